@@ -76,6 +76,29 @@ export class AnnalsStore {
     });
   }
 
+  /** A policy from now on, or none of that id any more; the analyst's own rows are judged by it. */
+  async rule(id: string, text: string | null): Promise<void> {
+    const admin: Caller = { ...analyst, credential: 'admin' };
+    const request = { action: 'administer', purpose: null, correlationId: 'bench' } as const;
+    await this.#service.gate.invoke(admin, request, (invocation) => 
+      invocation.submit(text === null ? { kind: 'delete-policy', id } : { kind: 'put-policy', id, text }),
+    );
+  }
+
+  async delete(type: string, keys: readonly string[]): Promise<void> {
+    await this.#invoke('delete', (invocation) => invocation.submit({ kind: 'delete-rows', type, keys }));
+  }
+
+  /** What was kept of earlier questions is gone. */
+  forget(): void {
+    this.#service.planner.forget();
+  }
+
+  /** Of graphs that are kept, without their dictionaries of nodes. */
+  get graphBytes(): number {
+    return this.#service.planner.graphBytes;
+  }
+
   query(sql: string, time: 'all' | 'current' = 'all'): Promise<Answer> {
     return this.#invoke('query', (invocation) => this.#service.planner.query(invocation, { sql, time }));
   }
@@ -84,7 +107,7 @@ export class AnnalsStore {
     await this.#service.close();
   }
 
-  #invoke<T>(action: 'query' | 'ingest' | 'schema', run: (invocation: Invocation) => Promise<T>): Promise<T> {
+  #invoke<T>(action: 'query' | 'ingest' | 'schema' | 'delete', run: (invocation: Invocation) => Promise<T>): Promise<T> {
     return this.#service.gate.invoke(analyst, { action, purpose: null, correlationId: 'bench' }, run);
   }
 }

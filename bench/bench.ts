@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { raisedLimits } from './annals-server.ts';
 import type { BenchContext, Measure } from './context.ts';
 import { DataSets } from './datasets.ts';
+import { agentMemory } from './measures/agent-memory.ts';
 import { aggregates } from './measures/aggregates.ts';
 import { asOfAggregate } from './measures/as-of-aggregate.ts';
 import { asOfHead } from './measures/as-of-head.ts';
@@ -18,9 +19,11 @@ import { backup } from './measures/backup.ts';
 import { branchFork } from './measures/branch-fork.ts';
 import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
+import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
+import { graph } from './measures/graph.ts';
 import { healthUnderLoad } from './measures/health-under-load.ts';
 import { history } from './measures/history.ts';
 import { joins } from './measures/joins.ts';
@@ -68,6 +71,9 @@ const measures: Readonly<Record<string, Measure>> = {
   watch,
   text,
   vectors,
+  doors,
+  'agent-memory': agentMemory,
+  graph,
 };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;

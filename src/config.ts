@@ -199,6 +199,7 @@ export const settingsTable = {
   SERVICE_MEMORY_RATE_LIMIT_RPS: integer(500, 1, 1e9, 'memory calls per second and address'),
   SERVICE_MAX_WATCH_SUBSCRIPTIONS: integer(100, 0, 1_000_000, 'watch subscriptions per tenant'),
   SERVICE_LOOKUP_ROOT: optionalText('directory that CSV files of lookup tables are read from'),
+  SERVICE_VECTOR_EXACT_ROWS: integer(250_000, 0, 1_000_000_000, 'visible rows up to which all vectors are looked at'),
   SERVICE_MAX_VECTOR_K: integer(1000, 0, 1_000_000, 'largest vector k; 0 disables'),
   SERVICE_MV_MAX_ROWS: integer(1_000_000, 0, 1e12, 'cached rows of a materialized view'),
   SERVICE_SEARCH_PRESET: oneOf(
@@ -213,7 +214,14 @@ export const settingsTable = {
   SERVICE_LLM_KEY: optionalText('bearer token of SERVICE_LLM_URL', true),
   SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint; without it texts are embedded by hashing'),
   SERVICE_EMBED_MODEL: text('text-embedding-3-small', 'model that SERVICE_EMBED_URL is asked for'),
+  SERVICE_EMBED_DIR: optionalText(
+    'directory of an ONNX embedding model: needs a runtime that this build is without, so it refuses to start',
+  ),
   SERVICE_EMBED_KEY: optionalText('bearer token of SERVICE_EMBED_URL', true),
+  SERVICE_RERANK_URL: optionalText('reranker, as Cohere’s; without it HYBRID_SEARCH … RERANK is refused'),
+  SERVICE_RERANK_MODEL: text('rerank-v3.5', 'model that SERVICE_RERANK_URL is asked for'),
+  SERVICE_RERANK_KEY: optionalText('bearer token of SERVICE_RERANK_URL', true),
+  SERVICE_RERANK_DIR: optionalText('directory of an ONNX reranker: as SERVICE_EMBED_DIR'),
   SERVICE_CLUSTER_DEAD_AFTER_SECS: integer(90, 1, 86_400, 'silence after which a node counts as dead'),
 
   SERVICE_GRPC_PORT: port(50_051, 'gRPC door'),

@@ -1,6 +1,6 @@
 /** An embedding model behind an endpoint as OpenAI's: `POST {model, input}` answers `{data: [{embedding: [number, …]}]}`. */
-import { ServiceError } from './errors.ts';
 import type { Settings } from './config.ts';
+import { askModel } from './http-model.ts';
 import type { Embedder } from './planner/embedding/embedder.ts';
 
 export interface HttpEmbedderOptions {
@@ -21,33 +21,8 @@ export function embedderOf(settings: Settings): Embedder | null {
 }
 
 export function httpEmbedder({ url, model, key }: HttpEmbedderOptions): Embedder {
-  return {
-    name: model,
-    embed: async (text, signal) => {
-      const patience = AbortSignal.timeout(patienceMs);
-      try {
-        const response = await fetch(url, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...(key !== null && { authorization: `Bearer ${key}` }) },
-          body: JSON.stringify({ model, input: text }),
-          signal: signal ? AbortSignal.any([signal, patience]) : patience,
-          redirect: 'error',
-        });
-        if (!response.ok) throw new Error(`status ${response.status}`);
-        return vectorIn(await response.json());
-      } catch (error) {
-        if (signal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
-        throw new ServiceError('REL_UNAVAILABLE', `the embedding model ${model} does not answer: ${reasonOf(error)}`);
-      }
-    },
-  };
-}
-
-/** Never what the endpoint wrote: it may repeat the text. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'no reason given';
-  if (error.name === 'TimeoutError') return `no answer within ${patienceMs / 1000} s`;
-  return error.message.startsWith('status ') || error.message.startsWith('an answer') ? error.message : 'no connection';
+  const place = { url, key, what: `the embedding model ${model}`, patienceMs };
+  return { name: model, embed: (text, signal) => askModel(place, { model, input: text }, signal, vectorIn) };
 }
 
 function vectorIn(answer: unknown): Float32Array {

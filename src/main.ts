@@ -119,6 +119,11 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('--json', 'print its label as JSON')
     .action((options: object) => finish(async () => (await import('./cli/escrow.ts')).escrowCommand(merged(options))));
 
+  program
+    .command('object-key')
+    .description('print the key id that signed URLs of the object door name, made from SERVICE_BEARER_TOKEN')
+    .action((options: object) => finish(async () => (await import('./cli/object-key.ts')).objectKeyCommand(merged(options))));
+
   shared(program.command('rekey'))
     .description('put the keys of a stopped store under another key-encryption key')
     .requiredOption('--new-kek-file <file>', 'the new one: 32 bytes as hex or base64')

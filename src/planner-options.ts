@@ -12,6 +12,7 @@ export function plannerOptions(settings: Settings): FromSettings {
       scannedRowsMax: settings.SERVICE_MAX_SCANNED_ROWS,
       memoryBytesMax: settings.SERVICE_QUERY_MEMORY_MB * 1024 * 1024,
       vectorRowsMax: settings.SERVICE_MAX_VECTOR_K,
+      vectorExactRows: settings.SERVICE_VECTOR_EXACT_ROWS,
     },
     pinnedBranches: settings.SERVICE_PINNED_NAMESPACES ?? [],
     sketchColumns: settings.SERVICE_SKETCH_COLUMNS ?? [],

@@ -6,6 +6,7 @@ import { isLoopback, type Settings } from './config.ts';
 import { builtDoors } from './doors/doors.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
+import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
@@ -18,6 +19,7 @@ import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
+import { Blobs } from './log/blobs.ts';
 import { noteSigner } from './log/checkpoint-note.ts';
 import type { Disk } from './log/disk.ts';
 import { DerivedFileError, type DerivedHome, type DerivedReader } from './log/derived-file.ts';
@@ -26,7 +28,7 @@ import { OPEN_BESIDE_BYTES_MIN } from './log/frame-opener.ts';
 import { type KeyStore, openKeyring, refuseLostKeys } from './log/keys.ts';
 import { LocalLog, type LocalLogOptions } from './log/log.ts';
 import { type WorkerKeeper, workerKeeper } from './log/worker-keeper.ts';
-import { spareCores, type StartWorker, threadWorker } from './log/workers.ts';
+import { inlineWorker, spareCores, type StartWorker, threadWorker } from './log/workers.ts';
 import { unfinishedRestore } from './log/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { modelsOf } from './http-models.ts';
@@ -131,6 +133,8 @@ export class Service {
   readonly columns: ColumnStore | null;
   readonly keyring: KeyStore;
   readonly backups: Backups;
+  /** What no row names of the bodies beside rows. */
+  readonly bodies: BlobSweep;
   /** Long work that somebody asked for. */
   readonly jobs: JobRunner;
   /** Long work of the store's own and of doors. */
@@ -164,6 +168,7 @@ export class Service {
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,
       recipes,
+      bodies: { blobs: opened.blobs, key: opened.keyring.hmacKey },
       warn: parts.say,
     });
     this.backups = new Backups({
@@ -199,6 +204,7 @@ export class Service {
       subscriptionsAgreed: (tenant) => projections.tenants.tenant(tenant)?.record.quota.subscriptions,
       yieldTurn,
     });
+    this.bodies = new BlobSweep({ blobs: opened.blobs, rows: projections.rows, yieldTurn: this.#chore });
     this.erasures = new ErasureDesk({
       gate: this.gate,
       log,
@@ -208,7 +214,7 @@ export class Service {
       hmacKey: opened.keyring.hmacKey,
       signer: noteSigner(erasureSeed(settings, opened.keyring)),
       derived: {
-        renew: async () => (await this.checkpoints?.renewed()) ?? true,
+        renew: () => this.bodies.round().then(async () => (await this.checkpoints?.renewed()) ?? true),
         stale: async () => (await this.checkpoints?.strays()) ?? [],
       },
       backupsBefore: async () => sealedCopies((await this.backups.list()).length),
@@ -224,6 +230,9 @@ export class Service {
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
       embedder: this.models.embedder,
+      reranker: this.models.reranker,
+      newKey: () => ids.next(),
+      jobs: this.jobs,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
@@ -253,7 +262,9 @@ export class Service {
       const turns = new TurnQueue();
       const turnsOf: TurnsOf = (kind) => parts.yieldTurn ?? (() => turns.next(kind));
       const workers = workerKeeper(turnsOf('chores'), parts.startKept);
-      const ground = { keyring, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
+      const blobs = new Blobs({ disk, random, directory, keyring });
+      await blobs.start();
+      const ground = { keyring, blobs, master, ids, turnsOf, workers, crowded: () => turns.waits('queries') };
       const opened = parts.derived
         ? await openDerived(parts, parts.derived, ground)
         : { ...(await openLog(parts, ground, newRooms(parts, ground), {})), checkpoints: null, columns: null, checkpoint: null };
@@ -300,12 +311,10 @@ export class Service {
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
     const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
-    const redacting = new RedactionChore({
-      log: this.log,
-      redactions: this.projections.redactions,
-      clock,
-      yieldTurn: this.#chore,
-    });
+    const { log, projections } = this;
+    const onRemoved = (): Promise<void> => this.bodies.round();
+    const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });
+    this.bodies.round().catch(failed);
     chores.run(signal).catch(failed);
     erasing.run(signal).catch(failed);
     redacting.run(signal).catch(failed);
@@ -338,6 +347,7 @@ export class Service {
     ]);
     late.abort();
     await this.workers.end();
+    await this.projections.rows.indexes.graphs?.end();
     await this.log.close();
     const healthy = this.log.status().state !== 'failed';
     if (drained && healthy) await this.checkpoints?.close();
@@ -362,6 +372,7 @@ type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 
 /** What all rooms stand on. */
 interface Ground {
+  readonly blobs: Blobs;
   readonly keyring: KeyStore;
   readonly master: MasterKeys;
   readonly ids: Ids;
@@ -384,12 +395,13 @@ interface Opened extends Rooms, Ground {
 }
 
 function newRooms(
-  { settings, derived, moreProjections = [], say }: ServiceParts,
-  { ids, workers }: Pick<Ground, 'ids' | 'workers'>,
+  { settings, derived, moreProjections = [], say, startKept }: ServiceParts,
+  { ids, workers, turnsOf }: Pick<Ground, 'ids' | 'workers' | 'turnsOf'>,
   more: Partial<ConstructorParameters<typeof Projections>[0]> = {},
 ): Rooms {
   const indexes = {
     workers,
+    graphs: { startWorker: startKept ?? (spareCores() > 0 ? threadWorker : inlineWorker), yieldTurn: turnsOf('chores'), say },
     language: settings.SERVICE_TEXT_LANGUAGE,
     budgetBytes: derived ? Math.floor(rowBudget(settings, derived) / INDEX_SHARE) : UNBOUND_INDEX_BYTES,
     say,

@@ -21,7 +21,9 @@ const root = join(import.meta.dirname, '..');
 /** In the order of the tour, as docs/http.md says it. */
 const pages = [
   'README.md',
-  ...['http', 'agents', 'search', 'languages', 'tenants', 'proofs', 'erasure', 'backups'].map((name) => `docs/${name}.md`),
+  ...['http', 'agents', 'search', 'languages', 'tenants', 'proofs', 'erasure', 'backups', 'objects'].map(
+    (name) => `docs/${name}.md`,
+  ),
 ];
 const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
 const dataDir = join(directory, 'data/service');
@@ -35,17 +37,23 @@ afterAll(() => {
 });
 
 test('every example of README and docs does and prints what they say', async () => {
-  const [port, adminPort] = [await freePort(), await freePort()];
+  const [port, adminPort, objectPort] = [await freePort(), await freePort(), await freePort()];
+  const [secondPort, secondAdminPort] = [await freePort(), await freePort()];
   const env = {
     ...process.env,
     SERVICE_PORT: String(port),
     SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
     SERVICE_DATA_DIR: dataDir,
+    SERVICE_OBJECT_PORT: String(objectPort),
+    SERVICE_RELATIONAL_ENABLE: 'false',
   };
   const localized = (text: string): string =>
     text
       .replaceAll('127.0.0.1:9090', `127.0.0.1:${port}`)
       .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
+      .replaceAll('127.0.0.1:9191', `127.0.0.1:${objectPort}`)
+      .replaceAll('127.0.0.1:9291', `127.0.0.1:${secondAdminPort}`)
+      .replaceAll('SERVICE_PORT=9290', `SERVICE_PORT=${secondPort}`)
       .replaceAll('/tmp/', `${directory}/`)
       .replaceAll('data/service/lock', join(dataDir, 'lock'));
   const blocks = pages.flatMap((page) => {

@@ -88,7 +88,7 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
 }
 
 /** The same documents and questions in every run. */
-class Texts {
+export class Texts {
   readonly #shares: Float64Array;
   #state = 12_345;
 

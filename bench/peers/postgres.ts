@@ -28,16 +28,58 @@ const settings = [
   'max_connections=200',
 ];
 
+/** A server of the Postgres protocol, as its own clients reach it. */
+export interface PostgresTarget {
+  readonly port: number;
+  readonly user: string;
+  readonly database: string;
+  readonly password?: string;
+}
+
+/** Transactions a second of a script. Null where pgbench is not installed. */
+export async function pgbenchOn(
+  target: PostgresTarget,
+  script: { readonly file: string; readonly text: string },
+  asked: {
+    readonly clients: number;
+    readonly seconds: number;
+    readonly mode: 'simple' | 'prepared';
+    readonly cores?: string | null;
+  },
+): Promise<number> {
+  writeFileSync(script.file, `${script.text}\n`);
+  const { clients, seconds, mode } = asked;
+  const options = ['-n', '-f', script.file, '-c', String(clients), '-j', '1', '-T', String(seconds), '-M', mode];
+  const { stdout } = await mustRun(clientOn(target, asked.cores ?? clientCore, 'pgbench', ...options));
+  const tps = /tps = ([\d.]+)/.exec(stdout);
+  if (!tps) throw new Error(`pgbench said: ${stdout.slice(0, 500)}`);
+  return Number(tps[1]);
+}
+
+/** Seconds that psql took for a statement. */
+export async function psqlOn(target: PostgresTarget, sql: string, cores: string | null = clientCore): Promise<number> {
+  return (await mustRun(clientOn(target, cores, 'psql', '-qc', sql))).seconds;
+}
+
+function clientOn(
+  { port, user, database, password }: PostgresTarget,
+  cores: string | null,
+  program: string,
+  ...options: string[]
+): string[] {
+  const at = ['-h', '127.0.0.1', '-p', String(port), '-U', user];
+  const secret = password === undefined ? [] : ['env', `PGPASSWORD=${password}`];
+  return pinned(cores, [...secret, join(installed()!, program), ...at, ...options, database]);
+}
+
 export class Postgres {
   readonly version: string;
-  readonly #bin: string;
   readonly #directory: string;
   readonly #port: number;
   readonly #server: ReturnType<typeof start>;
   #cores = clientCore;
 
-  private constructor(bin: string, directory: string, port: number, server: ReturnType<typeof start>, version: string) {
-    this.#bin = bin;
+  private constructor(directory: string, port: number, server: ReturnType<typeof start>, version: string) {
     this.#directory = directory;
     this.#port = port;
     this.#server = server;
@@ -69,7 +111,7 @@ export class Postgres {
     ];
     const server = start(pinned(serverCore, asUser(command)), { stdio: 'ignore' });
     const version = spawnSync(join(bin, 'postgres'), ['--version']).stdout.toString().trim().split(' ')[2]!;
-    const postgres = new Postgres(bin, directory, port, server, version);
+    const postgres = new Postgres(directory, port, server, version);
     for (let attempt = 0; spawnSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)]).status !== 0; attempt++) {
       if (attempt > 100 || server.exitCode !== null) throw new Error('PostgreSQL did not start');
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -100,7 +142,7 @@ export class Postgres {
       `DROP TABLE IF EXISTS commits; DROP SEQUENCE IF EXISTS numbers; CREATE SEQUENCE numbers CACHE 100; CREATE TABLE commits (${columnsSql})`,
     );
     const insert = `INSERT INTO commits VALUES ('order-' || nextval('numbers'), 'customer-17', 'north', 'category-42', 1234.56, 7, 1700000000000, true, 'fragile gift parcel');`;
-    return this.#pgbench(insert, clients, seconds, ['-M', 'prepared']);
+    return this.#pgbench(insert, clients, seconds, 'prepared');
   }
 
   /** Milliseconds of each run of a statement but the first, by psql's own clock. */
@@ -110,6 +152,16 @@ export class Postgres {
     const found = [...stdout.matchAll(/^Time: ([\d.]+) ms/gm)].map(([, ms]) => Number(ms));
     if (found.length !== runs + 1) throw new Error(`psql said: ${stdout.slice(0, 500)}`);
     return found.slice(1);
+  }
+
+  /** Makes what a measure asks for; `csv` is copied into the table that is named. */
+  async prepare(before: string, table: string, csv: Buffer, after: string): Promise<void> {
+    await this.#psql(before);
+    const file = join(this.#directory, `${table}.csv`);
+    writeFileSync(file, csv);
+    await mustRun(this.#client('psql', '-qc', `\\copy ${table} FROM '${file}' (FORMAT csv)`));
+    await this.#psql(after);
+    await this.#psql(`VACUUM ANALYZE ${table}`);
   }
 
   async loadVersions(count: number): Promise<void> {
@@ -138,29 +190,27 @@ export class Postgres {
   /** Reads a second by primary key out of what `copy` loaded. */
   async pointReads(rows: number, clients: number, seconds: number, mode: 'simple' | 'prepared'): Promise<number> {
     const select = `\\set n random(0, ${rows - 1})\nSELECT * FROM orders WHERE id = 'order-' || lpad(:n::text, 10, '0');`;
-    return this.#pgbench(select, clients, seconds, ['-M', mode]);
+    return this.#pgbench(select, clients, seconds, mode);
   }
 
   /** Reads a second of `width` rows whose keys follow each other. */
   async rangeReads(rows: number, width: number, clients: number, seconds: number, mode: 'simple' | 'prepared'): Promise<number> {
     const key = (number: string): string => `'order-' || lpad((${number})::text, 10, '0')`;
     const select = `\\set n random(0, ${rows - width})\nSELECT * FROM orders WHERE id >= ${key(':n')} AND id < ${key(`:n + ${width}`)};`;
-    return this.#pgbench(select, clients, seconds, ['-M', mode]);
+    return this.#pgbench(select, clients, seconds, mode);
   }
 
   async stop(): Promise<void> {
     await stop(this.#server, 'SIGINT');
   }
 
-  async #pgbench(script: string, clients: number, seconds: number, options: readonly string[]): Promise<number> {
+  get target(): PostgresTarget {
+    return { port: this.#port, user: 'postgres', database: 'postgres' };
+  }
+
+  #pgbench(text: string, clients: number, seconds: number, mode: 'simple' | 'prepared'): Promise<number> {
     const file = join(this.#directory, 'script.sql');
-    writeFileSync(file, `${script}\n`);
-    const { stdout } = await mustRun(
-      this.#client('pgbench', '-n', '-f', file, '-c', String(clients), '-j', '1', '-T', String(seconds), ...options),
-    );
-    const tps = /tps = ([\d.]+)/.exec(stdout);
-    if (!tps) throw new Error(`pgbench said: ${stdout.slice(0, 500)}`);
-    return Number(tps[1]);
+    return pgbenchOn(this.target, { file, text }, { clients, seconds, mode, cores: this.#cores });
   }
 
   #psql(sql: string): Promise<unknown> {
@@ -168,17 +218,7 @@ export class Postgres {
   }
 
   #client(program: string, ...options: string[]): string[] {
-    return pinned(this.#cores, [
-      join(this.#bin, program),
-      '-h',
-      '127.0.0.1',
-      '-p',
-      String(this.#port),
-      '-U',
-      'postgres',
-      ...options,
-      'postgres',
-    ]);
+    return clientOn(this.target, this.#cores, program, ...options);
   }
 }
 

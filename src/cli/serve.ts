@@ -3,15 +3,17 @@ import { totalmem } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { systemClock, systemRandom } from '../clock.ts';
 import { loadSettings, readSettingFile, redactedSettings, type Settings } from '../config.ts';
+import { documentReader } from '../document-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
 import { strangersPerSecond } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
-import { createDocumentDoor, type DocumentDoorOptions } from '../doors/document/door.ts';
-import { createKvDoor, type KvDoorOptions } from '../doors/kv/door.ts';
-import { createRelationalDoor, type RelationalDoorOptions } from '../doors/relational/door.ts';
+import { createDocumentDoor } from '../doors/document/door.ts';
+import { createKvDoor } from '../doors/kv/door.ts';
+import { createObjectDoor } from '../doors/object/door.ts';
+import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
 import { MemoryDisk } from '../log/memory-disk.ts';
 import { nodeDisk } from '../log/node-disk.ts';
@@ -126,6 +128,7 @@ export async function openHttpDoor(
     gate: service.gate,
     planner: service.planner,
     ...service.models,
+    readDocuments: documentReader(service.clock),
     watch: service.watch,
     lookups: service.lookups,
     erasures: service.erasures,
@@ -217,7 +220,7 @@ export async function openSocketDoors(
   };
   const opened: Door[] = [];
   for (const [i, { name, state }] of statuses.entries()) {
-    const create = creators[name];
+    const create = Object.hasOwn(creators, name) ? creators[name as keyof typeof creators] : undefined;
     if (create === undefined || state !== 'listening') continue;
     const door = create(parts);
     try {
@@ -232,11 +235,12 @@ export async function openSocketDoors(
   return opened;
 }
 
-const creators: Readonly<Record<string, (options: RelationalDoorOptions & KvDoorOptions & DocumentDoorOptions) => Door>> = {
+const creators = {
+  object: createObjectDoor,
   relational: createRelationalDoor,
   kv: createKvDoor,
   document: createDocumentDoor,
-};
+} as const;
 
 function tlsOf({
   SERVICE_TLS_CERT: cert,

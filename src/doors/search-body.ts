@@ -65,7 +65,10 @@ const common = {
     .optional()
     .describe('by label: a rank expression, as behind COMPUTE; HIGHLIGHT(column) too'),
   facets: z.array(z.string()).max(64).optional().describe('columns whose values are counted over all that matches'),
-  consistency: z.enum(['strong', 'eventual']).optional().describe('strong by default; both see all that was acknowledged'),
+  consistency: z
+    .enum(['strong', 'eventual'])
+    .optional()
+    .describe('strong by default; eventual: nearest vectors may be approximate'),
   typo_tolerance: typoTolerance.optional(),
   limit: z.int().min(0).optional().describe(`rows at most; ${limitByDefault} by default`),
   cursor: z.string().optional().describe('next_cursor of the answer before, of the same search'),
@@ -201,13 +204,23 @@ function rankingOf(rank: z.infer<typeof rankBy>): SearchRanking {
 }
 
 function commonOf(given: Partial<Omit<Words, 'query' | 'type'>>): Omit<SearchQuery, 'type' | 'ranking'> {
-  const { filters, include_attributes, compute_attributes = {}, facets = [], typo_tolerance, limit, cursor } = given;
+  const {
+    consistency = 'strong',
+    filters,
+    include_attributes,
+    compute_attributes = {},
+    facets = [],
+    typo_tolerance,
+    limit,
+    cursor,
+  } = given;
   return {
     where: filters === undefined ? null : conditionOf(filters),
     attributes: include_attributes ?? null,
     compute: Object.entries(compute_attributes).map(([label, expression]) => ({ label, expression })),
     facets: [...new Set(facets)],
     typo: typo_tolerance ?? null,
+    consistency,
     limit: limit ?? limitByDefault,
     cursor: cursor ?? null,
   };

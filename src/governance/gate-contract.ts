@@ -12,6 +12,7 @@ import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
+import type { BodyDesk } from './large-bodies.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
 export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of' | 'recalls'> {
@@ -159,6 +160,8 @@ export interface Invocation {
   audit(): AuditReader;
   /** Proofs of entries and rows of the caller's own scope; of everybody's for the administrator. */
   proofs(): ProofReader;
+  /** Bodies that are too large for rows. */
+  bodies(): BodyDesk;
   /** Exhibits that the caller may know of, and what re-deriving their links takes. */
   exhibits(): ExhibitDesk;
   /** Branches that stand, by name; main, which nobody forked, is none of them: the tenant's own and the store's. */

@@ -27,6 +27,7 @@ import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './committer.ts';
 import type { RecipeSeals } from './erasure/recipe-seals.ts';
 import type { Reading } from './governed-rows.ts';
+import type { LargeBodiesParts } from './large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { VisibleWrites } from './visible-writes.ts';
 
@@ -88,6 +89,8 @@ export interface GateParts {
   readonly digestKey: Uint8Array;
   /** What was asked or noted on exhibits rests sealed by it. */
   readonly recipes: Pick<RecipeSeals, 'seal' | 'open'>;
+  /** Bodies that are too large for rows; absent: there is nowhere to keep them. */
+  readonly bodies?: LargeBodiesParts;
   /** One line for the operator: the storage warning. */
   readonly warn: (line: string) => void;
   /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */

@@ -52,7 +52,7 @@ export class Gate implements GateContract {
       writes: new VisibleWrites(defer, (branch, tenant) => parts.projections.branches.idOf(branch, tenant)),
       reading: { scopes: new ScopeCache(), bits: new RowBits(), hash: new MaskHash(parts.digestKey) },
       digest: new LiteralDigest(parts.digestKey),
-      storage: new StorageCap(parts.licence, () => log.status().bytes, parts.warn),
+      storage: new StorageCap(parts.licence, () => log.status().bytes + (parts.bodies?.blobs.bytes ?? 0), parts.warn),
       tenantStorage: new TenantStorage({
         bytesMaxOf: (tenant) => tenants.tenant(tenant)?.record.quota.storageBytes,
         measure: (tenant) => held(branchesNow(projections, log.basis(), tenant), tenant).storedBytes,

@@ -19,7 +19,7 @@ import type { Command, Outcome } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
 import { accessRecord, type Ending } from './access-record.ts';
-import { Admission } from './admission/admission.ts';
+import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
 import { Described } from './described.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
@@ -40,6 +40,7 @@ import type { Core } from './gate-core.ts';
 import { GovernedWrites } from './governed-writes.ts';
 import { grantedSnapshot } from './granted-snapshot.ts';
 import { InvocationDesks } from './invocation-desks.ts';
+import { type BodyDesk, LargeBodies } from './large-bodies.ts';
 import { rowCheck } from './write-checks.ts';
 
 export class GatedInvocation implements Invocation {
@@ -52,6 +53,7 @@ export class GatedInvocation implements Invocation {
   /** Made for who needs them: most invocations are one question. */
   #writesMade: GovernedWrites | null = null;
   #desksMade: InvocationDesks | null = null;
+  #bodiesMade: LargeBodies | null = null;
 
   constructor(core: Core, caller: Caller, request: InvocationRequest) {
     this.caller = caller;
@@ -97,6 +99,25 @@ export class GatedInvocation implements Invocation {
 
   proofs(): ProofReader {
     return this.#desks.proofs();
+  }
+
+  bodies(): BodyDesk {
+    const { bodies } = this.#core.parts;
+    if (bodies === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this store keeps no bodies beside its rows');
+    const { path } = this.caller;
+    return (this.#bodiesMade ??= new LargeBodies(bodies, path, (type, size) => this.#admitBody(type, size)));
+  }
+
+  /** As a row of the type, which is to name it. */
+  #admitBody(objectType: string, size: number): void {
+    const { storage, tenantStorage, judge, parts, term } = this.#core;
+    this.#admission.admit();
+    if (this.caller.sharedFrom !== null) throw foreign();
+    term.admit('put-rows', this.#asked.time);
+    judge.authorise(this.#asked.judged, { action: 'ingest', objectType });
+    storage.admitWrite();
+    const tenant = tenantOf(this.caller.path);
+    if (tenant !== null) tenantStorage.admitWrite(tenant, size, parts.clock.monotonicMs());
   }
 
   exhibits(): ExhibitDesk {
@@ -153,8 +174,12 @@ export class GatedInvocation implements Invocation {
   close(): Promise<void> | null {
     this.#admission.close();
     const writing = this.#writesMade?.ended() ?? null;
-    if (writing !== null) return writing.then(() => this.#admission.leave());
-    this.#admission.leave();
+    const over = (): void => {
+      this.#admission.leave();
+      this.#bodiesMade?.end();
+    };
+    if (writing !== null) return writing.then(over);
+    over();
     return null;
   }
 

@@ -7,6 +7,8 @@ import type { TypeDefinition } from '../log/entry.ts';
 import {
   pathColumn,
   type PathCodes,
+  type Near,
+  type NearRequest,
   type Preparation,
   type RowBlock,
   type RowProvenance,
@@ -59,6 +61,15 @@ export class GovernedRows implements RowReader {
   prepare(type: string, columns: readonly string[]): Preparation | null {
     this.#checked({ type, columns, time: everything });
     return this.#parts.rows.prepare?.(type, columns) ?? null;
+  }
+
+  /** Where a condition or a mask hides anything, everything that is shown is looked at. */
+  near(request: NearRequest): Promise<Near> | null {
+    const { rows, scope } = this.#parts;
+    const { type, column, time } = request;
+    assert(request.paths === undefined, 'only the gate says which paths are near');
+    const { grant } = this.#checked({ type, columns: [column], time });
+    return grant === openGrant ? (rows.near?.({ ...request, paths: scope.codes }) ?? null) : null;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

@@ -50,10 +50,14 @@ export class LaneBlocks implements Iterator<RowBlock, void> {
       if (step.done === true) return step;
       const block = step.value;
       assert(block.columns.length === this.#scan.plan.columns.length, 'a block carries the path column');
-      const visible = block.count === 0 ? this.#nothing() : new JudgedBlock(block, this.#scan).visible();
+      const judged = block.count === 0 ? null : new JudgedBlock(block, this.#scan);
+      const visible = judged ? judged.visible() : this.#nothing();
       if (visible === null) continue;
       const { placed, indexed } = block;
-      return { done: false, value: placed ? { ...visible, placed, ...(indexed && { indexed }) } : visible };
+      if (!placed) return { done: false, value: visible };
+      const isWhole = indexed?.base === 0 && block.count === indexed.rows;
+      const shown = isWhole ? (judged?.bits ?? null) : null;
+      return { done: false, value: { ...visible, placed, ...(indexed && { indexed: shown ? { ...indexed, shown } : indexed }) } };
     }
     return { done: false, value: this.#nothing() };
   }
@@ -74,6 +78,8 @@ export class LaneBlocks implements Iterator<RowBlock, void> {
 class JudgedBlock {
   readonly #block: RowBlock;
   readonly #scan: LaneScan;
+  /** Bits that say which rows of the block are visible, where there is no other test. */
+  bits: Int32Array | null = null;
   /** By condition; most blocks ask one, once. */
   #known: Map<RowCondition, Passed> | null = null;
 
@@ -225,6 +231,7 @@ class JudgedBlock {
       const told = Math.min(scanned, seen);
       if (sift !== undefined) return { selection, first, count, scanned: told, path, sift: { ...sift, visible: bits } };
       if (seen === count) return { selection, first, count, scanned: told, path };
+      if ('bits' in passed) this.bits = passed.bits;
       return { selection: rowsOf(bits, first, count, seen), first: 0, count: seen, scanned: told, path };
     }
     const kept = new Int32Array(count);

@@ -6,6 +6,8 @@ import { assert } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import {
   type PathCodes,
+  type Near,
+  type NearRequest,
   type Preparation,
   type RowBlock,
   type RowProvenance,
@@ -47,6 +49,15 @@ export class VisibleRows implements RowReader {
         return { done: each.reduce((sum, { done }) => sum + done, 0), of: each.reduce((sum, { of }) => sum + of, 0) };
       },
     };
+  }
+
+  /** Where the rows are one tenant's, as they are declared there. */
+  near(request: NearRequest): Promise<Near> | null {
+    const found = this.#parts.types.of(request.type);
+    const [source, ...others] = openSources(found, [request.column]);
+    if (source === undefined || others.length > 0) return null;
+    if (request.type !== source.declared.name || !isAlike(found.definition, source.declared, request.column)) return null;
+    return this.#rowsOf(source).near(request);
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

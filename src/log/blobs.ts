@@ -1,103 +1,354 @@
 /**
- * Large bodies by content hash: `<data>/blobs/<first two hex digits>/<hash>`, sealed, written once and whole.
+ * Large bodies by what they hold: `<data>/blobs/<first two hex digits>/<address>`, sealed, written once and whole, read in parts.
  *
- *   +------------+----------------+------------+--------+----------+
- *   | "ABLB" u32 | data key u32   | nonce [12] | sealed | tag [16] |   the hash is of the content before sealing
- *   +------------+----------------+------------+--------+----------+
+ *   +------------+----------------+-----------+----------+------------------+----------+----------+
+ *   | "ABL2" u32 | data key u32   | prefix[8] | frames … | wrapped key [48] | size u64 | mac [32] |
+ *   +------------+----------------+-----------+----------+------------------+----------+----------+
+ *
+ * The address is a keyed hash of the scope, a tenant, and of the content: nobody can tell by it who holds the same. The key of a blob is its
+ * own, and wrapped under one that the content's hash is part of: with the last row that knew the hash, in a section that was sealed
+ * for its subject, goes what opened the blob, in every copy of it. The mac is over all before it and the address, so that a blob is
+ * checked without being opened.
  */
-import * as crypto from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import type { Disk } from './disk.ts';
+import { type Disk, type DiskFile, writeFully } from './disk.ts';
+import { firstBlobMagic, isFirstBlob } from './first-blob-format.ts';
 import type { Keyring } from './keys.ts';
-import { sha256Hex } from './sha256.ts';
+import { readFully, readSealed, sealedBytes, SealedWriter, type StreamSeal } from './sealed-stream.ts';
 
-const magic = Buffer.from('ABLB', 'latin1');
-const HEAD_BYTES = 20;
-const TAG_BYTES = 16;
+const magic = Buffer.from('ABL2', 'latin1');
+const HEAD_BYTES = 16;
+const WRAPPED_BYTES = 48;
+const MAC_BYTES = 32;
+const FOOT_BYTES = WRAPPED_BYTES + 8 + MAC_BYTES;
 
 export interface BlobsOptions {
   readonly disk: Disk;
   readonly random: Random;
   /** The data directory. */
   readonly directory: string;
-  readonly keyring: Pick<Keyring, 'open' | 'activeDataKey'>;
+  readonly keyring: Pick<Keyring, 'open' | 'activeDataKey' | 'hmacKey'>;
+}
+
+/** What a body is named by: whoever knows it may read it. */
+export interface BlobName {
+  /** Whose it is: the same content of another scope is another blob. */
+  readonly scope: string;
+  /** Lower-case hex SHA-256 of the content. */
+  readonly sha256: string;
 }
 
 export class Blobs {
   readonly #options: BlobsOptions;
   readonly #root: string;
+  #uploads = 0;
+  #bytes = 0;
+  /** By address: who counts on its being there, though no row names it yet. */
+  readonly #held = new Map<string, number>();
+  #touched: Set<string> | null = null;
+  readonly #removing = new Map<string, Promise<void>>();
 
   constructor(options: BlobsOptions) {
     this.#options = options;
     this.#root = `${options.directory}/blobs`;
   }
 
-  /** Lower-case hex SHA-256 of the content. Durable when it resolves; content that is there already is not written again. */
-  async put(content: Uint8Array): Promise<string> {
-    const { disk, random, keyring } = this.#options;
-    const hash = sha256Hex(content);
-    if ((await disk.size(this.#path(hash))) !== undefined) return hash;
+  /** A body that is about to come. */
+  async begin(scope: string): Promise<BlobWriter> {
+    const { random, keyring } = this.#options;
+    const seal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
     const head = Buffer.alloc(HEAD_BYTES);
     head.set(magic);
-    head.writeUInt32LE(keyring.activeDataKey, 4);
-    random.fill(head.subarray(8));
-    const cipher = crypto.createCipheriv('aes-256-gcm', keyring.open(keyring.activeDataKey), head.subarray(8));
-    cipher.setAAD(Buffer.from(hash, 'hex'));
-    const sealed = Buffer.concat([head, cipher.update(content), cipher.final(), cipher.getAuthTag()]);
-    await disk.makeDirectory(`${this.#root}/${hash.slice(0, 2)}`);
-    await disk.replaceFile(this.#path(hash), sealed);
-    return hash;
+    const dataKey = keyring.activeDataKey;
+    head.writeUInt32LE(dataKey, 4);
+    head.set(seal.prefix, 8);
+    const file = await this.#newFile();
+    const mac = createHmac('sha256', macKey(keyring.open(dataKey))).update(head);
+    await writeFully(file, head, 0);
+    const writer = new SealedWriter(file, seal, HEAD_BYTES, (bytes) => void mac.update(bytes));
+    const hash = createHash('sha256');
+    return {
+      write: (piece) => {
+        hash.update(piece);
+        return writer.write(piece);
+      },
+      finish: async () => {
+        await writer.flush();
+        const name = { scope, sha256: hash.digest('hex') };
+        const foot = Buffer.alloc(FOOT_BYTES);
+        foot.set(wrapped(this.#wrapKey(dataKey, name), seal));
+        foot.writeBigUInt64LE(BigInt(writer.size), WRAPPED_BYTES);
+        const address = this.address(name);
+        mac.update(foot.subarray(0, -MAC_BYTES)).update(Buffer.from(address, 'hex'));
+        foot.set(mac.digest(), WRAPPED_BYTES + 8);
+        await writeFully(file, foot, writer.end);
+        await file.sync();
+        await file.close();
+        this.hold(address);
+        await this.#settle(file.path, address);
+        return { ...name, size: writer.size };
+      },
+      abandon: () => this.#remove(file),
+    };
+  }
+
+  /** A body that is kept for as long as the process: one of the parts of another. */
+  async part(): Promise<PartWriter> {
+    const { random } = this.#options;
+    const seal: StreamSeal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
+    const file = await this.#newFile();
+    const writer = new SealedWriter(file, seal);
+    return {
+      write: (piece) => writer.write(piece),
+      finish: async () => {
+        await writer.flush();
+        const { size } = writer;
+        return {
+          size,
+          read: () => readSealed(file, seal, { offset: 0, size, from: 0, to: size }),
+          drop: () => this.#remove(file),
+        };
+      },
+      abandon: () => this.#remove(file),
+    };
   }
 
   /** Undefined when there is none. Throws REL_STORAGE when what is there is not what was put. */
-  async get(hash: string): Promise<Uint8Array | undefined> {
-    const bytes = await this.#options.disk.readFile(this.#path(hash));
-    return bytes && this.#open(hash, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-  }
-
-  /** Hashes of everything stored, sorted. */
-  async list(): Promise<string[]> {
+  async open(name: BlobName): Promise<BlobReader | undefined> {
     const { disk } = this.#options;
-    const hashes: string[] = [];
-    for (const prefix of await disk.list(this.#root)) {
-      for (const name of await disk.list(`${this.#root}/${prefix}`)) if (/^[0-9a-f]{64}$/.test(name)) hashes.push(name);
-    }
-    return hashes;
-  }
-
-  /** Hashes of blobs that do not open, or are not what their name says. */
-  async verify(): Promise<string[]> {
-    const damaged: string[] = [];
-    for (const hash of await this.list()) {
-      const whole = await this.get(hash).then(
-        () => true,
-        () => false,
-      );
-      if (!whole) damaged.push(hash);
-    }
-    return damaged;
-  }
-
-  #open(hash: string, bytes: Buffer): Uint8Array {
-    const damaged = (cause?: unknown): ServiceError => new ServiceError('REL_STORAGE', `blob ${hash} is damaged`, { cause });
-    if (bytes.length < HEAD_BYTES + TAG_BYTES || !bytes.subarray(0, 4).equals(magic)) throw damaged();
-    const key = this.#options.keyring.open(bytes.readUInt32LE(4));
-    const decipher = crypto.createDecipheriv('aes-256-gcm', key, bytes.subarray(8, HEAD_BYTES), { authTagLength: TAG_BYTES });
-    decipher.setAAD(Buffer.from(hash, 'hex'));
-    decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-    let content: Buffer;
+    const path = this.#path(this.address(name));
+    if ((await disk.size(path)) === undefined) return undefined;
+    const file = await disk.open(path, 'read');
     try {
-      content = Buffer.concat([decipher.update(bytes.subarray(HEAD_BYTES, -TAG_BYTES)), decipher.final()]);
-    } catch (cause) {
-      throw damaged(cause);
+      const { dataKey, prefix, foot, size } = await frameOf(file);
+      const key = unwrapped(this.#wrapKey(dataKey, name), prefix, foot.subarray(0, WRAPPED_BYTES));
+      const seal = { key, prefix };
+      return {
+        size,
+        read: (from, to) => readSealed(file, seal, { offset: HEAD_BYTES, size, from, to }),
+        close: () => file.close(),
+      };
+    } catch (error) {
+      await file.close();
+      throw error;
     }
-    if (sha256Hex(content) !== hash) throw damaged();
-    return content;
   }
 
-  #path(hash: string): string {
-    if (!/^[0-9a-f]{64}$/.test(hash)) throw new ServiceError('REL_INVALID', 'a blob is named by 64 hex digits');
-    return `${this.#root}/${hash.slice(0, 2)}/${hash}`;
+  /** Addresses of everything stored, sorted. */
+  list(): Promise<string[]> {
+    return listBlobs(this.#options.disk, this.#options.directory);
+  }
+
+  /** Bytes on the disk, of those that were stored. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** It is not removed until it was released as often. */
+  hold(address: string): void {
+    this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
+    this.#touched?.add(address);
+  }
+
+  /** Addresses that are held from now on, until `unwatch`, be it for a while only. */
+  watch(): ReadonlySet<string> {
+    return (this.#touched = new Set(this.#held.keys()));
+  }
+
+  unwatch(): void {
+    this.#touched = null;
+  }
+
+  release(address: string): void {
+    const count = this.#held.get(address) ?? 0;
+    if (count > 1) this.#held.set(address, count - 1);
+    else this.#held.delete(address);
+  }
+
+  /** For good; false: it is held, and stays. */
+  async remove(address: string): Promise<boolean> {
+    const path = this.#path(address);
+    if (this.#held.has(address) || this.#touched?.has(address) === true) return false;
+    const removing = this.#unlink(path, address).finally(() => this.#removing.delete(address));
+    this.#removing.set(address, removing);
+    await removing;
+    return true;
+  }
+
+  async #unlink(path: string, address: string): Promise<void> {
+    const { disk } = this.#options;
+    const size = await disk.size(path);
+    if (size === undefined) return;
+    await disk.unlink(path);
+    this.#bytes -= size;
+    await disk.syncDirectory(`${this.#root}/${address.slice(0, 2)}`);
+  }
+
+  /** Before the first use: drops what a process left that came to no end, and counts what is there. */
+  async start(): Promise<void> {
+    const { disk, directory } = this.#options;
+    for (const name of await disk.list(this.#incoming)) await disk.unlink(`${this.#incoming}/${name}`);
+    this.#bytes = 0;
+    for (const address of await listBlobs(disk, directory)) this.#bytes += (await disk.size(this.#path(address))) ?? 0;
+  }
+
+  address({ scope, sha256 }: BlobName): string {
+    if (!/^[0-9a-f]{64}$/.test(sha256)) throw new ServiceError('REL_INVALID', 'a body is named by 64 hex digits');
+    return createHmac('sha256', this.#options.keyring.hmacKey).update(`blob\0${scope}\0${sha256}`).digest('hex');
+  }
+
+  async #newFile(): Promise<DiskFile> {
+    const { disk } = this.#options;
+    await disk.makeDirectory(this.#incoming);
+    return disk.open(`${this.#incoming}/${++this.#uploads}`, 'create');
+  }
+
+  /** The first of those with the same content stays. */
+  async #settle(from: string, address: string): Promise<void> {
+    const { disk } = this.#options;
+    const home = `${this.#root}/${address.slice(0, 2)}`;
+    await this.#removing.get(address);
+    if ((await disk.size(this.#path(address))) !== undefined) return disk.unlink(from);
+    await disk.makeDirectory(home);
+    await disk.rename(from, this.#path(address));
+    this.#bytes += (await disk.size(this.#path(address))) ?? 0;
+    await disk.syncDirectory(home);
+  }
+
+  async #remove(file: DiskFile): Promise<void> {
+    await file.close();
+    await this.#options.disk.unlink(file.path);
+  }
+
+  #wrapKey(dataKey: number, { scope, sha256 }: BlobName): Buffer {
+    return createHmac('sha256', this.#options.keyring.open(dataKey)).update(`blob key\0${scope}\0${sha256}`).digest();
+  }
+
+  get #incoming(): string {
+    return `${this.#root}/incoming`;
+  }
+
+  #path(address: string): string {
+    return pathOf(this.#options.directory, address);
   }
 }
+
+export interface BlobWriter {
+  write(piece: Uint8Array): Promise<void>;
+  /** Durable and held when it resolves; content that is there already is not kept twice. */
+  finish(): Promise<BlobName & { readonly size: number }>;
+  abandon(): Promise<void>;
+}
+
+export interface BlobReader {
+  readonly size: number;
+  /** Content from here to before there. */
+  read(from: number, to: number): AsyncGenerator<Uint8Array, void>;
+  close(): Promise<void>;
+}
+
+export interface PartWriter {
+  write(piece: Uint8Array): Promise<void>;
+  finish(): Promise<Part>;
+  abandon(): Promise<void>;
+}
+
+export interface Part {
+  readonly size: number;
+  read(): AsyncGenerator<Uint8Array, void>;
+  drop(): Promise<void>;
+}
+
+/** As the key that wraps is of one content alone, what it wraps is told apart by a nonce of the blob's own. */
+function wrapped(wrapKey: Uint8Array, { key, prefix }: StreamSeal): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix));
+  return Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);
+}
+
+function unwrapped(wrapKey: Uint8Array, prefix: Uint8Array, bytes: Uint8Array): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix), { authTagLength: 16 });
+  decipher.setAuthTag(bytes.subarray(32));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(0, 32)), decipher.final()]);
+  } catch (cause) {
+    throw new ServiceError('REL_STORAGE', 'a blob is damaged: its key does not open', { cause });
+  }
+}
+
+const wrapNonce = (prefix: Uint8Array): Buffer => Buffer.concat([prefix, Buffer.alloc(4, 0xff)]);
+
+export async function listBlobs(disk: Disk, directory: string): Promise<string[]> {
+  const addresses: string[] = [];
+  for (const prefix of await disk.list(`${directory}/blobs`)) {
+    if (!/^[0-9a-f]{2}$/.test(prefix)) continue;
+    for (const name of await disk.list(`${directory}/blobs/${prefix}`)) if (/^[0-9a-f]{64}$/.test(name)) addresses.push(name);
+  }
+  return addresses;
+}
+
+/** Throws REL_STORAGE where what is there is not as it was written; false: there is none. */
+export async function checkBlob(
+  { disk, directory, keyring }: Pick<BlobsOptions, 'disk' | 'directory'> & { readonly keyring: Pick<Keyring, 'open'> },
+  address: string,
+): Promise<boolean> {
+  const path = pathOf(directory, address);
+  if ((await disk.size(path)) === undefined) return false;
+  const file = await disk.open(path, 'read');
+  try {
+    if (await beginsWith(file, firstBlobMagic)) {
+      const bytes = Buffer.alloc(await file.size());
+      await readFully(file, bytes, 0);
+      if (!isFirstBlob(bytes, address, (id) => keyring.open(id))) throw damaged(file);
+      return true;
+    }
+    const { dataKey, foot, length } = await frameOf(file);
+    const mac = createHmac('sha256', macKey(keyring.open(dataKey)));
+    const piece = Buffer.allocUnsafe(1 << 20);
+    for (let at = 0; at < length - MAC_BYTES; ) {
+      const part = piece.subarray(0, Math.min(piece.length, length - MAC_BYTES - at));
+      await readFully(file, part, at);
+      mac.update(part);
+      at += part.length;
+    }
+    mac.update(Buffer.from(address, 'hex'));
+    if (!timingSafeEqual(mac.digest(), foot.subarray(-MAC_BYTES))) throw damaged(file);
+    return true;
+  } finally {
+    await file.close();
+  }
+}
+
+async function beginsWith(file: DiskFile, magicBytes: Buffer): Promise<boolean> {
+  const begins = Buffer.alloc(magicBytes.length);
+  return (await file.read(begins, 0)) === begins.length && begins.equals(magicBytes);
+}
+
+interface Frame {
+  readonly dataKey: number;
+  readonly prefix: Buffer;
+  readonly foot: Buffer;
+  readonly size: number;
+  readonly length: number;
+}
+
+async function frameOf(file: DiskFile): Promise<Frame> {
+  const length = await file.size();
+  if (length < HEAD_BYTES + FOOT_BYTES) throw damaged(file);
+  const head = Buffer.alloc(HEAD_BYTES);
+  const foot = Buffer.alloc(FOOT_BYTES);
+  await readFully(file, head, 0);
+  await readFully(file, foot, length - FOOT_BYTES);
+  const size = Number(foot.readBigUInt64LE(WRAPPED_BYTES));
+  if (!head.subarray(0, 4).equals(magic) || HEAD_BYTES + sealedBytes(size) + FOOT_BYTES !== length) throw damaged(file);
+  return { dataKey: head.readUInt32LE(4), prefix: head.subarray(8), foot, size, length };
+}
+
+function pathOf(directory: string, address: string): string {
+  if (!/^[0-9a-f]{64}$/.test(address)) throw new ServiceError('REL_INVALID', 'a blob is named by 64 hex digits');
+  return `${directory}/blobs/${address.slice(0, 2)}/${address}`;
+}
+
+const macKey = (dataKey: KeyObject): Buffer => createHmac('sha256', dataKey).update('blob mac').digest();
+const damaged = (file: DiskFile): ServiceError => new ServiceError('REL_STORAGE', `${file.path} is damaged`);

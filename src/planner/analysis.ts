@@ -97,7 +97,7 @@ export class Analysis {
       case 'window':
         return node.type === 'session' ? whole : null;
       case 'join':
-        return node.build === 'left' || i === 1 ? whole : null;
+        return node.build === 'left' || node.leads === true || i === 1 ? whole : null;
       case 'set-operation':
         return i === 1 && (node.op === 'intersect' || node.op === 'except') ? whole : null;
       default:

@@ -13,6 +13,7 @@ import type { Literal } from './statement.ts';
 /** A text whose `$n` have the stated types, or none yet. */
 export function lexUnasked(text: string, types: readonly (ColumnType | null)[]): LexedStatement {
   return lexStatement(text, (number) => {
+    if (typeof number === 'string') return undefined;
     const type = types[number - 1] ?? null;
     return type === null ? untyped : exampleOf(type);
   });

@@ -13,17 +13,27 @@ import { Values } from './functions/arguments.ts';
 import type { TableFunction } from './functions/table-function.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import { SubquerySet } from './operators/subquery-set.ts';
-import { type FunctionNode, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type SearchNode } from './logical-plan.ts';
+import {
+  type FunctionNode,
+  inputsOf,
+  type JoinNode,
+  type LogicalPlan,
+  nodesOf,
+  type PlanNode,
+  type SearchNode,
+} from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
 import { RowSink } from './operators/column-sink.ts';
 import { DistinctOperator } from './operators/distinct.ts';
 import { FacetCounter } from './operators/facets.ts';
 import { type FilterKernels, FilterOperator, filterKernels } from './operators/filter.ts';
 import { joinKernels, JoinOperator } from './operators/join.ts';
+import { type JoinNarrowing, KeyFilter, NarrowedOperator, type Narrowing } from './operators/key-filter.ts';
 import { type KernelFilterKernels, kernelFilterKernels, KernelFilterOperator, noConditions } from './operators/kernel-filter.ts';
 import { KeptRows } from './operators/kept-rows.ts';
 import { LimitOperator } from './operators/limit.ts';
 import type { Batch, Execution, Operator } from './operators/operator.ts';
+import { NumberOperator } from './operators/number.ts';
 import { OverOperator } from './operators/over.ts';
 import { type ProjectKernels, ProjectOperator, projectKernels } from './operators/project.ts';
 import { RecursiveOperator } from './operators/recursive.ts';
@@ -37,6 +47,7 @@ import { ValuesOperator } from './operators/values.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
+import { narrowedBelow, narrows, takesKeys } from './told-keys.ts';
 
 export interface Scheduler {
   /** Resolves once other work had its turn (`turn-queue.ts` in production). */
@@ -215,6 +226,24 @@ class Driver {
     return null;
   }
 
+  /** Until what an operator waits for is there. */
+  async #await(until: Promise<void>): Promise<void> {
+    const { clock } = this.#options;
+    let isOver = false;
+    const over = new AbortController();
+    const ready = until.then(() => {
+      isOver = true;
+      over.abort();
+    });
+    while (!isOver) {
+      await Promise.race([ready, clock.sleep(lookMs, over.signal)]);
+      checkSignal(this.#request.signal);
+      checkTime(clock.monotonicMs(), this.#request, this.#options);
+    }
+    this.#request.execution.wait.until = null;
+    this.#sliceStart = clock.monotonicMs();
+  }
+
   /** Waits for indexes that are being made beside the event loop; they are made on whatever becomes of the query. */
   async prepare({ input, matches }: SearchNode): Promise<void> {
     const { execution } = this.#request;
@@ -251,6 +280,8 @@ class Driver {
 
   /** A promise where others are due; most of the time there is none to wait for. */
   #turn(): Promise<void> | null {
+    const { until } = this.#request.execution.wait;
+    if (until !== null) return this.#await(until);
     const now = this.#options.clock.monotonicMs();
     if (now - this.#sliceStart < sliceMs) return null;
     checkTime(now, this.#request, this.#options);
@@ -290,20 +321,24 @@ interface Rounds {
   readonly kept: Map<PlanNode, KeptRows>;
 }
 
-/** `rowsAtOnce` is how many rows of a scan whoever is above takes in one block, where that is more than others take. */
+/**
+ * `rowsAtOnce` is how many rows of a scan whoever is above takes in one block, where that is more than others take; `narrowings`
+ * are keys that its rows must have to be of use above.
+ */
 function buildOperator(
   node: PlanNode,
   kernels: PlanKernels,
   execution: Execution,
   rounds: Rounds | null = null,
   rowsAtOnce = 0,
+  narrowings: readonly Narrowing[] = [],
 ): Operator {
   if (rounds && !readsWorking(node, rounds.table)) {
     let rows = rounds.kept.get(node);
     if (!rows) rounds.kept.set(node, (rows = new KeptRows(node.columns, execution)));
     return rows.reader(() => buildOperator(node, kernels, execution));
   }
-  const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce);
+  const operator = operatorOf(node, kernels, execution, rounds, rowsAtOnce, narrowings);
   return execution.watch === null ? operator : execution.watch.around(node, operator);
 }
 
@@ -313,12 +348,18 @@ function operatorOf(
   execution: Execution,
   rounds: Rounds | null,
   rowsAtOnce: number,
+  narrowings: readonly Narrowing[],
 ): Operator {
-  const build = (input: PlanNode, rows = 0): Operator => buildOperator(input, kernels, execution, rounds, rows);
+  const build = (input: PlanNode, rows = 0, more: readonly Narrowing[] = []): Operator => {
+    const below = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, input, narrowings)];
+    return buildOperator(input, kernels, execution, rounds, rows, below);
+  };
+  const narrowed = (operator: Operator): Operator =>
+    narrowings.length === 0 ? operator : new NarrowedOperator(operator, narrowings);
   switch (node.kind) {
     case 'scan':
-      if (rowsAtOnce === 0) return new ScanOperator(node, execution);
-      return new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution);
+      if (rowsAtOnce === 0) return narrowed(new ScanOperator(node, execution));
+      return narrowed(new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution));
     case 'search':
       return new SearchOperator(node, execution);
     case 'values':
@@ -328,7 +369,7 @@ function operatorOf(
     case 'filter':
       if (node.input.kind === 'scan' && filtersByKernel(node)) {
         const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
-        return new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce), own, execution);
+        return narrowed(new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce), own, execution));
       }
       return new FilterOperator(
         build(node.input),
@@ -360,6 +401,8 @@ function operatorOf(
       });
     case 'skip':
       return new SkipOperator(build(node.input), node, execution);
+    case 'number':
+      return new NumberOperator(build(node.input));
     case 'over':
       return new OverOperator(build(node.input), node, execution);
     case 'apply':
@@ -368,7 +411,10 @@ function operatorOf(
       return windowOperator(build(node.input), node, execution);
     case 'join': {
       const residual = kernelsOf(kernels, node, () => joinKernels(node));
-      return new JoinOperator({ left: build(node.left), right: build(node.right), node, residual, execution });
+      const leftKeys = keyFilters(node, 'left');
+      const rightKeys = keyFilters(node, 'right');
+      const [left, right] = [build(node.left, 0, leftKeys), build(node.right, 0, rightKeys)];
+      return new JoinOperator({ left, right, node, residual, narrowings: [...leftKeys, ...rightKeys], execution });
     }
     case 'set-operation':
       return new SetOperationOperator(build(node.left), build(node.right), node, execution);
@@ -399,6 +445,20 @@ function operatorOf(
 function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
   const known = system === 'all' ? instant : system;
   return { system: known, valid: valid === 'all' ? known : valid };
+}
+
+/** What is asked of an input by what is asked of its node. */
+function narrowedInput(node: PlanNode, input: PlanNode, narrowings: readonly Narrowing[]): Narrowing[] {
+  const i = inputsOf(node).indexOf(input);
+  return narrowings.flatMap(({ column, filter }) => narrowedBelow(node, i, column).map((below) => ({ column: below, filter })));
+}
+
+/** For each key of the join that a scan on one side can be told, once the other side is read. */
+function keyFilters(node: JoinNode, side: 'left' | 'right'): JoinNarrowing[] {
+  const isFirst = side === 'left' ? node.build === 'left' || node.leads === true : node.build === 'right' && node.leads !== true;
+  if (isFirst || !narrows(node, side)) return [];
+  const keys = side === 'left' ? node.leftKeys : node.rightKeys;
+  return keys.flatMap((column, key) => (takesKeys(node[side], column) ? [{ column, key, filter: new KeyFilter() }] : []));
 }
 
 function readsWorking(node: PlanNode, table: string): boolean {

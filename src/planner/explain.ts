@@ -147,6 +147,8 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan, isAna
       return `values ${node.rows.length} rows`;
     case 'skip':
       return `skip ${execution.rowLimit(node.offset)}`;
+    case 'number':
+      return 'number rows';
     case 'over': {
       const names = (columns: readonly number[]): string =>
         columns.map((each) => columnText(each, node.input, execution)).join(', ');
@@ -200,7 +202,7 @@ function join(node: JoinNode, execution: Execution): string {
   const parts = [
     ...(keys.length > 0 ? [`on ${keys.join(' and ')}`] : []),
     ...(node.residual ? [`where ${text(node.residual, [...left.columns, ...right.columns], execution)}`] : []),
-    `holding ${node.build}`,
+    `holding ${node.build}${node.leads === true ? ', of keys of left' : ''}`,
   ];
   return `join ${node.type} ${parts.join('; ')}`;
 }

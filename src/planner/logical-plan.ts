@@ -29,6 +29,7 @@ export type PlanNode =
   | SortNode
   | LimitNode
   | SkipNode
+  | NumberNode
   | WindowNode
   | OverNode
   | JoinNode
@@ -186,6 +187,13 @@ export interface SkipNode {
   readonly columns: readonly PlanColumn[];
 }
 
+/** Output is the input's columns, then the number of each row in their order, from 0: what another order is sorted back by. */
+export interface NumberNode {
+  readonly kind: 'number';
+  readonly input: PlanNode;
+  readonly columns: readonly PlanColumn[];
+}
+
 /**
  * A query for each row of `input`, whose columns it names by `outer` of this level. It is there between binding and
  * `decorrelate.ts`, which makes joins of it. `mark` adds a column that says whether a row of the query meets the condition
@@ -219,6 +227,8 @@ export interface JoinNode {
   /** What else must be true of a pair, over the output columns. Outer joins apply it before they decide that a row has no partner. */
   readonly residual: Bound | null;
   readonly build: 'left' | 'right';
+  /** The right side is held, but left rows are read before it, so that of the right side only rows of their keys have to be. */
+  readonly leads?: boolean;
   /** Output columns that somebody above reads; the others come out as NULL. Absent: all of them. */
   readonly read?: readonly number[];
   readonly columns: readonly PlanColumn[];

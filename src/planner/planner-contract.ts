@@ -5,13 +5,16 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import type { TypoTolerance } from './search/query.ts';
 import type { DefaultTime, Dialect, Literal, ParsedQuestion, Place } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
+import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
+export type Parameters = readonly Literal[] | ReadonlyMap<string, Literal>;
+
 export interface QuestionText {
   readonly sql: string;
-  /** Values of `$1`, `$2` … in the text: they are never part of it. */
-  readonly parameters?: readonly Literal[];
+  /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
+  readonly parameters?: Parameters;
   readonly parsed?: never;
 }
 
@@ -31,11 +34,15 @@ export interface QuestionOptions {
   readonly signal?: AbortSignal;
   /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
   readonly typo?: TypoTolerance | 'configured';
+  /** What an answer may be short of: the nearest of all vectors, where `eventual`; where `exact`, nothing ever. `strong` by default. */
+  readonly consistency?: Consistency;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
 }
+
+export type Consistency = 'strong' | 'eventual' | 'exact';
 
 /** Where rows go as they come, in their order: what was taken is in no batch of the answer. */
 export interface RowTaker {
@@ -104,6 +111,8 @@ export interface Answer {
   readonly facets: Facets | null;
   /** What the asker has to know of the rows: sentences, none where this is absent. */
   readonly notices?: readonly string[];
+  /** Some rows may be missing that are nearer than those that were found. */
+  readonly isApproximate?: boolean;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;
@@ -175,6 +184,10 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly sync?: boolean;
   /** What a question without AS OF is about; `current` where this is absent. */
   readonly time?: DefaultTime;
+  /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
+  readonly transaction?: Transaction;
+  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors. */
+  readonly graph?: true;
 }
 
 export interface PlannerContract {
@@ -196,7 +209,7 @@ export interface PlannerDoor extends PlannerContract {
   lookUp(invocation: Invocation, request: KeyLookUp): Answer;
   /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
-   * holds now. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
+   * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.
    */
   execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed>;

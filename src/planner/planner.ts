@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
+import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import type { RankingRule } from './binding/ranking.ts';
@@ -12,12 +13,15 @@ import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
 import type { Embedder } from './embedding/embedder.ts';
+import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
+import { longWorkOf } from './graph/long-work.ts';
+import { looksOfUnit } from './graph/limits.ts';
 import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
@@ -51,6 +55,7 @@ import type {
   ExecuteRequest,
   KeyLookUp,
   OutputBatch,
+  Parameters,
   PlannerDoor,
   PlannerSession,
   ProvenanceEntry,
@@ -84,6 +89,8 @@ export interface PlannerLimits {
   readonly memoryBytesMax: number;
   /** Rows that a function that ranks may yield; 0: any number. */
   readonly vectorRowsMax?: number;
+  /** Visible rows up to which nearest vectors are found by a look at all of them. */
+  readonly vectorExactRows?: number;
   /** Rows that operators exchange at once. */
   readonly blockRows?: number;
 }
@@ -101,8 +108,14 @@ export interface PlannerOptions {
   readonly pinnedBranches?: readonly string[];
   /** Columns that are sketched, of whatever type has them. */
   readonly sketchColumns?: readonly string[];
+  /** Keys of nodes and edges that CREATE makes without one. */
+  readonly newKey?: () => string;
+  /** Where long questions about a graph are listed, and can be ended. */
+  readonly jobs?: JobRunner;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** The model that orders what HYBRID_SEARCH … RERANK found. */
+  readonly reranker?: Reranker | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */
   readonly searchPreset?: keyof typeof typoPresets;
   /** By type: what its searches rank by that have no RANK BY. */
@@ -120,6 +133,7 @@ const defaultLimits: Required<PlannerLimits> = {
   scannedRowsMax: 10_000_000,
   memoryBytesMax: 512 * 1024 * 1024,
   vectorRowsMax: 1_000,
+  vectorExactRows: 250_000,
   blockRows: 8_192,
 };
 
@@ -140,17 +154,21 @@ export class Planner implements PlannerDoor {
   readonly #writes: WriteFront;
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
+  readonly #jobs: JobRunner | null;
   readonly #embedder: Embedder | null;
+  readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
+    this.#jobs = options.jobs ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#embedder = options.embedder ?? null;
+    this.#reranker = options.reranker ?? null;
     this.#searchTypo = typoPresets[options.searchPreset ?? 'exact'];
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
     this.#plans = new Plans({
@@ -165,6 +183,8 @@ export class Planner implements PlannerDoor {
     this.#writes = new WriteFront({
       clock: this.#clock,
       plans: this.#plans,
+      newKey: options.newKey ?? null,
+      jobs: this.#jobs,
       ask: (reading, request, own) => this.#ask(reading, request, own),
       executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot),
     });
@@ -180,6 +200,11 @@ export class Planner implements PlannerDoor {
     this.#sketches.clear();
     this.#graphs.clear();
     forgetHashed();
+  }
+
+  /** Bytes of the graphs that are kept, the names of their nodes aside. */
+  get graphBytes(): number {
+    return this.#graphs.edgeBytes;
   }
 
   /** Runs that found their plan, and plans that were made. */
@@ -209,9 +234,15 @@ export class Planner implements PlannerDoor {
     const { sql, parameters } = request;
     const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
+    const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
+    if (made !== null) return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
-    if (statement === null)
-      return { answer: await this.query(invocation, { ...question, time: request.time ?? 'current' }), written: null };
+    if (statement === null) {
+      const { time = 'current', transaction } = request;
+      const own = transaction && { onPlan: ({ plan }: Pick<ReadyPlan, 'plan'>) => transaction.checkRead(plan.objectTypes) };
+      const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
+      return { answer: await session.ask({ ...question, time }), written: null };
+    }
     return this.#writes.execute(invocation, asked, statement, request, startedMs);
   }
 
@@ -273,34 +304,27 @@ export class Planner implements PlannerDoor {
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
       const shared = this.#execution(plan, question.query, asked, request, snapshot);
-      const execution = { ...shared, watch, ...(own.given && { working: own.given }) };
+      const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
+      const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
       if (isLong) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
-      const result = await run(
-        {
-          clock: this.#clock,
-          scheduler: this.#scheduler,
-          timeoutMs: this.#limits.timeoutMs,
-          resultRowsMax: this.#limits.resultRowsMax,
-        },
-        {
-          plan,
-          kernels: cached.kernels,
-          execution,
-          signal: request.signal,
-          startedMs,
-          taker: takerOf(question, cached, request),
-        },
-      );
+      const result = await this.#run({
+        plan,
+        kernels: cached.kernels,
+        execution,
+        signal: longWork?.signal(request.signal) ?? request.signal,
+        startedMs,
+        taker: takerOf(question, cached, request),
+      });
       const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
       // It saw some of the rows that nobody is shown any more, and not others: it is made anew, while its time lasts.
       if (erasedMeanwhile()) {
         request.rows?.restart();
         continue;
       }
-      const costUnits = unitsOf(question.query);
+      const costUnits = unitsOf(question.query) + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
       return {
@@ -314,11 +338,25 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
+        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
         overtaken: erasedMeanwhile,
       };
+    }
+  }
+
+  async #run(request: RunRequest): Promise<Result> {
+    const clock = this.#clock;
+    const { timeoutMs, resultRowsMax } = this.#limits;
+    const { longWork } = request.execution;
+    try {
+      const result = await run({ clock, scheduler: this.#scheduler, timeoutMs, resultRowsMax }, request);
+      await longWork?.over();
+      return result;
+    } catch (error) {
+      throw longWork === null ? error : await longWork.over(error);
     }
   }
 
@@ -388,7 +426,7 @@ export class Planner implements PlannerDoor {
     plan: LogicalPlan,
     query: Query,
     asked: Asked,
-    { time = 'all', typo }: QuestionOptions,
+    { time = 'all', typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
   ): Execution {
     const stated = asked.parameters.length;
@@ -430,12 +468,17 @@ export class Planner implements PlannerDoor {
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
+      vectorExactRows: this.#limits.vectorExactRows,
+      consistency,
       graphs: this.#graphs,
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
+      reranker: this.#reranker,
+      wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, hits: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
+      longWork: null,
       watch: null,
     };
   }
@@ -515,13 +558,20 @@ const noWorking: Execution['working'] = new Map();
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
 
-/** Values of `$1`, `$2` … */
-function valuesOf(parameters: readonly Literal[]): MarkerValues {
-  return (number) => parameters[number - 1];
+/** Values of `$1`, `$2` …, or by name. */
+function valuesOf(parameters: Parameters): MarkerValues {
+  if (!isList(parameters)) return (marker) => parameters.get(String(marker));
+  return (marker) => (typeof marker === 'number' ? parameters[marker - 1] : undefined);
+}
+
+function isList(parameters: Parameters): parameters is readonly Literal[] {
+  return Array.isArray(parameters);
 }
 
 /** Refuses values that the text has no place for: one of the two is not what was meant. */
-function allUsed(lexed: LexedStatement, parameters: readonly Literal[]): LexedStatement {
+function allUsed(lexed: LexedStatement, parameters: Parameters): LexedStatement {
+  // Drivers send one map to several statements.
+  if (!isList(parameters)) return lexed;
   let named = 0;
   for (const number of lexed.markers.values()) named = Math.max(named, number);
   if (parameters.length > named) {

@@ -261,7 +261,8 @@ function arrangementOf({ root, subqueries, facets }: LogicalPlan, numbers: Reado
     if (number !== undefined) return String(number);
     if (node.kind === 'join') {
       const keys = `${node.leftKeys.join()}=${node.rightKeys.join()}`;
-      return `(${written(node.left)}${node.build === 'left' ? '<' : '>'}${node.type}${keys} ${written(node.right)})`;
+      const side = node.build === 'left' ? '<' : node.leads === true ? '>>' : '>';
+      return `(${written(node.left)}${side}${node.type}${keys} ${written(node.right)})`;
     }
     const inputs = inputsOf(node);
     if (inputs.length === 0) isKnown = false;

@@ -6,11 +6,12 @@ import { ServiceError } from '../errors.ts';
 import type { InvocationFacts } from '../governance/gate-contract.ts';
 import type { LexedStatement } from './languages/sql-lexer.ts';
 import { parseLexed } from './languages/sql-parser.ts';
+import { parseGraphWrite } from './languages/graph-writes.ts';
 import { parseWrite } from './languages/sql-writes.ts';
 import { at } from './places.ts';
 import type { QuestionOptions } from './planner-contract.ts';
 import type { Dialect, Literal, ParsedQuestion, Place, Query, QueryBody, Source, Statement } from './statement.ts';
-import type { WriteStatement } from './write-statement.ts';
+import type { GraphWrite, WriteStatement } from './write-statement.ts';
 
 export interface Asked {
   /** Statements of one key have one tree: whatever the tree depends on is in it. Values of slots are not, their types are. */
@@ -65,6 +66,11 @@ export class AskedText implements Asked {
   /** Null where it is no INSERT, UPDATE or DELETE. */
   write(): WriteStatement | null {
     return parseWrite(this.#lexed, this.dialect);
+  }
+
+  /** Null where it writes nothing of a graph. */
+  graphWrite(): GraphWrite | null {
+    return parseGraphWrite(this.#lexed, this.dialect);
   }
 
   text(): string {

@@ -73,3 +73,51 @@ export interface Portion {
   readonly to: Slot | null;
   readonly place: Place;
 }
+
+/** What the graph doors write: a pattern that is made, or scores of a function as a column of its nodes. */
+export type GraphWrite =
+  | (GraphWriteParts & {
+      readonly kind: 'pattern';
+      /** Null: it is made once; else once for each row of the query, which has ids of nodes under these names as its first columns. */
+      readonly matched: { readonly query: Query; readonly names: readonly string[] } | null;
+      readonly method: 'create' | 'merge';
+      /** In order: what a thing names is matched, or stands before it. */
+      readonly things: readonly MadeThing[];
+      readonly returned: readonly { readonly of: string; readonly name: string; readonly place: Place }[] | null;
+    })
+  | (GraphWriteParts & {
+      readonly kind: 'scores';
+      /** Has columns nodeId and score. */
+      readonly query: Query;
+      readonly type: Slot;
+      readonly property: Slot;
+    });
+
+interface GraphWriteParts {
+  readonly purpose: Slot | null;
+  /** As in `WriteStatement`. */
+  readonly nullSlot: number;
+  readonly place: Place;
+}
+
+export type MadeThing = MadeNode | MadeEdge;
+
+interface Made {
+  /** `create`: a row as it is sent. `merge`: the cells that are sent, of the row of this key. */
+  readonly how: 'create' | 'merge';
+  readonly name: string;
+  readonly type: string;
+  readonly cells: readonly (NamedPlace & Slot)[];
+  readonly place: Place;
+}
+
+export interface MadeNode extends Made {
+  readonly kind: 'node';
+}
+
+export interface MadeEdge extends Made {
+  readonly kind: 'edge';
+  /** Names of nodes. */
+  readonly from: string;
+  readonly to: string;
+}

@@ -73,6 +73,8 @@ export interface PlacedRows {
 export interface IndexedRows {
   readonly base: number;
   readonly rows: number;
+  /** Bits of the rows that the block has, where they are at hand: the same array whenever the same rows are shown. */
+  readonly shown?: Int32Array;
   /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
   index(column: string): TextIndex | null;
 }
@@ -198,7 +200,29 @@ export interface Preparation {
   progress(): { readonly done: number; readonly of: number };
 }
 
+export interface NearRequest {
+  readonly type: string;
+  readonly column: string;
+  readonly time: TimeBounds;
+  readonly vector: Float32Array;
+  /** Nearest rows that are wanted. */
+  readonly count: number;
+  /** As in `ScanRequest`. */
+  readonly paths?: readonly number[];
+}
+
+/** Rows that may be the nearest: of each place, or all that are visible where no graph says which. */
+export interface Near {
+  /** For a scan. */
+  readonly candidates: ReadonlyMap<object, Int32Array>;
+  /** Graphs that said so, and graphs that would have but are not there yet. */
+  readonly byGraph: number;
+  readonly missing: number;
+}
+
 export interface RowReader {
+  /** Rows near a vector, approximately; null where the reader's rows have to be looked at one by one. */
+  near?(request: NearRequest): Promise<Near> | null;
   /** Begins to index the texts of these columns as far as that can be done beside the event loop; null where it is done. */
   prepare?(type: string, columns: readonly string[]): Preparation | null;
   /** Blocks one by one, so that the caller can yield and stop between any two. */

@@ -3,6 +3,7 @@
  * who may see it and by nobody else. Every pair of built doors gets every relation of reader to writer; a door that is
  * built without a driver here fails the first test.
  */
+import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { createHash } from 'node:crypto';
 import { tableFromIPC } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
@@ -14,6 +15,7 @@ import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { asDocuments } from './document/document-client.ts';
 import { asKv } from './kv/kv-client.ts';
+import { forPath } from './object/object-client.ts';
 import { as, relationalSecret } from './relational/relational-client.ts';
 
 interface Driver {
@@ -145,6 +147,55 @@ const drivers: Readonly<Record<string, Driver>> = {
         const bytes = await fetched(world, '/query/stream', path, JSON.stringify({ sql: `SELECT _pk FROM ${type}` }));
         const rows = bytes.toString().match(/(?<=^event: rows\ndata: ).*$/gm) ?? [];
         return rows.flatMap((data) => JSON.parse(data) as { _pk: string }[]).map((row) => row._pk);
+      },
+    },
+  },
+  object: {
+    stores: { type: 'ObjectStoreObject', key: 'visible/k1', note: 'note' },
+    async write(world, _type, _key, path) {
+      // Metadata of a name that the type has a column for is in that column.
+      await world.call('POST', '/types/ObjectStoreObject/schema', { properties: { note: { type: 'string' } } });
+      const client = forPath(world, path);
+      await client.send(new CreateBucketCommand({ Bucket: 'visible' }));
+      const Metadata = { note: `of ${path}` };
+      await client.send(new PutObjectCommand({ Bucket: 'visible', Key: 'k1', Body: 'v', Metadata }));
+      client.destroy();
+    },
+    reads: {
+      'get of a row': async (world, type, key, path) => {
+        const client = forPath(world, path);
+        try {
+          const at = { Bucket: 'types', Key: `${type}/${encodeURIComponent(key)}.json` };
+          const { Body } = await client.send(new GetObjectCommand(at));
+          return [(JSON.parse(await Body!.transformToString()) as { _pk: string })._pk];
+        } catch (error) {
+          if ((error as Error).name === 'NoSuchKey') return [];
+          throw error;
+        } finally {
+          client.destroy();
+        }
+      },
+      'list of rows': async (world, type, _key, path) => {
+        const client = forPath(world, path);
+        const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: 'types', Prefix: `${type}/` }));
+        client.destroy();
+        return Contents.map(({ Key }) => decodeURIComponent(Key!.slice(type.length + 1, -'.json'.length)));
+      },
+      'get and list of an object': async (world, type, key, path) => {
+        // Other types have no objects: there is nothing to tell apart.
+        if (type !== 'ObjectStoreObject') return keysOf(world, `SELECT _pk FROM ${type}`, path);
+        const client = forPath(world, path);
+        const [Bucket, Key] = key.split('/') as [string, string];
+        const got = client.send(new GetObjectCommand({ Bucket, Key })).then(() => [key]);
+        const listed = client
+          .send(new ListObjectsV2Command({ Bucket }))
+          .then((page) => (page.Contents ?? []).map((each) => `${Bucket}/${each.Key}`));
+        const [keys, ...others] = await Promise.all(
+          [got, listed].map((asked) => asked.catch((error: Error) => (error.name === 'NoSuchBucket' ? [] : [error.name]))),
+        );
+        client.destroy();
+        expect(others).toEqual([keys]);
+        return keys!;
       },
     },
   },

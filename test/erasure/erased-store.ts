@@ -120,7 +120,14 @@ export class ErasedStore {
       properties: { id: text, who, name: text, prose: text, extra: { type: 'json' }, n: { type: 'integer' } },
       primary_key: 'id',
     });
-    await this.good('POST', '/types', { name: 'Visit', properties: { id: text, who, place: text }, primary_key: 'id' });
+    // Edges from whom rows are about: both ends of them are nodes of the graph.
+    await this.good('POST', '/types', {
+      name: 'Visit',
+      properties: { id: text, who, place: text },
+      primary_key: 'id',
+      graph_triggers: [{ link_type: 'Seen', src_field: 'who', dst_field: 'place' }],
+    });
+    await this.good('POST', '/types', { name: 'Contact', properties: { id: text, who }, primary_key: 'id' });
     await this.good('POST', '/query', {
       sql: 'CREATE MATERIALIZED VIEW Names AS SELECT name, who FROM Person REFRESH INCREMENTAL EVERY 60',
     });
@@ -154,6 +161,8 @@ export class ErasedStore {
     await this.good('POST', '/ingest?object_type=Visit', [{ id: `v-${of('key')}`, who: of('subject'), place: of('second') }]);
     await this.good('POST', '/ingest?object_type=Visit', [{ id: `gone-${of('key')}`, who: of('subject'), place: of('second') }]);
     await this.good('DELETE', `/types/Visit/${encodeURIComponent(`gone-${of('key')}`)}?hard=true`);
+    const nodes = [of('subject'), of('second')].map((id) => ({ id, who: of('subject') }));
+    await this.good('POST', '/ingest?object_type=Contact', nodes);
     const onTrial = { 'x-service-branch': 'trial' };
     await this.good('POST', '/ingest?object_type=Person', [{ ...row, name: of('branch') }], onTrial);
     await this.good('POST', '/query', { sql: `SELECT * FROM Person WHERE name = '${of('literal')}'` });
@@ -171,7 +180,19 @@ export class ErasedStore {
     const of = (plant: Plant): string => this.planted(subject, plant);
     const reason = `${of('name')} (${of('subject')}, key ${of('key')}) has asked for it by letter`;
     const sql = `ERASE SUBJECT '${of('subject')}' REASON '${reason}' CERTIFY`;
+    await this.asGraph();
+    const { planner } = this.service;
+    if (planner.graphBytes === 0) throw new Error('no graph is kept before an erasure');
     this.receipts.push((await this.good('POST', '/query', { sql })).text);
+    if (planner.graphBytes > 0) throw new Error('a graph is kept beyond an erasure');
+  }
+
+  /** Every node and every edge that the graph has. */
+  async asGraph(): Promise<string> {
+    const patterns = ["GRAPH_PAGERANK('Contact', 'Seen')", 'MATCH (a:Contact)-[r:Seen]->(b) RETURN a.id, r.to_id, b'];
+    const texts: string[] = [];
+    for (const sql of patterns) texts.push((await this.good('POST', '/query', { sql })).text);
+    return texts.join('\n');
   }
 
   /** What `annals verify` finds: that nothing was tampered with is told of a log with erased rows too. */

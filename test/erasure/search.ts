@@ -1,7 +1,7 @@
 /** Searches every byte that a store leaves: as it lies there, and as its own readers open it. */
 import { DerivedFile } from '../../src/log/derived-file.ts';
 import type { CommittedEntry } from '../../src/log/entry.ts';
-import { branches, type ErasedStore } from './erased-store.ts';
+import { branches, type ErasedStore, plants } from './erased-store.ts';
 import { Haystack, type Needle } from './haystack.ts';
 
 export interface Searched {
@@ -38,6 +38,9 @@ export async function searched(store: ErasedStore, needles: readonly Needle[]): 
   }
   await searchDerived(store, decoded);
   for (const branch of branches) decoded.text(`answers, ${branch}`, await store.exported(branch));
+  const graph = await store.asGraph();
+  if (graph.split('nodeId').length < needles.length / plants.length / 2) throw new Error('the graph has the nodes of the others');
+  decoded.text('the graph', graph);
   return { raw, decoded, files, entries };
 }
 

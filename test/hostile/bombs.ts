@@ -37,6 +37,24 @@ export interface Sizes {
   readonly sides: number;
 }
 
+/** Over the graphs of `supply`. */
+const graphBombs: readonly Bomb[] = [
+  ['paths along a deep chain', "PATHS_BETWEEN('v0', 'v9', 10, LINK_TYPES => 'Chain')", answered],
+  ['the way along a deep chain', "CALL traverse.sssp.stats('Spot', 'Chain', {source: 'v0'})", answered],
+  ['components of a deep chain', "CALL traverse.scc.stats('Spot', 'Chain')", answered],
+  ['simple paths of a clique', "PATHS_BETWEEN('v0', 'v1', 10, LINK_TYPES => 'Clique')", bounded],
+  ['cycles of a clique', "GRAPH_CYCLES('Spot', 'Clique', MAX_LENGTH => 10)", bounded],
+  ['walks of a clique', "MATCH (a:Spot {id: 'v0'})-[:Clique*1..6]->(b) RETURN count(*) AS n", bounded],
+  ['pairs of a clique', "CALL traverse.nodeSimilarity.stats('Spot', 'Clique')", [...bounded, ...answered]],
+  ['all distances of a web', "GRAPH_APSP('Spot', 'Web')", bounded],
+  ['the diameter of a web', "GRAPH_DIAMETER('Spot', 'Web')", [...bounded, ...answered]],
+  ['betweenness in a web', "GRAPH_NODE_METRIC('Spot', 'Web')", [...bounded, ...answered]],
+  ['communities of a web', "CALL traverse.community.stats('Spot', 'Web')", [...bounded, ...answered]],
+  ['likely links of a web', "CALL traverse.linkPredict.stats('Web')", [...bounded, ...answered]],
+  ['ranks of a web, a thousand rounds', "CALL traverse.pageRank.stats('Spot', 'Web', {maxIterations: 1000})", answered],
+  ['a pattern over all of a web', 'MATCH (a)-[:Web]-(b)-[:Web]-(c)-[:Web]-(d) RETURN count(*) AS n', [...bounded, ...answered]],
+].map(([name, sql, ends]): Bomb => ({ name, sql, ends }) as Bomb);
+
 export function bombs({ big, middle }: Sizes): Bomb[] {
   return [
     {
@@ -242,5 +260,6 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
       sql: `SELECT ${times(60, (i) => `SUM(n * ${i} % 7 + x / ${i + 1}) AS c${i}`, ', ')} FROM Big`,
       ends: [...answered, ...bounded],
     },
+    ...graphBombs,
   ];
 }

@@ -103,8 +103,19 @@ export async function supply(siege: Siege, sizes: Sizes): Promise<void> {
   await load(siege, 'Middle', columns, sizes.middle, row);
   await load(siege, 'Big', columns, sizes.big, row);
   await load(siege, 'Text', 'body', 200, (i) => `${'a'.repeat(100_000)}${i}`);
+  await supplyGraphs(siege, sizes.sides);
   const wide = Array.from({ length: 60 }, (_, i) => `w${i}`);
   await load(siege, 'Wide', wide.join(','), sizes.sides, (i) => wide.map((_, c) => `v${(i * (c + 1)) % 5000}`).join(','));
+}
+
+/** A chain, a clique, and a web in which everything is a few hops away, over one type of nodes. */
+async function supplyGraphs(siege: Siege, nodes: number): Promise<void> {
+  await load(siege, 'Spot', 'id', nodes, (i) => `v${i}`);
+  const ends = 'id,from_id,to_id';
+  await load(siege, 'Chain', ends, nodes - 1, (i) => `${i},v${i},v${i + 1}`);
+  const side = Math.round(Math.sqrt(nodes));
+  await load(siege, 'Clique', ends, side * side, (i) => `${i},v${i % side},v${Math.floor(i / side)}`);
+  await load(siege, 'Web', ends, 5 * nodes, (i) => `${i},v${i % nodes},v${(i * 7919 + Math.floor(i / nodes) * 104_729) % nodes}`);
 }
 
 async function load(siege: Siege, type: string, header: string, rows: number, row: (i: number) => string): Promise<void> {

@@ -20,8 +20,8 @@ export interface Conversation {
 type Ask = (method: string, path: string, body?: object, headers?: Readonly<Record<string, string>>) => Promise<Heard>;
 
 /** Collects what is heard. */
-const talk =
-  (run: (ask: Ask, stage: Stage, adversary: Adversary) => Promise<void>): Conversation['hold'] =>
+export const talk =
+  (run: (ask: Ask, stage: Stage, adversary: Adversary, heard: Heard[]) => Promise<void>): Conversation['hold'] =>
   async (stage, adversary) => {
     const heard: Heard[] = [];
     const ask: Ask = async (method, path, body, headers = {}) => {
@@ -35,7 +35,7 @@ const talk =
       heard.push(reply);
       return reply;
     };
-    await run(ask, stage, adversary);
+    await run(ask, stage, adversary, heard);
     return heard;
   };
 

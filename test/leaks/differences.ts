@@ -55,6 +55,10 @@ export const differences: readonly Difference[] = [
       await put(stage, [{ id: 'p1', name: stage.canaries.text(victim, 'a party'), boss: 'p2', score: 9 }], 'Party');
       const said = { subject: 'p1', predicate: 'knows', object: stage.canaries.text(victim, 'a triple') };
       await put(stage, [{ id: 'k1', ...said }], 'KnowledgeTriple');
+      const object = { bucket: 'box', size: 9, content_type: 'secret/x', metadata: {}, body_as: 'text' };
+      const body = stage.canaries.text(victim, 'an object');
+      await put(stage, [{ id: 'box/x1', key: 'x1', ...object, body }], 'ObjectStoreObject');
+      await put(stage, [{ id: 'box', name: 'box' }], 'ObjectStoreBucket');
       // Paths that start as those of adversaries do.
       for (const [path, holder] of [
         ['globex-two', 'root'],
@@ -121,6 +125,13 @@ export const differences: readonly Difference[] = [
       stage.ids.set('hidden recall', call!);
       await ask('consolidate', { id: other, content: 'shared words once more' });
       await ask(`quarantine/${id}`, { reason: stage.canaries.text(victim, 'a reason') });
+      const elements = [
+        `shared words, secret of the victim ${stage.canaries.text(victim, 'a chunk')}`,
+        'shared words of a document',
+      ];
+      const given = { purpose: 'test', source_id: 'hidden-document', title: 'hidden title', elements };
+      const stored = JSON.stringify({ name: 'rag_store_elements', arguments: given });
+      await stage.must('POST', '/mcp/tools/call', stage.headers('acme', victimPath), stored);
     }),
   },
   {

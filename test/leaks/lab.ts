@@ -6,9 +6,10 @@
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Agent, request as httpRequest } from 'node:http';
-import { openHttpDoor } from '../../src/cli/serve.ts';
+import { openHttpDoor, openSocketDoors } from '../../src/cli/serve.ts';
 import type { Clock, Random } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config.ts';
+import type { Door } from '../../src/doors/door.ts';
 import { doorStatuses } from '../../src/doors/doors.ts';
 import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { assert } from '../../src/errors.ts';
@@ -28,6 +29,8 @@ export interface Sent {
   readonly admin?: boolean;
   /** Past the framework where the door has a lane for it; over a connection of the framework otherwise. */
   readonly plain?: boolean;
+  /** Instead: on a door of its own. */
+  readonly door?: 'object';
 }
 
 /** A reply as its bytes came, and the request that it is of. */
@@ -115,6 +118,7 @@ export interface LabParts {
 export class Lab {
   readonly service: Service;
   readonly door: HttpDoor;
+  readonly object: Door;
   /** Every route that the running server has registered, by listener. */
   readonly routes: readonly Route[];
   /** Routes that a request has reached, as `routeName` writes them. */
@@ -128,13 +132,14 @@ export class Lab {
   #step = 0;
 
   private constructor(
-    parts: Pick<Lab, 'service' | 'door' | 'routes' | 'reached' | 'lines'>,
+    parts: Pick<Lab, 'service' | 'door' | 'object' | 'routes' | 'reached' | 'lines'>,
     clock: StepClock,
     random: StepRandom,
     ids: { drawn: number },
   ) {
     this.service = parts.service;
     this.door = parts.door;
+    this.object = parts.object;
     this.routes = parts.routes;
     this.reached = parts.reached;
     this.lines = parts.lines;
@@ -150,6 +155,7 @@ export class Lab {
       SERVICE_IN_MEMORY: 'true',
       SERVICE_PROFILE: 'cluster',
       SERVICE_PORT: '0',
+      SERVICE_OBJECT_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_BEARER_TOKEN: bootstrapSecret,
@@ -177,18 +183,24 @@ export class Lab {
     });
     const registry = new RouteRegistry();
     const door = await registry.of(() => openHttpDoor(service, loaded, () => doorStatuses(loaded)));
+    const [object] = await openSocketDoors(service, loaded, [{ name: 'object', port: 0, state: 'listening' }]);
     const ids = { drawn: 0 };
     const next = service.ids.next.bind(service.ids);
     service.ids.next = () => {
       ids.drawn++;
       return next();
     };
-    return new Lab({ service, door, routes: registry.routes, reached: registry.reached, lines }, clock, random, ids);
+    return new Lab(
+      { service, door, object: object!, routes: registry.routes, reached: registry.reached, lines },
+      clock,
+      random,
+      ids,
+    );
   }
 
   async close(): Promise<void> {
     for (const agent of Object.values(this.#agents)) agent.destroy();
-    const stopped = this.door.stop();
+    const stopped = Promise.all([this.door.stop(), this.object.stop()]);
     // What waits for time to pass while the doors close is woken by it.
     const passing = setInterval(() => this.#passTo(this.#step + 1000), 1);
     await this.service.close();
@@ -253,16 +265,16 @@ export class Lab {
   }
 
   #send(sent: Sent): Promise<Heard> {
-    const { method, path, headers = {}, body, admin = false, plain = false } = sent;
+    const { method, path, headers = {}, body, admin = false, plain = false, door } = sent;
     const bytes = body === undefined ? null : Buffer.from(body as string);
     return new Promise((resolve, reject) => {
       const request = httpRequest(
         {
-          port: admin ? this.door.adminPort : this.door.port,
+          port: door ? this.object.port : admin ? this.door.adminPort : this.door.port,
           host: '127.0.0.1',
           method,
           path,
-          agent: admin ? false : plain ? this.#agents.plain : this.#agents.framework,
+          agent: admin || door ? false : plain ? this.#agents.plain : this.#agents.framework,
           headers: {
             ...(headers as Record<string, string | string[]>),
             ...(bytes ? { 'content-length': bytes.length } : {}),

@@ -7,6 +7,7 @@ import { assert } from '../../src/errors.ts';
 import { adversaries, type Adversary, owner } from './adversaries.ts';
 import { type Compared, difference } from './compare.ts';
 import { conversations } from './conversations.ts';
+import { objectConversations } from './objects.ts';
 import type { Difference } from './differences.ts';
 import { asked, fits, type Rows, type Way, ways } from './doors.ts';
 import { type Heard, routeName } from './lab.ts';
@@ -217,7 +218,7 @@ export class Matrix {
   }
 
   async #conversations(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
-    for (const [i, { name, compared, hold }] of conversations.entries()) {
+    for (const [i, { name, compared, hold }] of [...conversations, ...objectConversations].entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];
       if (one.length !== other.length) this.#red(`${adversary.name} × ${name}`, `${one.length} replies and ${other.length}`);
@@ -244,7 +245,8 @@ export class Matrix {
           }
           const [one, other] = heard as [Heard, Heard];
           const cell = `${adversary.name} × ${method} ${route.split(' ')[1]!} × probe ${i}`;
-          const compared = row.storeWide === true && unbound.has(adversary.holder) ? bodyless : (probe.compared ?? row.compared);
+          const ofStore = row.storeWide === true || probe.storeWide === true;
+          const compared = ofStore && unbound.has(adversary.holder) ? bodyless : (probe.compared ?? row.compared);
           await this.#equal(cell, pair, [one, other], compared === undefined ? {} : { compared }, adversary);
           const shut = adversary.shut !== undefined && row.open !== true;
           if (shut && (method === 'HEAD' ? `${one.status}` !== adversary.shut!.slice(0, 3) : outcome(one) !== adversary.shut))

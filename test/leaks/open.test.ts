@@ -36,6 +36,7 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     'plan of a scan',
     'a standing query',
     'writes by SQL',
+    'the object door',
     'GET /audit/count',
   ])
     expect(cells).toContain(`another tenant × ${shape} × `);

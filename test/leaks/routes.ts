@@ -31,6 +31,7 @@ export interface Probe {
   readonly headers?: Readonly<Record<string, string>>;
   /** In place of the row’s. */
   readonly compared?: Compared;
+  readonly storeWide?: true;
   /** What both worlds go on with after it. */
   readonly after?: (stage: Stage, adversary: Adversary, heard: Heard) => void;
 }
@@ -119,6 +120,22 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
     { query: 'shared words', as_of: '2024-01-01T00:00:03.000Z' },
     { query: 'open', type: 'Deal', min_confidence: 0.1 },
     { class_filter: 'hidden class' },
+    { query: 'secret of the victim', type: 'DocumentChunk' },
+  ],
+  ingest_document: [{ content: 'mine', format: 'text', source_id: 'hidden-document' }],
+  rag_store_elements: [{ elements: ['mine', 'too'], source_id: 'hidden-document' }],
+  rag_store_answer: [
+    { question: 'what', answer: 'mine', source_ids: ['hidden-document'] },
+    { question: 'what', answer: 'mine', source_ids: ['hidden-document#1'] },
+  ],
+  search_knowledge: [
+    { query: 'secret of the victim', limit: 50 },
+    { query: 'shared words', source_filter: 'hidden-document', fuzzy: true },
+  ],
+  search_entities: [
+    { query: 'secret of the victim', limit: 50 },
+    { query: 'open', entity_type: 'Deal' },
+    { query: 'x', entity_type: 'Dossier' },
   ],
   remember: [
     { content: 'shared words of mine', session_id: 'hidden session' },
@@ -129,8 +146,8 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   recognize: [{ id: 'x1', type: 'Deal' }],
   consolidate: [{ id: 'x2', type: 'Deal', content: 'mine' }],
   summarise: [{ topic: 'secret of the victim' }, { session_id: 'hidden session' }],
-  justify: [{ id: 'hidden session' }, { id: 'hidden call' }],
-  quarantine: [{ id: 'hidden session' }],
+  justify: [{ id: 'hidden session' }, { id: 'hidden call' }, { id: 'hidden-document' }, { id: 'hidden-document#0' }],
+  quarantine: [{ id: 'hidden session' }, { id: 'hidden-document' }],
   lift_quarantine: [{ id: 'hidden memory' }],
   episodes_in: [{}, { session_id: 'hidden session' }],
   query: [
@@ -142,8 +159,15 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   nl_query: [{ question: 'deals' }, { question: 'dossiers' }],
   hybrid_search: [
     { query: 'open', entity_type: 'Deal' },
+    { query: 'p1 boss', entity_type: 'Party' },
     { query: 'shared words', entity_type: 'MemoryItem' },
   ],
+  paths_between: [{ from: 'p1', to: 'p3' }],
+  detect_communities: [{ entity_type: 'Party' }, { entity_type: 'Party', algo: 'label_propagation' }],
+  rank_key_nodes: ['pagerank', 'betweenness', 'closeness', 'eigenvector'].map((metric) => ({ entity_type: 'Party', metric })),
+  hub_authority: [{ entity_type: 'Party' }, { entity_type: 'Reports' }],
+  find_scc: [{ entity_type: 'Party' }],
+  predict_links: [{ entity_type: 'Party', method: 'adamic_adar' }],
   get_entities: [{ entity_type: 'Deal', filters: { who: 'p1' } }, { entity_type: 'Dossier' }],
   aggregate_stats: [{ entity_type: 'Deal', group_by: 'note' }, { entity_type: 'Dossier' }],
   get_relationships: [{ entity_id: 'p1' }, { entity_id: 'x1' }],
@@ -171,6 +195,7 @@ function probesOf(
     const compared = shownByTools[verb.name];
     return {
       ...(compared && { compared }),
+      ...(verb.name === 'metrics' && { storeWide: true }),
       ...(path !== undefined && { path: (stage: Stage) => of(stage).path! }),
       ...(body !== undefined && { body: (stage: Stage) => JSON.stringify(of(stage).body) }),
     };
@@ -260,6 +285,9 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'POST /ingest/auto': ingest('/ingest/auto'),
   'POST /ingest/bulk': ingest('/ingest/bulk'),
   'GET /ingest/tasks/:id': { probes: [{ path: at('/ingest/tasks/', 'hidden task') }, to('/ingest/tasks/none')] },
+  // What it stores it stores later; `rag_store_elements` is asked the same at once.
+  'POST /rag/ingest': { probes: [json({}), json({ chunks: [] }), json({ chunks: [{ page: 1 }], source_id: 7 })] },
+  'GET /rag/ingest/:task_id': { probes: [{ path: at('/rag/ingest/', 'hidden task') }, to('/rag/ingest/none')] },
   'POST /exhibits': { probes: [json({ title: 'mine' })], compared: positions },
   'POST /exhibits/:id/links': {
     probes: [
@@ -367,9 +395,7 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /openapi.json': read,
   'GET /specs': read,
 
-  'POST /rag/ingest': later(json({})),
   'POST /ingest/media': later(json({})),
-  'GET /rag/ingest/:task_id': later({ path: at('/rag/ingest/', 'hidden task') }),
   'GET /rules': later(),
   'POST /rules': later(json({})),
   'POST /rules/sigma': later(json({})),

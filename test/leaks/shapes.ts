@@ -382,6 +382,8 @@ const functions: readonly Shape[] = [
   deal('alike to a node', "GRAPH_NODE_SIMILARITY('Party', NODE => 'p1')"),
   deal('betweenness', "GRAPH_NODE_METRIC('Party')"),
   deal('closeness', "GRAPH_NODE_METRIC('Party', METRIC => 'closeness')"),
+  deal('hubs', "GRAPH_NODE_METRIC('Party', METRIC => 'hub')"),
+  deal('authorities', "GRAPH_NODE_METRIC('Party', METRIC => 'authority')"),
   deal('eigenvector', "GRAPH_NODE_METRIC('Party', METRIC => 'eigenvector')"),
   deal('likely links', "LINK_PREDICT('Party', METHOD => 'adamic_adar')"),
   deal('likely links of a node', "GRAPH_LINK_PREDICT('Party', FROM => 'p1')"),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Blobs } from '../../src/log/blobs.ts';
+import { type BlobName, Blobs } from '../../src/log/blobs.ts';
 import { DerivedFile, DerivedFileWriter } from '../../src/log/derived-file.ts';
 import { type KeyStore, openKeyring } from '../../src/log/keys.ts';
 import type { Disk } from '../../src/log/disk.ts';
@@ -143,11 +143,13 @@ test('blobs, derived files and keys of subjects from before a rotation open afte
   await disk.makeDirectory(directory);
   const random = new SeededRandom('derived');
   const text = (name: string): Buffer => Buffer.from(`content of ${name}`);
-  const made: { blob: string; subject: string; name: string }[] = [];
+  const made: { blob: BlobName; subject: string; name: string }[] = [];
   let keyring = await open(disk);
   const parts = { disk, random, directory: '/derived', logId: 'log', yieldTurn: () => Promise.resolve() };
   for (const name of ['first', 'second', 'third']) {
-    const blob = await new Blobs({ disk, random, directory, keyring }).put(text(name));
+    const writing = await new Blobs({ disk, random, directory, keyring }).begin(name);
+    await writing.write(text(name));
+    const blob = await writing.finish();
     const writer = await DerivedFileWriter.create({ ...parts, keyring }, name);
     await writer.chunk('c', [text(name)]);
     const file = await writer.finish();
@@ -160,7 +162,11 @@ test('blobs, derived files and keys of subjects from before a rotation open afte
     keyring = await open(disk, name);
     for (const each of made) {
       const blobs = new Blobs({ disk, random, directory, keyring });
-      expect(Buffer.from((await blobs.get(each.blob))!)).toEqual(text(each.name));
+      const read = (await blobs.open(each.blob))!;
+      const pieces: Uint8Array[] = [];
+      for await (const piece of read.read(0, read.size)) pieces.push(Buffer.from(piece));
+      expect(Buffer.concat(pieces)).toEqual(text(each.name));
+      await read.close();
       const opened = (await DerivedFile.open({ ...parts, keyring }, each.name))!;
       expect(Buffer.from(await opened.read('c'))).toEqual(text(each.name));
       await opened.close();

@@ -133,7 +133,9 @@ describe('verifyDirectory', () => {
   it('finds a blob that is not what its name says', async () => {
     const copy = await copyOf(disk);
     const blobs = new Blobs({ disk: copy, random: systemRandom, directory, keyring });
-    const hash = await blobs.put(new Uint8Array(5000).fill(9));
+    const writer = await blobs.begin('acme');
+    await writer.write(new Uint8Array(5000).fill(9));
+    const hash = blobs.address(await writer.finish());
     expect(await verifyDirectory({ disk: copy, directory, keyring })).toMatchObject({ ok: true, blobs: 1 });
     const path = `${directory}/blobs/${hash.slice(0, 2)}/${hash}`;
     const bytes = await copy.readFile(path);

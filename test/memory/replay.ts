@@ -8,6 +8,7 @@ import { loadSettings } from '../../src/config.ts';
 import { callVerb, type VerbCall } from '../../src/doors/verbs/call.ts';
 import type { VerbParts } from '../../src/doors/verbs/session.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
+import { readDocument } from '../../src/doors/documents/chunks.ts';
 import { untenanted } from '../../src/governance/caller.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { Service } from '../../src/service.ts';
@@ -62,7 +63,18 @@ class World {
     const { planner, clock, ids, jobs, yieldTurn } = service;
     const system = { version: 'test' } as VerbParts['system'];
     const metrics = { registry: { metrics: async () => '' } };
-    const parts: VerbParts = { planner, clock, ids, jobs, yieldTurn, system, metrics, embedder: null, translator: null };
+    const parts: VerbParts = {
+      planner,
+      clock,
+      ids,
+      jobs,
+      yieldTurn,
+      system,
+      metrics,
+      embedder: null,
+      translator: null,
+      readDocuments: readDocument,
+    };
     const verb = verbs.find((each) => each.name === name)!;
     const asked: VerbCall = { verb, input, caller, purpose: 'test', correlationId: `c${++this.#calls}` };
     return (await callVerb(service.gate, parts, asked)).output as Record<string, unknown>;

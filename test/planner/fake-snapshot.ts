@@ -109,6 +109,9 @@ export class FakeStore {
       submit: () => Promise.reject(new Error('read only')),
       kept: () => [],
       deletable: () => this.snapshot(caller),
+      bodies: () => {
+        throw new Error('no bodies here');
+      },
       erasing: () => {
         throw new Error('nothing is erased here');
       },

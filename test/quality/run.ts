@@ -1,16 +1,23 @@
 /**
- * How good rankings are, on judged collections: mean nDCG@10 over all queries, gains by grade.
+ * How good rankings are. On judged collections: mean nDCG@10 over all queries, gains by grade; on generated conversations: how
+ * many questions recall answers among its first five, beside plain BM25.
  *
  *   npm run quality -- cranfield [--data <folder>]        ANNALS_DATA_DIR, or ../shared/data, by default
+ *   npm run quality -- memory [--seed 1]                  both halves; the second is the one that counts
  *
- * A line a way of searching, then one of JSON; exit code 1 where plain BM25 is below what it has to reach.
+ * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
  */
 import { parseArgs } from 'node:util';
 import { collectionIn, dataFolder } from './collection.ts';
 import { measured } from './measure.ts';
+import { recallMeasured } from './memory.ts';
 
-const { values: options, positionals } = parseArgs({ allowPositionals: true, options: { data: { type: 'string' } } });
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { data: { type: 'string' }, seed: { type: 'string', default: '1' } },
+});
 const name = positionals[0] ?? 'cranfield';
+if (name === 'memory') process.exit(await memory(Number(options.seed)));
 const collection = collectionIn(options.data ?? dataFolder, name);
 if (collection === null) {
   console.log(`no collection ${name} in ${options.data ?? dataFolder} (--data, ANNALS_DATA_DIR)`);
@@ -24,3 +31,17 @@ const figures = await measured(collection);
 for (const { way, ndcg } of figures) console.log(`${ndcg.toFixed(4)}  ${way}`);
 console.log(JSON.stringify({ collection: name, queries: collection.queries.length, figures }));
 process.exit(figures[0]!.ndcg >= least ? 0 : 1);
+
+/** Points of recall@5 that recall has to be above plain BM25. */
+async function memory(seed: number): Promise<number> {
+  const atLeast = 0.03;
+  const [worked, heldOut] = [await recallMeasured(1, seed), await recallMeasured(2, seed)];
+  for (const [half, { questions, recall, bm25, byKind }] of Object.entries({ 'first half': worked, 'held out': heldOut })) {
+    console.log(`${half}: ${questions} questions, recall@5 ${recall.toFixed(3)}, plain BM25 ${bm25.toFixed(3)}`);
+    for (const [kind, of] of Object.entries(byKind)) {
+      console.log(`  ${kind}: ${of.questions} questions, ${of.recall.toFixed(3)} and ${of.bm25.toFixed(3)}`);
+    }
+  }
+  console.log(JSON.stringify({ seed, heldOut }));
+  return heldOut.recall - heldOut.bm25 >= atLeast ? 0 : 1;
+}

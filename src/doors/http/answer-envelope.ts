@@ -90,6 +90,7 @@ function firstMembers(answer: Answer): string {
     }));
     text += `,"provenance":${exactJson(entries)}`;
   }
+  if (answer.isApproximate) text += ',"approximate":true';
   if (answer.notices !== undefined && answer.notices.length > 0) text += `,"notices":${JSON.stringify(answer.notices)}`;
   return text;
 }

@@ -23,6 +23,7 @@ import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
+import type { ReadDocuments } from '../documents/document.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
@@ -55,6 +56,7 @@ export interface HttpDoorOptions {
   readonly embedder: Embedder | null;
   /** Turns questions into statements; null: by their forms alone. */
   readonly translator: Translator | null;
+  readonly readDocuments: ReadDocuments;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   /** What replies hold of rows is to go with them; absent: nothing is erased here. */

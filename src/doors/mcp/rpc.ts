@@ -55,7 +55,7 @@ export function registerRpc(app: App, context: HttpContext): void {
 const gated: ReadonlySet<unknown> = new Set(['tools/call', 'resources/list', 'resources/read']);
 
 /** Whether a message comes to the gate by itself. */
-function asksGate(body: object): boolean {
+export function asksGate(body: object): boolean {
   return [body].flat().some((message) => gated.has((message as { readonly method?: unknown } | null)?.method));
 }
 

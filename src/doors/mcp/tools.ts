@@ -45,15 +45,21 @@ export function toolList(purposeKnown: boolean): readonly ToolListing[] {
   });
 }
 
-/** One call. A request may make several: each is an invocation of its own. Throws REL_NOT_FOUND for a tool that is none. */
+/** One call. A request may make several: each is an invocation of its own. */
 export function callTool(context: HttpContext, request: RequestFacts, name: string, given: unknown): Promise<Called> {
-  const verb = byName.get(name);
-  if (verb === undefined) throw new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}`);
-  const { purpose, ...input } = argumentsOf(given);
+  const { verb, purpose, input } = readCall(name, given);
   const stated = statedBy(request, purpose);
   request.recorded = true;
   takeTurn(context, verb, stated.caller.clientIp);
   return callVerb(context.gate, context, { verb, input, ...stated, missingPurpose: 'argument' });
+}
+
+/** Which tool is called, and with what. Throws REL_NOT_FOUND for a tool that is none. */
+export function readCall(name: string, given: unknown) {
+  const verb = byName.get(name);
+  if (verb === undefined) throw new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}`);
+  const { purpose, ...input } = argumentsOf(given);
+  return { verb, purpose, input };
 }
 
 function argumentsOf(given: unknown): Readonly<Record<string, unknown>> & { readonly purpose: string | undefined } {

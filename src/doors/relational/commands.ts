@@ -1,16 +1,32 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
 import { ServiceError } from '../../errors.ts';
+import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
+import { type Copy, copyOf } from './copy-statement.ts';
+import { type CreateTable, createTableOf } from './create-table.ts';
+import { Tokens } from './tokens.ts';
 
 export type Command =
-  | { readonly kind: 'begin'; readonly tag: string }
+  | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'set'; readonly name: string; readonly value: string | null; readonly local: boolean }
   | { readonly kind: 'reset'; readonly name: string }
   | { readonly kind: 'show'; readonly name: string }
   | { readonly kind: 'discard' | 'deallocate'; readonly name: string }
   | { readonly kind: 'nothing'; readonly tag: string; readonly notice: string | null }
+  | ({ readonly kind: 'create-table' } & CreateTable)
+  /** Types are not dropped: it succeeds where there is none. */
+  | { readonly kind: 'drop-table'; readonly names: readonly string[] }
+  | { readonly kind: 'copy'; readonly copy: Copy; readonly text: string }
   /** For the planner: it may write, or it only asks. */
-  | { readonly kind: 'ask'; readonly text: string; readonly mayWrite: boolean; readonly verb: string; readonly returns: boolean };
+  | {
+      readonly kind: 'ask';
+      readonly text: string;
+      readonly mayWrite: boolean;
+      readonly verb: string;
+      readonly returns: boolean;
+      /** Parameters that are lists. */
+      readonly spreads: readonly Spread[];
+    };
 
 const statementsMax = 1_000;
 
@@ -65,6 +81,7 @@ function wordsOf(said: string, most: number): string[] {
   return words;
 }
 
+const tables: ReadonlySet<string> = new Set(['TABLE', 'UNLOGGED', 'TEMP', 'TEMPORARY', 'GLOBAL', 'LOCAL']);
 const questions: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'TABLE', 'EXPLAIN', '(']);
 const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
 
@@ -79,7 +96,6 @@ const refusals: Readonly<Record<string, string>> = {
   MOVE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
   PREPARE: 'PREPARE is not implemented: prepare by the protocol',
   EXECUTE: 'EXECUTE is not implemented: prepare by the protocol',
-  COPY: 'COPY is not implemented: INSERT writes rows, POST /ingest takes files',
   LOCK: 'LOCK is not implemented: a statement that meets a newer row is refused, run it again',
   GRANT: 'GRANT is not implemented: policies say who may do what',
   REVOKE: 'REVOKE is not implemented: policies say who may do what',
@@ -90,7 +106,8 @@ const refusals: Readonly<Record<string, string>> = {
   COMMENT: 'COMMENT is not implemented',
 };
 
-export function commandOf(text: string): Command {
+export function commandOf(statement: string): Command {
+  const text = withListsWritten(statement);
   const said = bare(text);
   const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;
@@ -121,20 +138,51 @@ export function commandOf(text: string): Command {
       return { kind: 'deallocate', name: unquoted(words[second === 'PREPARE' ? 2 : 1] ?? '') };
     case 'CREATE':
       if (second === 'EXTENSION') return extension(words);
+      if (second === 'INDEX')
+        return { kind: 'nothing', tag: 'CREATE INDEX', notice: 'indexes are made as questions need them: nothing was created' };
+      if (second === 'UNIQUE') throw refused('UNIQUE is not implemented: only the primary key is unique');
+      if (second === 'SCHEMA') throw refused('there is one schema, public');
+      if (tables.has(second)) return { kind: 'create-table', ...createTableOf(said) };
       break;
+    case 'DROP':
+      if (second === 'TABLE') return dropTable(said);
+      break;
+    case 'COPY':
+      return { kind: 'copy', copy: copyOf(said), text: said };
   }
   const refusal = refusals[first];
   if (refusal !== undefined) throw refused(refusal);
   const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) : true;
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
-  return { kind: 'ask', text, mayWrite, verb: verb === 'WITH' ? 'SELECT' : verb, returns: /\bRETURNING\b/i.test(text) };
+  return {
+    kind: 'ask',
+    text,
+    mayWrite,
+    verb: verb === 'WITH' ? 'SELECT' : verb,
+    returns: /\bRETURNING\b/i.test(text),
+    spreads: spreadsIn(text),
+  };
 }
 
 function begin(modes: readonly string[], tag: string): Command {
   const said = modes.join(' ');
   if (/REPEATABLE|SERIALIZABLE/.test(said))
     throw refused('transactions are READ COMMITTED: to read one moment throughout, SET annals.as_of_system to it');
-  return { kind: 'begin', tag };
+  return { kind: 'begin', tag, readOnly: /READ ONLY/.test(said) };
+}
+
+function dropTable(said: string): Command {
+  const tokens = new Tokens(said);
+  tokens.expect('DROP', 'TABLE');
+  if (!tokens.skip('IF', 'EXISTS')) throw refused('types are not dropped: DELETE ends their rows, what was stays readable AS OF');
+  const names = [tokens.tableName()];
+  while (tokens.skip(',')) names.push(tokens.tableName());
+  return { kind: 'drop-table', names };
+}
+
+/** Runs at once, and has no columns before it has run. */
+export function isControl({ mayWrite, verb }: Extract<Command, { readonly kind: 'ask' }>): boolean {
+  return mayWrite && verb !== 'INSERT' && verb !== 'UPDATE' && verb !== 'DELETE' && verb !== 'SELECT';
 }
 
 function extension(words: readonly string[]): Command {

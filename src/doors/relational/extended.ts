@@ -1,17 +1,16 @@
 /**
  * The extended protocol: statements that are prepared, portals that are bound to them, errors until Sync. All up to a Sync is one
- * transaction, so a write waits for the Sync: what would follow it is refused before it is run, and nothing that was told to be
- * written is undone.
+ * transaction: a write waits for the Sync, which runs it by itself where nothing else came, and commits it with the others otherwise.
  */
 import { ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
 import type { Frontend } from './codec.ts';
-import { type Command, commandOf, splitStatements } from './commands.ts';
-import { toldOid } from './parameters.ts';
+import { type Command, commandOf, isControl, splitStatements } from './commands.ts';
+import { type Bound, toldOid } from './parameters.ts';
 import type { Replies } from './replies.ts';
 import type { RowsOut } from './rows-out.ts';
-import type { Ask, Bound, Runner } from './runner.ts';
+import type { Ask, Runner } from './runner.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 
 type Extension = Extract<Frontend, { readonly kind: 'parse' | 'bind' | 'describe' | 'execute' | 'close' }>;
@@ -62,13 +61,8 @@ export class Extended {
     if (this.#skipping) return;
     if (this.#held !== null) {
       if (message.kind === 'close') return void this.#closings.push(message);
-      this.#held = null;
-      return this.#fail(
-        new ServiceError(
-          'REL_NOT_IMPLEMENTED',
-          'all up to a Sync is one transaction, of which only the last statement may write: nothing was written; send a Sync behind each write',
-        ),
-      );
+      await this.flush();
+      if (this.#skipping) return;
     }
     try {
       this.#runner.begins();
@@ -78,9 +72,16 @@ export class Extended {
     }
   }
 
-  /** Runs what waits for the Sync. */
+  /** Runs, or commits, what waits for the Sync. */
   async finish(): Promise<void> {
-    if (this.#held === null) return;
+    if (this.#held === null) {
+      try {
+        await this.#runner.endImplicit();
+      } catch (error) {
+        await this.#fail(error);
+      }
+      return;
+    }
     const { portal, message } = this.#held;
     this.#held = null;
     try {
@@ -98,12 +99,25 @@ export class Extended {
     if (this.#runner.status !== 'T') this.#portals.clear();
   }
 
+  /** More follows the write than its Sync: it becomes the first of a transaction, which the Sync commits. */
   async flush(): Promise<void> {
     if (this.#held === null) return;
+    const { portal, message } = this.#held;
+    const closings = this.#closings;
     this.#held = null;
-    await this.#fail(
-      new ServiceError('REL_NOT_IMPLEMENTED', 'a write is run at Sync, not at Flush: nothing was written; send a Sync behind it'),
-    );
+    this.#closings = [];
+    try {
+      this.#runner.beginImplicit();
+      await this.#execute(portal, message.rowsMax);
+      for (const closing of closings) this.#close(closing);
+    } catch (error) {
+      await this.#fail(error, portal.prepared.text);
+    }
+  }
+
+  /** What failed outside of its messages. */
+  refuse(error: unknown): Promise<void> {
+    return this.#fail(error);
   }
 
   async #fail(error: unknown, text?: string): Promise<void> {
@@ -122,7 +136,7 @@ export class Extended {
       case 'execute': {
         const portal = this.#portal(message.portal);
         const { command } = portal.prepared;
-        if (command?.kind === 'ask' && command.mayWrite && portal.ran === null) {
+        if (command?.kind === 'ask' && command.mayWrite && portal.ran === null && !this.#runner.isOpen) {
           this.#held = { portal, message };
           return;
         }
@@ -170,7 +184,8 @@ export class Extended {
     }
     const { parameters, columns } = await this.#runner.describe(command, oids);
     prepared.types = parameters;
-    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type)));
+    const lists = new Set(command.spreads.map(({ parameter }) => parameter));
+    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type, lists.has(i + 1))));
     if (columns.length === 0) replies.bare('n');
     else replies.fields(this.#runner.fieldsOf(columns, []));
   }
@@ -249,9 +264,4 @@ export class Extended {
     }
     return undefined;
   }
-}
-
-/** Runs at once, and has no columns before it has run. */
-function isControl({ mayWrite, verb }: Ask): boolean {
-  return mayWrite && verb !== 'INSERT' && verb !== 'UPDATE' && verb !== 'DELETE' && verb !== 'SELECT';
 }

@@ -6,6 +6,15 @@ import type { Literal } from '../../planner/statement.ts';
 import { utf8 } from './codec.ts';
 import { microsecondsTo2000, parameterType } from './wire-types.ts';
 
+/** Values of `$1`, `$2` … as they were bound. */
+export interface Bound {
+  readonly values: readonly (Buffer | null)[];
+  readonly formats: readonly number[];
+  readonly oids: readonly number[];
+  /** Once they are known. */
+  readonly types: readonly ColumnType[] | null;
+}
+
 const oid = {
   bool: 16,
   bytea: 17,
@@ -67,8 +76,16 @@ export function statedType(stated: number): ColumnType | null {
 }
 
 /** What a parameter is to be sent as, once it is known what it stands for. */
-export function toldOid(stated: number, found: ColumnType): number {
-  return stated === 0 || stated === oid.unknown ? parameterType(found).oid : stated;
+export function toldOid(stated: number, found: ColumnType, isList = false): number {
+  if (stated !== 0 && stated !== oid.unknown) return stated;
+  return isList ? parameterType(found).array : parameterType(found).oid;
+}
+
+/** What a binary value of a column is, by its length: integers and numbers come in the width that the client has them in. */
+export function parameterOid(column: ColumnType, bytes: number): number {
+  if (column === 'integer') return bytes === 2 ? oid.int2 : bytes === 4 ? oid.int4 : oid.int8;
+  if (column === 'number') return bytes === 4 ? oid.float4 : oid.float8;
+  return parameterType(column).oid;
 }
 
 /** `number` counts from 1. */

@@ -115,6 +115,15 @@ export class Replies {
     this.end();
   }
 
+  /** `G`: rows are expected, `H`: they follow. */
+  copyBegins(type: 'G' | 'H', isBinary: boolean, columns: number): void {
+    this.begin(type);
+    this.writer.byte(isBinary ? 1 : 0);
+    this.int16(columns);
+    for (let i = 0; i < columns; i++) this.int16(isBinary ? 1 : 0);
+    this.end();
+  }
+
   parameterTypes(oids: readonly number[]): void {
     this.begin('t');
     this.int16(oids.length);

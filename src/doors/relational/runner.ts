@@ -1,16 +1,20 @@
 /** Runs one command of a session, however it came: by the simple protocol or the extended one. */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Invocation } from '../../governance/gate-contract.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Literal } from '../../planner/statement.ts';
 import type { Connection } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
-import type { Command } from './commands.ts';
-import { parameterValue, statedType } from './parameters.ts';
+import { spreadBound, spreadOnce } from './arrays.ts';
+import { Transaction } from '../../planner/writes/transaction.ts';
+import { type Command, isControl } from './commands.ts';
+import { CopyIn, columnsOf } from './copy-in.ts';
+import { CopyOut } from './copy-out.ts';
+import type { Copy } from './copy-statement.ts';
+import { type Bound, parameterValue, statedType } from './parameters.ts';
 import type { Field, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
@@ -18,15 +22,6 @@ import type { Variables } from './variables.ts';
 import { wireTypeOf } from './wire-types.ts';
 
 export type Ask = Extract<Command, { readonly kind: 'ask' }>;
-
-/** Values of `$1`, `$2` … as they were bound. */
-export interface Bound {
-  readonly values: readonly (Buffer | null)[];
-  readonly formats: readonly number[];
-  readonly oids: readonly number[];
-  /** Once they are known. */
-  readonly types: readonly ColumnType[] | null;
-}
 
 export interface RunnerParts extends DoorParts {
   readonly caller: Caller;
@@ -47,6 +42,11 @@ export class Runner {
   /** Lets go of a prepared statement; null: of all. */
   onDeallocate: (name: string | null) => void = () => undefined;
   #status: TransactionStatus = 'I';
+  /** Between BEGIN and COMMIT. */
+  #explicit: Transaction | null = null;
+  /** Several statements of one query, or up to one Sync. */
+  #implicit: Transaction | null = null;
+  #copying: CopyIn | null = null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
 
@@ -58,9 +58,38 @@ export class Runner {
     return this.#status;
   }
 
+  /** Writes wait for a commit. */
+  get isOpen(): boolean {
+    return this.#explicit !== null || this.#implicit !== null;
+  }
+
+  /** Rows of a COPY are expected. */
+  get copying(): boolean {
+    return this.#copying !== null;
+  }
+
+  /** What follows becomes one append, unless a transaction is open already. */
+  beginImplicit(): void {
+    if (this.#explicit === null) this.#implicit ??= new Transaction();
+  }
+
+  /** Throws what refuses the commit. */
+  async endImplicit(): Promise<void> {
+    const transaction = this.#implicit;
+    this.#implicit = null;
+    if (transaction !== null) await this.#commit(transaction);
+  }
+
+  async #commit(transaction: Transaction): Promise<void> {
+    if (transaction.isEmpty) return;
+    const sync = this.options().sync;
+    await this.#enter('ingest', true, (invocation) => transaction.commit(invocation, sync));
+  }
+
   /** A command of the simple protocol, with all that it is answered with. */
   async run(command: Command): Promise<void> {
     const { replies } = this.#parts;
+    if (command.kind === 'copy') return this.#copy(command.copy);
     if (command.kind !== 'ask' && command.kind !== 'show') return this.#settle(command);
     const executed = command.kind === 'ask' ? await this.ask(command) : this.show(command.name);
     const { columns } = executed.answer;
@@ -71,23 +100,32 @@ export class Runner {
   }
 
   /** What needs no rows. */
-  #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' }>): void {
+  async #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
     const { replies, variables } = this.#parts;
     this.#recorded = false;
     if (command.kind !== 'commit' && command.kind !== 'rollback') this.#refuseFailed();
     switch (command.kind) {
       case 'begin':
         if (this.#status === 'T') replies.notice('there is already a transaction in progress', '25001', 'WARNING');
-        else variables.transactionBegins();
+        else {
+          variables.transactionBegins();
+          if (command.readOnly) variables.set('transaction_read_only', 'on', true);
+          this.#explicit = this.#implicit ?? new Transaction();
+          this.#implicit = null;
+        }
         this.#status = 'T';
         return replies.complete(command.tag);
       case 'commit':
       case 'rollback': {
         if (this.#status === 'I') replies.notice('there is no transaction in progress', '25P01', 'WARNING');
         const failed = this.#status === 'E';
+        const transaction = this.#explicit ?? this.#implicit;
+        this.#explicit = this.#implicit = null;
         variables.transactionEnds();
         this.#status = 'I';
-        return replies.complete(command.kind === 'commit' && !failed ? 'COMMIT' : 'ROLLBACK');
+        const commits = command.kind === 'commit' && !failed;
+        if (commits && transaction !== null) await this.#commit(transaction);
+        return replies.complete(commits ? 'COMMIT' : 'ROLLBACK');
       }
       case 'set':
         variables.set(command.name, command.value, command.local);
@@ -102,6 +140,10 @@ export class Runner {
       case 'deallocate':
         this.onDeallocate(command.name.toUpperCase() === 'ALL' ? null : command.name);
         return replies.complete('DEALLOCATE');
+      case 'create-table':
+        return this.#createTable(command);
+      case 'drop-table':
+        return this.#dropTable(command.names);
       case 'nothing':
         if (command.notice !== null) replies.notice(command.notice);
         return replies.complete(command.tag);
@@ -125,14 +167,118 @@ export class Runner {
   /** Asks the planner: one invocation, one access record. */
   ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
     return this.#invoke(command, async (invocation, options) => {
-      const parameters = bound && bound.values.length > 0 ? await this.#values(invocation, command, bound) : null;
-      const sql = command.text;
-      return this.#parts.planner.execute(invocation, { sql, ...(parameters && { parameters }), ...options });
+      const { text: sql, bound: values } =
+        bound === null || command.spreads.length === 0
+          ? { text: command.text, bound }
+          : spreadBound(command.text, command.spreads, bound);
+      const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
+      const transaction = this.#explicit ?? this.#implicit;
+      return this.#parts.planner.execute(invocation, {
+        sql,
+        ...(parameters && { parameters }),
+        ...(transaction && { transaction }),
+        ...options,
+      });
     });
   }
 
+  async #createTable({ ifNotExists, command, notices }: Extract<Command, { readonly kind: 'create-table' }>): Promise<void> {
+    const { replies } = this.#parts;
+    if (this.#status === 'T') replies.notice('a table is created at once: ROLLBACK leaves it', '01000', 'WARNING');
+    const { name } = command;
+    const isThere = await this.#enter('schema', true, async (invocation) => {
+      invocation.describe({ template: 'CREATE TABLE', objectType: name });
+      if (invocation.snapshot().catalog.type(name) !== undefined) return true;
+      await invocation.submit(command, { sync: this.options().sync });
+      return false;
+    });
+    if (isThere && !ifNotExists)
+      throw new ProtocolRefusal('42P07', 'REL_CONFLICT', `the type ${JSON.stringify(name)} is there already`);
+    for (const notice of isThere ? [`the type ${JSON.stringify(name)} is there already, skipping`] : notices)
+      replies.notice(notice);
+    replies.complete('CREATE TABLE');
+  }
+
+  async #dropTable(names: readonly string[]): Promise<void> {
+    const { replies } = this.#parts;
+    await this.#enter('inspect', false, async (invocation) => {
+      const { catalog } = invocation.snapshot();
+      const there = names.find((name) => catalog.type(name) !== undefined);
+      if (there === undefined) return;
+      const detail = `${JSON.stringify(there)} is not dropped: DELETE ends its rows, what was stays readable AS OF`;
+      throw new ServiceError('REL_NOT_IMPLEMENTED', detail);
+    });
+    for (const name of names) replies.notice(`table ${JSON.stringify(name)} does not exist, skipping`);
+    replies.complete('DROP TABLE');
+  }
+
+  /** Begins to take rows, or sends them all. */
+  async #copy(copy: Copy): Promise<void> {
+    const { replies, caller, authenticator, gate, clock } = this.#parts;
+    if (copy.direction === 'out') return this.#copyOut(copy);
+    const copying = new CopyIn({
+      authenticator,
+      gate,
+      clock,
+      caller,
+      copy,
+      sync: this.options().sync,
+      signal: this.#parts.signal(),
+      transaction: this.#explicit ?? this.#implicit,
+      invoke: (run) => this.#enter('ingest', true, run),
+    });
+    const columns = await copying.begin();
+    this.#copying = copying;
+    replies.copyBegins('G', copy.format === 'binary', columns.length);
+  }
+
+  async copyData(bytes: Buffer): Promise<void> {
+    try {
+      await this.#copying!.push(bytes);
+    } catch (error) {
+      this.#copying = null;
+      throw error;
+    }
+  }
+
+  async copyDone(): Promise<void> {
+    const copying = this.#copying!;
+    this.#copying = null;
+    this.#parts.replies.complete(`COPY ${await copying.finish()}`);
+  }
+
+  /** The client gives up, is gone, or says what does not belong here. */
+  async copyFailed(error: ServiceError): Promise<void> {
+    const copying = this.#copying;
+    this.#copying = null;
+    await copying?.fail(error);
+  }
+
+  async #copyOut(copy: Copy): Promise<void> {
+    const { planner, replies } = this.#parts;
+    const transaction = this.#explicit ?? this.#implicit;
+    const { answer } = await this.#enter('query', false, (invocation) => {
+      const sql = copy.query ?? this.#tableQuery(invocation, copy);
+      return planner.execute(invocation, { sql, ...(transaction && { transaction }), ...this.options() });
+    });
+    const rows = new CopyOut(answer, copy, this.fieldsOf(answer.columns, []));
+    await this.#stream(answer, () => {
+      rows.put(replies);
+      return rows.ended;
+    });
+    replies.complete(`COPY ${answer.rowCount}`);
+  }
+
+  #tableQuery(invocation: Invocation, { table, columns }: Copy): string {
+    const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+    const definition = invocation.snapshot().catalog.type(table!);
+    const names = definition === undefined ? (columns ?? ['*']) : columnsOf(definition, columns).map(({ name }) => name);
+    return `SELECT ${names.map((name) => (name === '*' ? name : quoted(name))).join(', ')} FROM ${quoted(table!)}`;
+  }
+
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
-    return this.#invoke(command, (invocation) => this.#describe(invocation, command, oids));
+    const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
+    return this.#invoke(command, (invocation) => this.#describe(invocation, once.text, once.oids));
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
@@ -156,13 +302,21 @@ export class Runner {
 
   /** Rows as fast as the client takes them; false: more are left than were to be sent. */
   async send(rows: RowsOut, most: number): Promise<boolean> {
-    const { replies, connection, clock, yieldTurn, caller } = this.#parts;
-    checkErased(rows.answer);
     let left = most;
+    await this.#stream(rows.answer, () => {
+      left -= rows.put(this.#parts.replies, left);
+      return rows.ended || left <= 0;
+    });
+    return rows.ended;
+  }
+
+  /** Calls `put` until it says that it is done; sends what it has put between the calls. */
+  async #stream(answer: Answer, put: () => boolean): Promise<void> {
+    const { replies, connection, clock, yieldTurn, caller } = this.#parts;
+    checkErased(answer);
     let sliceStart = clock.monotonicMs();
     for (;;) {
-      left -= rows.put(replies, left);
-      if (rows.ended || left <= 0) return rows.ended;
+      if (put()) return;
       connection.write(replies.take());
       await connection.caughtUp();
       if (connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
@@ -171,7 +325,7 @@ export class Runner {
         sliceStart = clock.monotonicMs();
       }
       checkCaller(this.#parts, caller);
-      checkErased(rows.answer);
+      checkErased(answer);
     }
   }
 
@@ -201,6 +355,7 @@ export class Runner {
       told = new ServiceError('REL_INTERNAL', 'internal error');
     }
     this.#parts.replies.error(errorFields(told, text));
+    this.#implicit = null;
     if (this.#status === 'T') this.#status = 'E';
   }
 
@@ -217,19 +372,27 @@ export class Runner {
     command: Ask,
     run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
   ): Promise<T> {
+    if (this.isOpen && isControl(command))
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.verb} runs at once: send it outside of a transaction, by itself`);
+    return this.#enter('query', command.mayWrite, run);
+  }
+
+  /** One invocation of the gate. */
+  async #enter<T>(
+    action: Action,
+    writes: boolean,
+    run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+  ): Promise<T> {
     const { variables, readLimit, writeLimit, authenticator, gate, ids, connection } = this.#parts;
     this.#recorded = false;
     this.#refuseFailed();
-    if (command.mayWrite && this.#status === 'T')
-      throw new ServiceError(
-        'REL_NOT_IMPLEMENTED',
-        'writes between BEGIN and COMMIT are not implemented: a statement is one append, all of it or nothing; send it by itself',
-      );
-    admitAddress(this.#parts, command.mayWrite ? writeLimit : readLimit, connection.clientIp);
+    if (writes && action !== 'schema' && variables.show('transaction_read_only') === 'on')
+      throw new ServiceError('REL_READ_ONLY', 'the transaction is READ ONLY');
+    admitAddress(this.#parts, writes ? writeLimit : readLimit, connection.clientIp);
     const caller = authenticator.renewed(this.#parts.caller);
     const options = this.options();
     const asked = {
-      action: 'query',
+      action,
       purpose: options.purpose,
       correlationId: ids.next(),
       breakGlass: variables.stated('annals.break_glass'),
@@ -251,7 +414,7 @@ export class Runner {
     } as const;
   }
 
-  #describe(invocation: Invocation, { text }: Ask, oids: readonly number[]): Promise<Description> {
+  #describe(invocation: Invocation, text: string, oids: readonly number[]): Promise<Description> {
     const { planner, variables } = this.#parts;
     const purpose = variables.stated('annals.purpose');
     const parameterTypes = oids.map(statedType);
@@ -260,10 +423,10 @@ export class Runner {
   }
 
   /** Within the invocation of the statement: types that nobody stated are found out. */
-  async #values(invocation: Invocation, command: Ask, { values, formats, oids, types }: Bound): Promise<Literal[]> {
+  async #values(invocation: Invocation, text: string, { values, formats, oids, types }: Bound): Promise<Literal[]> {
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.some((type, i) => type === null && values[i] !== null);
-    const found = types ?? (isOpen ? (await this.#describe(invocation, command, oids)).parameters : []);
+    const found = types ?? (isOpen ? (await this.#describe(invocation, text, oids)).parameters : []);
     return values.map((bytes, i) => {
       const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
       return parameterValue(bytes, format, oids[i] ?? 0, stated[i] ?? found[i] ?? 'string', i + 1);

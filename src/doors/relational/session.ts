@@ -38,6 +38,8 @@ export class RelationalSession implements Session<Frontend> {
   #extended: Extended | null = null;
   #key: CancelKey | null = null;
   #atRest = true;
+  /** A COPY was begun by a Query, which its end completes. */
+  #copyEndsQuery = false;
 
   constructor(parts: RelationalParts, connection: Connection) {
     this.#parts = parts;
@@ -72,6 +74,8 @@ export class RelationalSession implements Session<Frontend> {
 
   close(): void {
     if (this.#key) this.#parts.cancels.close(this.#key);
+    if (this.#state.at === 'open')
+      void this.#state.runner.copyFailed(new ServiceError('REL_CANCELLED', 'the client went away')).catch(() => undefined);
   }
 
   #flush(): void {
@@ -164,6 +168,7 @@ export class RelationalSession implements Session<Frontend> {
 
   async #serve(runner: Runner, message: Frontend): Promise<void> {
     this.#atRest = false;
+    if (runner.copying) return this.#copyStep(runner, message);
     switch (message.kind) {
       case 'query':
         await this.#extended!.finish();
@@ -197,7 +202,43 @@ export class RelationalSession implements Session<Frontend> {
     this.#atRest = runner.status === 'I';
   }
 
-  /** All statements of one Query are one transaction: so only the last one may write. */
+  /** Between the beginning of a COPY and its end nothing else is said. */
+  async #copyStep(runner: Runner, message: Frontend): Promise<void> {
+    try {
+      switch (message.kind) {
+        case 'copy-data':
+          return await runner.copyData(message.body);
+        case 'flush':
+        case 'sync':
+          return;
+        case 'copy-done':
+          await runner.copyDone();
+          break;
+        case 'copy-fail':
+          await runner.copyFailed(new ServiceError('REL_CANCELLED', `the client ended the COPY: ${message.reason}`));
+          break;
+        default:
+          await runner.copyFailed(
+            new ServiceError('REL_INVALID', `a message of kind ${message.kind} does not belong into a COPY`),
+          );
+      }
+      if (!this.#copyEndsQuery) return;
+      await runner.endImplicit();
+    } catch (error) {
+      if (!this.#copyEndsQuery) return this.#extended!.refuse(error);
+      await runner.fail(error);
+    }
+    this.#endQuery(runner);
+  }
+
+  #endQuery(runner: Runner): void {
+    this.#copyEndsQuery = false;
+    this.#extended!.sync();
+    this.#replies.ready(runner.status);
+    this.#atRest = runner.status === 'I';
+  }
+
+  /** All statements of one Query are one transaction: where more than the last one write, they are committed at its end. */
   async #query(runner: Runner, text: string): Promise<void> {
     // Places are told in the statement that was sent; of several, each has its own.
     let placed: string | undefined = text;
@@ -208,17 +249,20 @@ export class RelationalSession implements Session<Frontend> {
       if (statements.length === 0) this.#replies.bare('I');
       for (const [i, statement] of statements.entries()) {
         const command = commandOf(statement);
-        if (command.kind === 'ask' && command.mayWrite && i < statements.length - 1)
-          throw new ServiceError(
-            'REL_NOT_IMPLEMENTED',
-            'statements of one query are one transaction, of which only the last may write: send each write as a query of its own',
-          );
+        const isLast = i === statements.length - 1;
+        if (!isLast && ((command.kind === 'ask' && command.mayWrite) || command.kind === 'copy')) runner.beginImplicit();
         await runner.run(command);
+        if (!runner.copying) continue;
+        this.#copyEndsQuery = isLast;
+        if (isLast) return;
+        await runner.copyFailed(
+          new ServiceError('REL_NOT_IMPLEMENTED', 'COPY FROM STDIN is the last statement of its query: send the others after it'),
+        );
       }
+      await runner.endImplicit();
     } catch (error) {
       await runner.fail(error, placed);
     }
-    this.#extended!.sync();
-    this.#replies.ready(runner.status);
+    this.#endQuery(runner);
   }
 }

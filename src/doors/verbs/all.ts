@@ -6,10 +6,12 @@ import { justify, liftQuarantine, quarantine } from './memory/justify.ts';
 import { recall, replayRecall } from './memory/recall.ts';
 import { remember, rememberBatch } from './memory/remember.ts';
 import { episodesIn, summarise } from './memory/summarise.ts';
-import { detectCommunities, findScc, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
+import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/documents.ts';
+import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
+import { hybridSearch } from './hybrid.ts';
 import { nlQuery } from './nl-query.ts';
 import { eraseSubject, getAuditTrail, listJobs, metrics, serverHealth } from './operations.ts';
-import { aggregateStats, explainPolicy, getEntities, hybridSearch, listEntityTypes, query, queryKnowledge } from './query.ts';
+import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
 import { searchEntities, searchKnowledge } from './search.ts';
 import type { Verb } from './verb.ts';
@@ -37,6 +39,9 @@ export const verbs: readonly Verb[] = [
   hybridSearch,
   searchKnowledge,
   searchEntities,
+  ingestDocument,
+  ragStoreElements,
+  ragStoreAnswer,
   listEntityTypes,
   getEntities,
   aggregateStats,
@@ -45,6 +50,7 @@ export const verbs: readonly Verb[] = [
   pathsBetween,
   detectCommunities,
   rankKeyNodes,
+  hubAuthority,
   findScc,
   predictLinks,
   getAuditTrail,

@@ -22,6 +22,9 @@ async function rowsOf(session: VerbSession, call: string, values: readonly Liter
 const ofType = z.string().min(1).describe('the type whose rows are the nodes, or a link type');
 const limit = z.int().min(1).max(1_000).default(100);
 
+const ranked = z.array(z.object({ nodeId: z.string(), score: z.number() }));
+type Ranked = z.infer<typeof ranked>[number];
+
 export const pathsBetween = verb({
   ...common,
   name: 'paths_between',
@@ -86,4 +89,23 @@ export const predictLinks = verb({
   example: { entity_type: 'MemoryItem' },
   run: (session, { entity_type: type, method, limit: most }) =>
     rowsOf(session, 'LINK_PREDICT($1, METHOD => $2)', [type, method], most),
+});
+
+export const hubAuthority = verb({
+  ...common,
+  name: 'hub_authority',
+  description: 'Which nodes of a type lead to what matters, and which of them are led to (HITS): the best of both.',
+  input: z.object({ entity_type: ofType, limit }),
+  output: z.object({ hubs: ranked, authorities: ranked }),
+  tool: { title: 'Hubs and authorities', readOnly: true },
+  example: { entity_type: 'MemoryItem' },
+  run: async (session, { entity_type: type, limit: most }) => {
+    const best = async (metric: string): Promise<Ranked[]> => {
+      const rows = await session.ask(`SELECT * FROM GRAPH_NODE_METRIC($1, METRIC => $2) LIMIT ${most}`, [type, metric], 'all');
+      return rows.map((row) => ({ nodeId: String(row['nodeId']), score: Number(row['score']) }));
+    };
+    const found = { hubs: await best('hub'), authorities: await best('authority') };
+    session.note({ result: { row_count: found.hubs.length + found.authorities.length } });
+    return found;
+  },
 });

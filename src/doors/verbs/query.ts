@@ -252,28 +252,3 @@ export const aggregateStats = verb({
     return { ...whole, groups };
   },
 });
-
-export const hybridSearch = verb({
-  name: 'hybrid_search',
-  description: 'Rows of a type by a text, its words and its meaning together, best first.',
-  input: z.object({
-    query: z.string().min(1).max(10_000),
-    entity_type: z.string().min(1).describe('the type'),
-    limit: z.int().min(1).max(1_000).default(20),
-    rerank: z.boolean().default(false).describe('needs a reranker, which is not there yet'),
-  }),
-  output: answer,
-  action: 'search',
-  units: 1,
-  purpose: 'required',
-  bucket: 'read',
-  tool: { title: 'Hybrid search', readOnly: true },
-  example: { query: 'tea', entity_type: 'MemoryItem' },
-  run: async (session, { query: text, entity_type: name, limit, rerank }) => {
-    const definition = knownType(session, name);
-    const how = rerank ? ", RERANK => 'true'" : '';
-    const made = await session.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${limit}`, [definition.name, text]);
-    session.note({ result: { row_count: made.rowCount } });
-    return answered(made);
-  },
-});

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { SearchCondition, SearchQuery } from '../../planner/search/search-request.ts';
 import { search } from '../../planner/search/search.ts';
 import { longWord, type TypoTolerance } from '../../planner/search/query.ts';
+import { hiddenItems, hiddenKey } from './hidden.ts';
 import { knownType, shownRows } from './query.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
@@ -99,30 +100,49 @@ interface Sought {
   readonly where: (type: string) => SearchCondition | null | 'none';
 }
 
-/** Scores of several types are of one scale: BM25 of the words that all of them were asked for. */
+/** Scores of several types are of one scale: BM25 of the words that all of them were asked for. What is in quarantine is left out. */
 async function found(session: VerbSession, types: readonly string[], { query, limit, near, where }: Sought) {
+  const hidden = await hiddenItems(session);
+  const most = Math.min(rowsMax, limit + hidden.size);
   const queries = types.flatMap((type): SearchQuery[] => {
     const condition = where(type);
     if (condition === 'none') return [];
     const ranking = { by: 'words', text: query, mode: 'ANY', columns: null, weights: {}, boosts: {} } as const;
     return [
-      { type, ranking, where: condition, attributes: null, compute: [], facets: [], limit, typo: typoOf(near), cursor: null },
+      {
+        type,
+        ranking,
+        where: condition,
+        attributes: null,
+        compute: [],
+        facets: [],
+        limit: most,
+        typo: typoOf(near),
+        cursor: null,
+      },
     ];
   });
   if (queries.length === 0) return { hits: [], total: 0 };
   const request = { name: 'multi-search', queries, fuse: null, asOf: null, asOfSystem: null } as const;
   const { answers } = await search(session.parts.planner, session.invocation, request, session.signal);
   const all = answers.flatMap((answer, i) =>
-    shownRows(answer).map((row) => ({
-      type: queries[i]!.type,
-      score: typeof row['_score'] === 'number' ? row['_score'] : 0,
-      row,
-    })),
+    shownRows(answer).flatMap((row) =>
+      hidden.has(hiddenKey(queries[i]!.type, row))
+        ? []
+        : {
+            type: queries[i]!.type,
+            score: typeof row['_score'] === 'number' ? row['_score'] : 0,
+            row,
+          },
+    ),
   );
   all.sort((a, b) => b.score - a.score || (a.type < b.type ? -1 : a.type > b.type ? 1 : 0));
   session.note({ result: { row_count: Math.min(all.length, limit) } });
   return { hits: all.slice(0, limit), total: Math.min(all.length, limit) };
 }
+
+/** Rows that are asked for at most, those in quarantine included. */
+const rowsMax = 1_000;
 
 /** By default one letter in short words and two in long ones; else as many as were asked for, wherever a word has letters to spare. */
 function typoOf(near: Sought['near']): TypoTolerance {

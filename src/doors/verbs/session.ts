@@ -16,6 +16,7 @@ import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-
 import type { DefaultTime, Literal } from '../../planner/statement.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
+import type { ReadDocuments } from '../documents/document.ts';
 import type { SystemDesk } from '../http/system-desk.ts';
 import { putting, type Row, rowsOf } from './rows.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
@@ -32,6 +33,7 @@ export interface VerbParts {
   readonly yieldTurn: () => Promise<void>;
   /** A model that turns questions into statements; null: there is none. */
   readonly translator: Translator | null;
+  readonly readDocuments: ReadDocuments;
   readonly metrics: { readonly registry: { metrics(): Promise<string> } };
 }
 

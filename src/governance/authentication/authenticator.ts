@@ -13,6 +13,7 @@ import { type Caller, covers, untenanted } from '../caller.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
+import { keyIdOf } from './sigv4.ts';
 import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
 import { isSharedSecret, verifyAdmin, verifySharedSecret } from './shared-secret.ts';
 import { TokenRegistry } from './token-registry.ts';
@@ -102,6 +103,20 @@ export class Authenticator {
   sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
     verifySharedSecret(this.#parts.settings, presented);
     return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
+  }
+
+  /**
+   * A caller of the object door by the access key of its request: the shared secret or a registry token, in clear; or, of a request
+   * whose signature was verified, the id that stands for the shared secret. Throws REL_UNAUTHENTICATED, REL_XORG or REL_INVALID.
+   */
+  keyCaller(
+    key: string,
+    signed: boolean,
+    facts: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
+  ): Caller {
+    const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
+    const isKeyId = signed && secret !== null && secret !== '' && key === keyIdOf(secret);
+    return this.passwordCaller(isKeyId ? secret : key, facts);
   }
 
   /**

@@ -12,6 +12,8 @@ export interface RedactionChoreParts {
   readonly redactions: Pick<Redactions, 'next'>;
   readonly clock: Clock;
   readonly yieldTurn: () => Promise<void>;
+  /** Something was removed for good since the last time. */
+  readonly onRemoved?: () => Promise<void>;
 }
 
 export class RedactionChore {
@@ -27,9 +29,11 @@ export class RedactionChore {
   }
 
   async round(signal: AbortSignal | null = null): Promise<void> {
-    const { log, redactions, yieldTurn } = this.#parts;
-    for (let next = redactions.next(); next && signal?.aborted !== true; next = redactions.next()) {
+    const { log, redactions, yieldTurn, onRemoved } = this.#parts;
+    const first = redactions.next();
+    for (let next = first; next && signal?.aborted !== true; next = redactions.next()) {
       await log.redact(next.positions, yieldTurn, next.through);
     }
+    if (first && signal?.aborted !== true) await onRemoved?.();
   }
 }

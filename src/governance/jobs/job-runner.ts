@@ -9,9 +9,9 @@ import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { administers } from '../authorization/policy.ts';
 import { type Caller, covers, sees } from '../caller.ts';
 
-export type JobKind = 'ingest' | 'backup' | 'restore' | 'compaction' | 'reindex' | 'rebuild';
+export type JobKind = 'ingest' | 'backup' | 'restore' | 'compaction' | 'reindex' | 'rebuild' | 'graph';
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
-export type JobUnit = 'rows' | 'bytes' | 'segments' | 'indexes' | 'tables';
+export type JobUnit = 'rows' | 'bytes' | 'segments' | 'indexes' | 'tables' | 'edges';
 
 export interface JobView {
   readonly id: string;

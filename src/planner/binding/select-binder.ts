@@ -76,7 +76,7 @@ class SelectBinder {
       outer: request.outer,
       after: request.statement?.query.after ?? null,
       bindQuery: (query, names) => request.bindQuery(query, names, request.outer),
-      contextOf: (scope) => this.#contextOf(scope, null),
+      contextOf: (scope, level) => ({ ...this.#contextOf(scope, level), over: refuseOver }),
     });
     this.#scope = new Scope(this.#source.tables, request.outer);
     this.#rules = this.#rulesOf(select);
@@ -169,8 +169,7 @@ class SelectBinder {
       ...context,
       subselect: (expression, bind) => subselects.bind(expression, bind),
       over: (expression, bind) => {
-        if (level === null)
-          throw at('REL_INVALID', 'a window function stands in the projection or in ORDER BY', expression.place);
+        if (level === null) return refuseOver(expression);
         let bound = overs.get(expression);
         if (!bound) {
           const refuseMasked = (each: Bound, place: Place): void => {
@@ -513,6 +512,10 @@ class SelectBinder {
       this.#request.orderBy.some((item) => containsAggregate(item.expression))
     );
   }
+}
+
+function refuseOver({ place }: { readonly place: Place }): never {
+  throw at('REL_INVALID', 'a window function stands in the projection or in ORDER BY', place);
 }
 
 function filterLevel(level: Level, predicate: Bound): void {

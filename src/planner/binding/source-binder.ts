@@ -8,12 +8,13 @@ import { bindExpression, bindPredicate, type ExpressionContext, matched } from '
 import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
 import { functionOfTable } from '../functions/all.ts';
 import type { FunctionSource } from '../functions/calls.ts';
-import { inputsOf, type PlanColumn, type PlanNode } from '../logical-plan.ts';
+import { inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { ColumnRef, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import { columnType, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
+import type { Level } from './subselects.ts';
 import { bindFunction, type FunctionRequest } from './table-functions.ts';
 import { bindWalk } from './walks.ts';
 
@@ -25,7 +26,7 @@ export interface SourceRequest {
   readonly after: Slot | null;
   readonly bindQuery: (query: Query, names: readonly CommonName[]) => BoundQuery;
   /** What expressions over these tables may hold. */
-  readonly contextOf: (scope: Scope) => ExpressionContext;
+  readonly contextOf: (scope: Scope, level: Level | null) => ExpressionContext;
 }
 
 /** Tables that one FROM may join. */
@@ -93,7 +94,7 @@ class SourceBinder {
 
   #functions(place: Place): FunctionRequest {
     const { environment, contextOf } = this.#request;
-    return { environment, scan: (type) => this.#ranked(type, place), contextOf };
+    return { environment, scan: (type) => this.#ranked(type, place), contextOf: (scope) => contextOf(scope, null) };
   }
 
   #table(source: Extract<Source, { kind: 'table' }>): BoundSource {
@@ -164,19 +165,25 @@ class SourceBinder {
     const width = left.node.columns.length;
     const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
     if (source.using !== null) return this.#joinUsing(source, source.using, left, right);
-    const context = this.#request.contextOf(new Scope(tables, this.#request.outer));
-    const node: PlanNode = {
+    const scope = new Scope(tables, this.#request.outer);
+    const join: JoinNode = {
       kind: 'join',
       type: source.type,
       left: left.node,
       right: right.node,
       leftKeys: [],
       rightKeys: [],
-      residual: source.on && bindPredicate(source.on, context),
+      residual: null,
       build: 'right',
       columns: [...left.node.columns, ...right.node.columns],
     };
-    return { node, tables };
+    if (source.on === null) return { node: join, tables };
+    // Pairs of an inner join may grow by what queries in ON say of them; an outer one would have to know first which it keeps.
+    const masked = (index: number, column: BoundQuery['columns'][number]): void => scope.addMasked(index, column);
+    const level: Level = { id: this.#request.environment.nextLevel(), node: join, masked };
+    const condition = bindPredicate(source.on, this.#request.contextOf(scope, source.type === 'inner' ? level : null));
+    if (level.node === join) return { node: { ...join, residual: condition }, tables };
+    return { node: { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns }, tables };
   }
 
   /** Columns of one name become one, in front of the others: of an outer join that of the side that is there. */
@@ -234,7 +241,7 @@ class SourceBinder {
   #values({ rows, place }: Extract<Source, { kind: 'values' }>): BoundSource {
     const width = rows[0]!.length;
     if (rows.length > 1 || width > 0) this.#count({ place });
-    const context = this.#request.contextOf(new Scope([], this.#request.outer));
+    const context = this.#request.contextOf(new Scope([], this.#request.outer), null);
     const bound = rows.map((row) => row.map((each) => bindExpression(each, context)));
     const columns: OutputType[] = [];
     for (let c = 0; c < width; c++) {

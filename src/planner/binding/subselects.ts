@@ -26,7 +26,8 @@ export interface Level {
   readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
 
-export const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE';
+export const lookingAround =
+  'a subquery that looks at rows around it is not implemented here: put it into WHERE, or into ON of an inner join';
 
 export interface SubselectsRequest {
   readonly environment: Environment;

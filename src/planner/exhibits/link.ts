@@ -76,7 +76,7 @@ export async function linkExhibit(invocation: Invocation, parts: LinkParts, requ
       return pinned;
     },
   });
-  const answer = await parts.planner.query(reading, { sql, purpose, ...(signal ? { signal } : {}) });
+  const answer = await parts.planner.query(reading, { sql, purpose, consistency: 'exact', ...(signal ? { signal } : {}) });
   if (grant === undefined) throw new ServiceError('REL_INTERNAL', 'a query takes a snapshot');
   const recipe = recipeText({ act, statement: sql, grant, engine });
   const resultHash = await resultDigest(answer, parts.yieldTurn);

@@ -15,6 +15,7 @@ export function readingThrough(
     audit: refuse,
     proofs: refuse,
     branches: refuse,
+    bodies: refuse,
     exhibits: refuse,
     tokens: refuse,
     tenants: refuse,

@@ -52,19 +52,12 @@ export function bindPredicate(expression: Expression, context: ExpressionContext
   return bound;
 }
 
-function notImplemented(what: string, place: Place, need?: string): ServiceError {
-  return at('REL_NOT_IMPLEMENTED', `${what} is not implemented${need === undefined ? '' : `: it needs ${need}`}`, place);
+function notImplemented(what: string, place: Place): ServiceError {
+  return at('REL_NOT_IMPLEMENTED', `${what} is not implemented`, place);
 }
 
 /** What a search says of the rows that it finds. */
 const rankPrimitives: ReadonlySet<string> = new Set(['BM25', 'HIGHLIGHT', 'VECTOR']);
-
-const functionNeeds: ReadonlyMap<string, string> = new Map([
-  ['ARRAY', 'the vector projection'],
-  ['<=>', 'the vector projection'],
-  ['<->', 'the vector projection'],
-  ['<#>', 'the vector projection'],
-]);
 
 class ExpressionBinder {
   readonly #context: ExpressionContext;
@@ -124,8 +117,8 @@ class ExpressionBinder {
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
         if (rankPrimitives.has(expression.name))
           throw at('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
-        if (functionNeeds.has(expression.name))
-          throw notImplemented(`${expression.name}()`, place, functionNeeds.get(expression.name));
+        if (expression.name === 'ARRAY')
+          throw notImplemented("ARRAY[…] here: it stands in SIMILAR, a vector is written '[1, 2]'", place);
         return bindCall(expression, (argument) => this.bind(argument));
       case 'in-query':
       case 'scalar-query':

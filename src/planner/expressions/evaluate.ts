@@ -285,7 +285,7 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
   assert(typeof literal === 'string', 'an instant or interval is text');
   try {
     if (bound.as === 'interval') return intervalNanoseconds(literal);
-    return bound.as === 'basis' ? parseBasis(literal) : parseInstant(literal);
+    return bound.as === 'basis' ? parseBasis(literal) : parseInstant(typedInstant(literal));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
@@ -293,9 +293,14 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
   }
 }
 
-/** What people type behind AS OF: a space where the form has a T; of another offset the error says the UTC form. */
+/** What people type: a space where the form has a T. */
+function typedInstant(text: string): string {
+  return text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T');
+}
+
+/** Behind AS OF: +00 is Z; for another offset the error says the UTC form. */
 function parseBasis(text: string): bigint {
-  const form = text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T');
+  const form = typedInstant(text).replace(/(?<=T.*)[+-]00(:?00)?$/, 'Z');
   const offset = /^(.*T.*)([+-])(\d{2}):?(\d{2})$/.exec(form);
   if (offset === null) return parseInstant(form);
   const [, local, sign, hours, minutes] = offset;

@@ -23,7 +23,7 @@ import {
   scalarOf,
   type Value,
 } from './kernel-text.ts';
-import { cosine, distance } from './kernel-vectors.ts';
+import { cosine, distance, vectorCell } from './kernel-vectors.ts';
 import { KernelWriter } from './kernel-writer.ts';
 
 export class KernelCode extends KernelWriter {
@@ -226,7 +226,7 @@ export class KernelCode extends KernelWriter {
     let ok: string | null = null;
     for (const operand of bound.operands) {
       const { ok: there, value, string } = this.#operand(operand);
-      const code = string ?? (value && cellOf(value));
+      const code = vectorCell(this, operand) ?? string ?? (value && cellOf(value));
       if (takesNull !== true) ok = both(ok, code === null ? '0' : there);
       if (ok === '0') return null;
       const known = takesNull !== true || there === null;

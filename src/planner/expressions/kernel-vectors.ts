@@ -30,5 +30,13 @@ export function distance(writer: KernelWriter, from: Bound, point: readonly Valu
   return writer.held(writer.guarded(ok, code, '0'), ok, 'num');
 }
 
+/** A cell of a column of vectors, for a function; null of anything else. */
+export function vectorCell(writer: KernelWriter, bound: Bound): string | null {
+  if (bound.kind !== 'column' || writer.shape.columns[bound.index]!.kind !== 'vec') return null;
+  const name = writer.vector(bound.index);
+  const dims = writer.once(`${name}k`, `columns[${bound.index}].dims`);
+  return `${name}v.subarray(i * ${dims}, (i + 1) * ${dims})`;
+}
+
 /** Every cell of the column is NULL. */
 const noVectors: Value = { code: '0', ok: '0', rep: 'num' };

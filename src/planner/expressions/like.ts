@@ -4,9 +4,9 @@
  * has one unless ESCAPE names it, and the dialect has no ESCAPE.
  *
  * The pattern is cut at `%` into segments, the first bound to the start, the last to the end, those between taken at
- * their first occurrence. Segments without `_` are searched by Knuth-Morris-Pratt, others by Shift-And over code points,
- * whose state is one bit per code point of the segment, so the length of those in between is limited: the time is linear in
- * the text whatever the pattern.
+ * their first occurrence. Segments without `_` are searched by Horspool, which passes over most of a text, and by
+ * Knuth-Morris-Pratt where that one compares too much; others by Shift-And over code points, whose state is one bit per code
+ * point of the segment, so the length of those in between is limited: the time is linear in the text whatever the pattern.
  */
 import { ServiceError } from '../../errors.ts';
 
@@ -16,10 +16,18 @@ const anyCharacter = -1;
 interface Segment {
   /** Bytes of the segment, `anyCharacter` for `_`. */
   readonly codes: Int16Array;
-  /** Longest border of each prefix; null where the segment has `_`. */
-  readonly borders: Int32Array | null;
+  /** Null where the segment has `_`. */
+  readonly steps: Steps | null;
   /** Where `_` has to be searched for. */
   readonly places: CodePointPlaces | null;
+}
+
+/** How a search goes on in a segment that is bytes alone. */
+interface Steps {
+  /** Longest border of each prefix. */
+  readonly borders: Int32Array;
+  /** By the byte at which the segment would end: how far it may move. */
+  readonly skips: Int32Array;
 }
 
 /** At which code points of a segment a code point may stand: bit i of 64, in two words. */
@@ -37,8 +45,8 @@ export class LikePattern {
 
   constructor(pattern: string) {
     this.#segments = pattern.split('%').map(segmentOf);
-    for (const { codes, borders } of this.#segments.slice(1, -1)) {
-      if (borders !== null || codes.length <= wildSegmentMax) continue;
+    for (const { codes, steps } of this.#segments.slice(1, -1)) {
+      if (steps !== null || codes.length <= wildSegmentMax) continue;
       throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildSegmentMax} bytes between two %`);
     }
   }
@@ -54,9 +62,9 @@ export class LikePattern {
     if (end < 0) return false;
     let at = start;
     for (let index = 1; index < segments.length - 1; index++) {
-      const { codes, borders, places } = segments[index]!;
+      const { codes, steps, places } = segments[index]!;
       if (codes.length === 0) continue;
-      at = borders ? search(codes, borders, bytes, at, end) : searchWild(places!, bytes, at, end);
+      at = steps ? search(codes, steps, bytes, at, end) : searchWild(places!, bytes, at, end);
       if (at < 0) return false;
     }
     return true;
@@ -88,7 +96,7 @@ function segmentOf(text: string): Segment {
   }
   return {
     codes,
-    borders: wild ? null : bordersOf(codes),
+    steps: wild ? null : { borders: bordersOf(codes), skips: skipsOf(codes) },
     places: wild && codes.length <= wildSegmentMax ? placesOf(text) : null,
   };
 }
@@ -126,6 +134,12 @@ function bordersOf(codes: Int16Array): Int32Array {
   return borders;
 }
 
+function skipsOf(codes: Int16Array): Int32Array {
+  const skips = new Int32Array(256).fill(Math.max(1, codes.length));
+  for (let i = 0; i < codes.length - 1; i++) skips[codes[i]!] = codes.length - 1 - i;
+  return skips;
+}
+
 /** The end of the segment's match that starts exactly at `from`, or -1. */
 function matchAt(codes: Int16Array, bytes: Uint8Array, from: number, to: number): number {
   let at = from;
@@ -155,7 +169,26 @@ function matchBackFrom(codes: Int16Array, bytes: Uint8Array, from: number, to: n
 }
 
 /** The end of the first occurrence in bytes[from .. to], or -1. */
-function search(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, from: number, to: number): number {
+function search(codes: Int16Array, { borders, skips }: Steps, bytes: Uint8Array, from: number, to: number): number {
+  const last = codes.length - 1;
+  const ending = codes[last]!;
+  // Bytes that may be compared in vain: beyond them the search that looks at each byte once goes on.
+  let patience = to - from;
+  for (let at = from + last; at < to; ) {
+    const byte = bytes[at]!;
+    if (byte === ending) {
+      let before = 1;
+      while (before <= last && bytes[at - before] === codes[last - before]) before++;
+      if (before > last) return at + 1;
+      patience -= before;
+      if (patience < 0) return searchEach(codes, borders, bytes, at - last, to);
+    }
+    at += skips[byte]!;
+  }
+  return -1;
+}
+
+function searchEach(codes: Int16Array, borders: Int32Array, bytes: Uint8Array, from: number, to: number): number {
   const last = codes.length;
   let matched = 0;
   for (let at = from; at < to; at++) {

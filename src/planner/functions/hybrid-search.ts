@@ -6,7 +6,7 @@
  */
 import type { TypeDefinition } from '../../log/entry.ts';
 import { at } from '../places.ts';
-import { HybridOperator, prepareHybrid } from '../search/hybrid-operator.ts';
+import { HybridOperator, prepareHybrid, rerankedColumn } from '../search/hybrid-operator.ts';
 import type { Words } from './argument-spec.ts';
 import { textColumns, vectorColumns } from './similar.ts';
 import type { TableFunction } from './table-function.ts';
@@ -33,18 +33,18 @@ export const hybridSearch: TableFunction = {
       name: 'RERANK',
       kind: 'word',
       choices: ['true', 'false'],
-      summary: 'whether a reranker orders what was found; needs one to be set up',
+      summary: 'whether the reranker of SERVICE_RERANK_URL orders what was found',
     },
   ],
   action: 'search',
   units: 1,
   deterministic: true,
   types: ({ words }) => [words.word('TYPE')!],
-  columns: ({ words }) => [{ name: (words.word('FUSION') ?? 'rrf') === 'rrf' ? '_rrf_score' : '_score', type: 'number' }],
+  columns: ({ words }) => {
+    if (words.word('RERANK') === 'true') return [{ name: rerankedColumn, type: 'number' }];
+    return [{ name: (words.word('FUSION') ?? 'rrf') === 'rrf' ? '_rrf_score' : '_score', type: 'number' }];
+  },
   ranks: ({ words, catalog }) => {
-    if (words.word('RERANK') === 'true') {
-      throw at('REL_NOT_IMPLEMENTED', 'RERANK is not implemented: it needs a reranker', words.placeOf('RERANK'));
-    }
     const type = words.word('TYPE')!;
     const definition = catalog.type(type);
     if (definition === undefined) return { type, reads: [], named: [] };

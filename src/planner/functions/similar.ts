@@ -13,6 +13,7 @@ import type { TypeDefinition } from '../../log/entry.ts';
 import { embeddingPrefix } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, FunctionArgument } from '../statement.ts';
+import { prepareSimilar } from '../vectors/near.ts';
 import { SimilarOperator } from '../vectors/similar-operator.ts';
 import type { BoundScope, Call, FunctionScope, TableFunction } from './table-function.ts';
 
@@ -63,6 +64,7 @@ export const similar: TableFunction = {
     }
     return { type, reads: [...vectorColumns(definition), ...textColumns(definition)], named: [] };
   },
+  prepare: prepareSimilar,
   open: (opening) => new SimilarOperator(opening),
 };
 

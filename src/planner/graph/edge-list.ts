@@ -5,6 +5,7 @@ import type { ColumnType } from '../../log/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
 import { type Adjacency, Graph, type NodeTexts } from './graph.ts';
+import { turned } from './graph-delta.ts';
 import { sorted, type Steps } from './steps.ts';
 
 /** Edges or nodes that are looked at between two looks at the clock. */
@@ -54,7 +55,7 @@ export class EdgeList {
   addEdges(batch: Batch, link: number, endTypes: readonly [ColumnType, ColumnType]): void {
     const { count } = batch;
     this.#reserve(this.#length + count);
-    const { from, to, time, weight } = this.#edges;
+    const { from, to, time, weight, link: links } = this.#edges;
     if (this.#codes.length < 2 * count) this.#codes = new Int32Array(2 * count);
     const sources = this.#codes.subarray(0, count);
     const targets = this.#codes.subarray(count, 2 * count);
@@ -63,6 +64,7 @@ export class EdgeList {
     const times = batch.columns[2]!;
     const weights = weight === null ? null : batch.columns[3]!;
     if (times.kind !== 'i64') return;
+    const [instants, read] = [bits(time), bits(times.values)];
     let length = this.#length;
     for (let place = 0; place < count; place++) {
       const source = sources[place]!;
@@ -76,8 +78,8 @@ export class EdgeList {
       }
       from[length] = source - 1;
       to[length] = target - 1;
-      time[length] = times.values[row]!;
-      this.#edges.link[length] = link;
+      instants[length] = read[row]!;
+      links[length] = link;
       length++;
     }
     this.#length = length;
@@ -110,45 +112,30 @@ export class EdgeList {
     const numberOf = new Int32Array(this.#names.size).fill(-1);
     for (let node = 0; node < nodes; node++) numberOf[order[node]!] = node;
     const { from, to, time, weight, link } = this.#edges;
+    const kept = new Int32Array(this.#length);
+    const sources = new Int32Array(this.#length);
+    const targets = new Int32Array(this.#length);
+    const both: Ends = { kept, sources, targets };
     let count = 0;
-    for (let edge = 0; edge < this.#length; edge++) {
-      if (numberOf[from[edge]!]! >= 0 && numberOf[to[edge]!]! >= 0) count++;
-      if (edge % atOnce === atOnce - 1) yield;
-    }
-    const kept = new Int32Array(count);
-    const sources = new Int32Array(count);
-    const targets = new Int32Array(count);
-    let next = 0;
-    for (let edge = 0; edge < this.#length; edge++) {
-      const source = numberOf[from[edge]!]!;
-      const target = numberOf[to[edge]!]!;
-      if (source >= 0 && target >= 0) {
-        kept[next] = edge;
-        sources[next] = source;
-        targets[next++] = target;
-      }
-      if (edge % atOnce === atOnce - 1) yield;
+    for (let first = 0; first < this.#length; first += atOnce) {
+      count = numbered({ from, to }, numberOf, both, { first, end: Math.min(this.#length, first + atOnce), count });
+      yield;
     }
     // Edges came by link type and system_from; sorting by target, then by source, leaves each order within the next.
-    const byTarget = yield* stableOrder(targets, null, nodes);
-    const bySource = yield* stableOrder(sources, byTarget, nodes);
+    const byTarget = yield* stableOrder(targets.subarray(0, count), null, nodes);
+    const bySource = yield* stableOrder(sources.subarray(0, count), byTarget, nodes);
     const neighbours = new Int32Array(count);
     const systemFrom = new BigInt64Array(count);
     const weights = weight === null ? null : new Float64Array(count);
     const linkOf = this.#links.length > 1 ? new Uint16Array(count) : null;
-    const ordered = new Int32Array(count);
-    for (let edge = 0; edge < count; edge++) {
-      const read = bySource[edge]!;
-      const listed = kept[read]!;
-      neighbours[edge] = targets[read]!;
-      ordered[edge] = sources[read]!;
-      systemFrom[edge] = time[listed]!;
-      if (weights !== null) weights[edge] = weight![listed]!;
-      if (linkOf !== null) linkOf[edge] = link[listed]!;
-      if (edge % atOnce === atOnce - 1) yield;
+    const listed = { time: bits(time), weight, link };
+    const made = { neighbours, systemFrom: bits(systemFrom), weights, linkOf };
+    for (let first = 0; first < count; first += atOnce) {
+      take(both, listed, made, bySource.subarray(first, Math.min(count, first + atOnce)), first);
+      yield;
     }
-    const out: Adjacency = { offsets: yield* offsetsOf(ordered, nodes), neighbours, edges: null };
-    const into = yield* reversed(ordered, neighbours, nodes);
+    const out: Adjacency = { offsets: yield* offsetsOf(sources.subarray(0, count), nodes), neighbours, edges: null };
+    const into = yield* turned(out.offsets, neighbours, nodes);
     return new Graph({ texts: this.#texts(order, numberOf), out, in: into, systemFrom, linkOf, links: this.#links, weights });
   }
 
@@ -236,42 +223,115 @@ export class EdgeList {
   }
 }
 
+/** By edge that is kept: its place in the list, and its ends as numbers of nodes. */
+interface Ends {
+  readonly kept: Int32Array;
+  readonly sources: Int32Array;
+  readonly targets: Int32Array;
+}
+
+interface Stretch {
+  readonly first: number;
+  readonly end: number;
+  readonly count: number;
+}
+
+// The loops below are functions of their own: in one that can be left in the middle they would be compiled worse.
+
+/** Edges of which both ends are visible; how many there are by now. */
+function numbered(
+  { from, to }: Pick<Growing, 'from' | 'to'>,
+  numberOf: Int32Array,
+  { kept, sources, targets }: Ends,
+  { first, end, count: before }: Stretch,
+): number {
+  let count = before;
+  for (let edge = first; edge < end; edge++) {
+    const source = numberOf[from[edge]!]!;
+    const target = numberOf[to[edge]!]!;
+    if (source < 0 || target < 0) continue;
+    kept[count] = edge;
+    sources[count] = source;
+    targets[count++] = target;
+  }
+  return count;
+}
+
+/** Instants as they lie, since reading them would make an object of each. None is what a float would change: they are far below it. */
+function bits({ buffer, byteOffset, length }: BigInt64Array): Float64Array {
+  return new Float64Array(buffer, byteOffset, length);
+}
+
+interface Listed {
+  readonly time: Float64Array;
+  readonly weight: Float64Array | null;
+  readonly link: Uint16Array;
+}
+
+interface Made {
+  readonly neighbours: Int32Array;
+  readonly systemFrom: Float64Array;
+  readonly weights: Float64Array | null;
+  readonly linkOf: Uint16Array | null;
+}
+
+/** Edges in the order that they are to have, the first at a place. */
+function take({ kept, targets }: Ends, listed: Listed, made: Made, order: Int32Array, first: number): void {
+  const { neighbours, systemFrom, weights, linkOf } = made;
+  const { time, weight, link } = listed;
+  for (let i = 0; i < order.length; i++) {
+    const read = order[i]!;
+    const edge = first + i;
+    const place = kept[read]!;
+    neighbours[edge] = targets[read]!;
+    systemFrom[edge] = time[place]!;
+    if (weights !== null) weights[edge] = weight![place]!;
+    if (linkOf !== null) linkOf[edge] = link[place]!;
+  }
+}
+
 /** Numbers of `keys` in ascending order of them; those alike in the order of `input`, or of their numbers. */
 function* stableOrder(keys: Int32Array, input: Int32Array | null, keysMax: number): Steps<Int32Array> {
   const places = yield* offsetsOf(keys, keysMax);
   const order = new Int32Array(keys.length);
-  for (let i = 0; i < keys.length; i++) {
-    const each = input === null ? i : input[i]!;
-    order[places[keys[each]!]!++] = each;
-    if (i % atOnce === atOnce - 1) yield;
+  for (let first = 0; first < keys.length; first += atOnce) {
+    scatter(keys, input, places, order, first, Math.min(keys.length, first + atOnce));
+    yield;
   }
   return order;
+}
+
+function scatter(
+  keys: Int32Array,
+  input: Int32Array | null,
+  places: Uint32Array,
+  order: Int32Array,
+  first: number,
+  end: number,
+): void {
+  if (input === null) for (let i = first; i < end; i++) order[places[keys[i]!]!++] = i;
+  else {
+    for (let i = first; i < end; i++) {
+      const each = input[i]!;
+      order[places[keys[each]!]!++] = each;
+    }
+  }
 }
 
 /** Where each key begins; one more than there are. */
 function* offsetsOf(keys: Int32Array, keysMax: number): Steps<Uint32Array> {
   const offsets = new Uint32Array(keysMax + 1);
-  for (let i = 0; i < keys.length; i++) {
-    offsets[keys[i]! + 1]!++;
-    if (i % atOnce === atOnce - 1) yield;
+  for (let first = 0; first < keys.length; first += atOnce) {
+    countKeys(keys, offsets, first, Math.min(keys.length, first + atOnce));
+    yield;
   }
-  for (let key = 0; key < keysMax; key++) {
-    offsets[key + 1]! += offsets[key]!;
-    if (key % atOnce === atOnce - 1) yield;
-  }
+  for (let key = 0; key < keysMax; key++) offsets[key + 1]! += offsets[key]!;
+  yield;
   return offsets;
 }
 
-/** Edges by target: within one by source, then by edge, as they lie. */
-function* reversed(sources: Int32Array, targets: Int32Array, nodes: number): Steps<Adjacency> {
-  const offsets = yield* offsetsOf(targets, nodes);
-  const edges = yield* stableOrder(targets, null, nodes);
-  const neighbours = new Int32Array(edges.length);
-  for (let place = 0; place < edges.length; place++) {
-    neighbours[place] = sources[edges[place]!]!;
-    if (place % atOnce === atOnce - 1) yield;
-  }
-  return { offsets, neighbours, edges };
+function countKeys(keys: Int32Array, offsets: Uint32Array, first: number, end: number): void {
+  for (let i = first; i < end; i++) offsets[keys[i]! + 1]!++;
 }
 
 function grown<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {

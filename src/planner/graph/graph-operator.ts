@@ -13,7 +13,7 @@ import type { Graph } from './graph.ts';
 import type { GraphAlgorithm, GraphCall, GraphRows } from './graph-algorithm.ts';
 import { GraphReader } from './graph-reader.ts';
 import { looksOfScan } from './limits.ts';
-import { sorted, type Steps } from './steps.ts';
+import { sorted, type Steps, stepsAtOnce } from './steps.ts';
 
 const outputRows = 1_024;
 
@@ -41,13 +41,25 @@ export class GraphOperator implements Operator {
   }
 
   *#run(): Generator<Batch, void> {
-    const graph = yield* inTurns(this.#reader.graph());
     const { execution } = this.#opening;
-    const rows = yield* inTurns(this.#algorithm.run(graph, this.#call(execution)));
+    const graph = yield* inTurns(this.#reader.graph(), () => this.#tick());
+    const call = this.#call(execution);
+    let looks = 0;
+    const rows = yield* inTurns(this.#algorithm.run(graph, call), () => {
+      // What does not count its looks has looked at about so many.
+      if (execution.counters.looks === looks) call.spend(stepsAtOnce);
+      looks = execution.counters.looks;
+      this.#tick();
+    });
     if (this.#opening.node.limit !== null) execution.counters.hits += rows.count;
-    const order = rows.ordered ? null : yield* inTurns(this.#order(rows));
+    const order = rows.ordered ? null : yield* inTurns(this.#order(rows), () => this.#tick());
     yield* this.#output(graph, rows, order);
     this.#held = execution.memory.change(this.#held, 0);
+  }
+
+  #tick(): void {
+    const { longWork, counters } = this.#opening.execution;
+    longWork?.tick(counters.looks);
   }
 
   /** Best first; alike ones by their nodes, which are numbered in byte order. */
@@ -87,7 +99,7 @@ export class GraphOperator implements Operator {
       });
       if (instants !== null) {
         const edges = places.map((place) => rows.edges![place]!);
-        columns.push(...(yield* inTurns(instants.columns(edges))));
+        columns.push(...(yield* inTurns(instants.columns(edges), () => this.#tick())));
       }
       yield { columns, selection: null, first: 0, count };
     }
@@ -120,6 +132,7 @@ export class GraphOperator implements Operator {
       rowsMax: execution.graphRowsMax,
       spend: (edges) => {
         looks += edges;
+        execution.counters.looks += edges;
         if (looks <= looksMax) return;
         throw new ServiceError('REL_SCAN_CAP', `${called} looks at edges more than ${looksMax} times: ask for less of the graph`);
       },
@@ -132,9 +145,10 @@ export class GraphOperator implements Operator {
 }
 
 /** A batch without rows says that there is more to do. */
-function* inTurns<T>(steps: Steps<T>): Generator<Batch, T> {
+function* inTurns<T>(steps: Steps<T>, between: () => void): Generator<Batch, T> {
   for (let step = steps.next(); ; step = steps.next()) {
     if (step.done) return step.value;
+    between();
     yield emptyBatch;
   }
 }

@@ -32,9 +32,12 @@ export class GraphReader {
     const { types, weight, isWhole } = node.graph!;
     if (!isWhole || execution.pinned !== null) return this.#read();
     const { snapshot, time, graphs } = execution;
-    const read = [...types.links, ...types.nodes].map(({ name }) => name);
+    const nodes = types.nodes.map(({ name }) => name);
+    const links = types.links.map(({ name }, i) => ({ type: name, columns: node.graph!.edges[i]!.columns }));
+    const read = [...new Set([...links.map(({ type }) => type), ...nodes])];
     const about = JSON.stringify([types, weight]);
-    return graphs.find({ snapshot, types: [...new Set(read)], about, time }, () => this.#read());
+    const { isolated } = types;
+    return graphs.find({ snapshot, types: read, nodes, links, isolated, about, time }, () => this.#read());
   }
 
   *#read(): Steps<Graph> {

@@ -32,7 +32,7 @@ export interface GraphTypes {
   readonly isolated: boolean;
 }
 
-const defaultEnds: EdgeColumns = { from: 'from_id', to: 'to_id' };
+export const defaultEnds: EdgeColumns = { from: 'from_id', to: 'to_id' };
 
 const closedBy: ReadonlySet<string> = new Set(['REL_ACL', 'REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN']);
 

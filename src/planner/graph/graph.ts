@@ -50,7 +50,7 @@ export class Graph {
   readonly links: readonly string[];
   readonly systemFrom: BigInt64Array;
   readonly weights: Float64Array | null;
-  readonly #linkOf: Uint16Array | null;
+  readonly linkOf: Uint16Array | null;
 
   constructor({ texts, out, in: into, systemFrom, linkOf, links, weights }: GraphParts) {
     this.nodes = texts.size;
@@ -61,12 +61,12 @@ export class Graph {
     this.systemFrom = systemFrom;
     this.weights = weights;
     this.links = links;
-    this.#linkOf = linkOf;
+    this.linkOf = linkOf;
     assert(out.offsets.length === this.nodes + 1, 'every node has its place');
   }
 
   link(edge: number): string {
-    return this.links[this.#linkOf === null ? 0 : this.#linkOf[edge]!]!;
+    return this.links[this.linkOf === null ? 0 : this.linkOf[edge]!]!;
   }
 
   weight(edge: number): number {
@@ -96,11 +96,11 @@ export class Graph {
     if (this.nodes !== other.nodes || this.edges !== other.edges || this.links.join('\0') !== other.links.join('\0'))
       return false;
     const pairs = [
-      [this.systemFrom, other.systemFrom],
+      [halves(this.systemFrom), halves(other.systemFrom)],
       [this.out.neighbours, other.out.neighbours],
       [this.out.offsets, other.out.offsets],
       [this.weights, other.weights],
-      [this.#linkOf, other.#linkOf],
+      [this.linkOf, other.linkOf],
     ] as const;
     for (const [own, theirs] of pairs) {
       if (own === null && theirs === null) continue;
@@ -120,9 +120,14 @@ export class Graph {
 
   get bytes(): number {
     const arrays = [this.out, this.in].flatMap(({ offsets, neighbours, edges }) => [offsets, neighbours, edges]);
-    const all = [...arrays, this.systemFrom, this.weights, this.#linkOf];
+    const all = [...arrays, this.systemFrom, this.weights, this.linkOf];
     return this.texts.bytes + all.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
   }
+}
+
+/** Instants without an object for each that is read. */
+function halves({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
+  return new Int32Array(buffer, byteOffset, 2 * length);
 }
 
 /** Which way edges are gone. */

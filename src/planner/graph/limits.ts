@@ -10,3 +10,6 @@ export function tooMany(rowsMax: number): ServiceError {
 
 /** Looks at an edge that take as long as scanning a row. */
 export const looksOfScan = 50;
+
+/** Looks at edges that cost as much as a query. */
+export const looksOfUnit = 50_000_000;

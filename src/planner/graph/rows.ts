@@ -25,8 +25,13 @@ export function communities(label: Int32Array): GraphRows {
     if (least[of]! < 0) least[of] = node;
     size[of]!++;
   }
-  const score = Float64Array.from(label, (of) => size[of]!);
-  return everyNode(score, { community: label.map((of) => least[of]!) });
+  const score = new Float64Array(nodes);
+  const community = new Int32Array(nodes);
+  for (let node = 0; node < nodes; node++) {
+    score[node] = size[label[node]!]!;
+    community[node] = least[label[node]!]!;
+  }
+  return everyNode(score, { community });
 }
 
 /** Pairs of nodes with a score, as they are found. */

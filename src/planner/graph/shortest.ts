@@ -5,6 +5,7 @@
 import type { Adjacency, Graph } from './graph.ts';
 import { ways } from './graph.ts';
 import type { GraphCall } from './graph-algorithm.ts';
+import { breadthFirst } from './breadth-first.ts';
 import { type Steps, stepsAtOnce } from './steps.ts';
 
 export class ShortestWays {
@@ -12,7 +13,7 @@ export class ShortestWays {
   readonly hop: Int32Array;
   /** -1 of the node that ways begin at. */
   readonly previous: Int32Array;
-  /** Nodes that are reached, the nearest first; the first is where ways begin. */
+  /** Nodes that are reached, the nearest first; the first is where ways begin. Without weights, alike ones in any order. */
   readonly reached: Int32Array;
   count = 0;
   readonly #graph: Graph;
@@ -47,6 +48,10 @@ export class ShortestWays {
     this.#heap.clear((node) => this.#forget(node));
     this.count = 0;
     distance[source] = 0;
+    if (this.#graph.weights === null) {
+      this.count = yield* breadthFirst(this.#graph, this.#call, { source, to, distance, hop, previous, reached });
+      return;
+    }
     this.#heap.add(source);
     for (let node = this.#heap.take(); node >= 0; node = this.#heap.take()) {
       if (this.#settled[node] === 1) continue;

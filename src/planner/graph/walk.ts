@@ -79,6 +79,8 @@ class WalkOperator implements Operator {
         if (start < 0) continue;
         for (const end of trails.from(start, avoidedBy(batch.columns.slice(begins + 1), row))) {
           if (end === null) {
+            execution.counters.looks += stepsAtOnce;
+            execution.longWork?.tick(execution.counters.looks);
             yield emptyBatch;
             continue;
           }

@@ -4,6 +4,8 @@
  *   MATCH (a:Type {key: value})-[r:LINK|OTHER*1..3]->(b), … [AS OF …] [WHERE …]
  *   OPTIONAL MATCH … WITH … RETURN [DISTINCT] a.key AS name, count(*), collect(b.key) [ORDER BY …] [SKIP n] [LIMIT n]
  *
+ *   [MATCH …] CREATE|MERGE (a:Type {key: value})-[r:LINK]->(b), … [CREATE|MERGE …] [RETURN a AS name, …]
+ *
  * Whatever else patterns have elsewhere is REL_PARSE with its place: nothing is read over. Source: specification, "Doors".
  */
 import type { Place, Slot } from '../statement.ts';
@@ -82,21 +84,43 @@ export type Clause =
       readonly place: Place;
     };
 
-const writes: ReadonlySet<string> = new Set('CREATE MERGE SET DELETE DETACH REMOVE'.split(' '));
+/** What CREATE or MERGE makes: nodes that nothing has bound have a label, edges one type and a way. */
+export interface MadeClause {
+  readonly kind: 'create' | 'merge';
+  readonly chains: readonly PatternChain[];
+  readonly place: Place;
+}
+
+export interface PatternWrite {
+  readonly matches: readonly Clause[];
+  readonly made: readonly MadeClause[];
+  /** Null where nothing is to be returned. */
+  readonly returned: readonly { readonly of: string; readonly name: string; readonly place: Place }[] | null;
+  readonly place: Place;
+}
+
+/** Recognised, and run by nobody. */
+const changes: ReadonlySet<string> = new Set('SET DELETE DETACH REMOVE'.split(' '));
 const clausesMax = 32;
 const edgesMax = 64;
 
 export function startsPattern(cursor: TokenCursor): boolean {
   const [key, next] = [cursor.key(), cursor.key(1)];
-  return (key === 'MATCH' && next === '(') || (key === 'OPTIONAL' && next === 'MATCH');
+  if (key === 'OPTIONAL') return next === 'MATCH';
+  return (key === 'MATCH' || key === 'CREATE' || key === 'MERGE') && next === '(';
 }
 
-/** The clauses, RETURN last; or the verb of a clause that writes. */
-export function readPattern(cursor: TokenCursor): readonly Clause[] | { readonly write: string; readonly place: Place } {
+/** The clauses, RETURN last; or what of them writes, `pattern` null where nothing runs it. */
+export function readPattern(
+  cursor: TokenCursor,
+): readonly Clause[] | { readonly verb: string; readonly place: Place; readonly pattern: PatternWrite | null } {
   const reader = new PatternReader(cursor);
   const clauses: Clause[] = [];
   for (;;) {
-    if (writes.has(cursor.key())) return { write: cursor.key(), place: cursor.place };
+    const { place } = cursor;
+    const verb = cursor.key();
+    if (changes.has(verb)) return { verb, place, pattern: null };
+    if (verb === 'CREATE' || verb === 'MERGE') return { verb, place, pattern: reader.write(clauses) };
     if (clauses.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
     const clause = reader.clause();
     clauses.push(clause);
@@ -121,6 +145,30 @@ class PatternReader {
     if (cursor.accept('WITH')) return this.#projection('with', place);
     if (cursor.accept('RETURN')) return this.#projection('return', place);
     throw cursor.expected('MATCH, OPTIONAL MATCH, WITH or RETURN');
+  }
+
+  write(matches: readonly Clause[]): PatternWrite {
+    const cursor = this.#cursor;
+    const { place } = cursor;
+    const made: MadeClause[] = [];
+    while (cursor.key() === 'CREATE' || cursor.key() === 'MERGE') {
+      const begin = cursor.place;
+      if (matches.length + made.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
+      const kind = cursor.next().key === 'CREATE' ? 'create' : 'merge';
+      const chains = [this.#chain()];
+      while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain());
+      made.push({ kind, chains, place: begin });
+    }
+    const returned: { of: string; name: string; place: Place }[] = [];
+    const returns = cursor.accept('RETURN');
+    if (returns) {
+      do {
+        const at = cursor.place;
+        const of = cursor.name('a name');
+        returned.push({ of, name: cursor.accept('AS') ? cursor.name('a name') : of, place: at });
+      } while (cursor.accept(','));
+    }
+    return { matches, made, returned: returns ? returned : null, place };
   }
 
   #match(optional: boolean, place: Place): Clause {

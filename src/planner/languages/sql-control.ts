@@ -73,7 +73,6 @@ const writeVerbs: ReadonlySet<string> = new Set(
 function readCreate(cursor: TokenCursor, purpose: Slot | null): Statement {
   const { place } = cursor;
   const what = cursor.key(1);
-  if (what === '(') return { kind: 'write', verb: 'CREATE', place };
   if (what === 'TABLE' || what === 'EXTENSION') return { kind: 'write', verb: `CREATE ${what}`, place };
   if (what !== 'MATERIALIZED') {
     const named = ['INDEX', 'TYPE', 'SCHEMA', 'VIEW'].find((each) => each === what);

@@ -101,13 +101,25 @@ function readNegation(cursor: TokenCursor): Expression {
 const comparisons: ReadonlySet<string> = new Set(['=', '!=', '<', '<=', '>', '>=']);
 type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 
-/** ANY, SOME or ALL over a subquery. */
+/** ANY, SOME or ALL over a subquery; = ANY and != ALL over a list in its brackets, which is IN. */
 function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp, place: Place): Expression | null {
   const word = cursor.key();
   if ((word !== 'ANY' && word !== 'SOME' && word !== 'ALL') || cursor.key(1) !== '(') return null;
   cursor.next();
   cursor.expect('(');
-  if (!startsQuery(cursor)) throw cursor.expected(`a subquery behind ${word}`);
+  if (cursor.key() === 'ARRAY' && cursor.key(1) === '[') {
+    const negated = op === '!=' && word === 'ALL';
+    if (!negated && (op !== '=' || word === 'ALL')) throw cursor.notImplemented(`${op} ${word} over a list`);
+    const { arguments: items } = readArray(cursor);
+    if (cursor.accept('::')) {
+      cursor.name('a type');
+      cursor.expect('[');
+      cursor.expect(']');
+    }
+    cursor.expect(')');
+    return { kind: 'in-list', operand, items: items.map(({ value }) => value), negated, place };
+  }
+  if (!startsQuery(cursor)) throw cursor.expected(`a subquery or ARRAY[…] behind ${word}`);
   const query = cursor.subquery();
   cursor.expect(')');
   return { kind: 'quantified', op, all: word === 'ALL', operand, query, place };
@@ -141,12 +153,16 @@ function readComparison(cursor: TokenCursor): Expression {
   return condition;
 }
 
-/** IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE, [NOT] IN, [NOT] BETWEEN, [NOT] LIKE; the operand itself where none follows. */
+/** IS [NOT] NULL, UNKNOWN, TRUE, FALSE or DISTINCT FROM, [NOT] IN, [NOT] BETWEEN, [NOT] LIKE; the operand itself where none follows. */
 function readPredicate(cursor: TokenCursor, operand: Expression, place: Place): Expression {
   if (cursor.accept('IS')) {
     const negated = cursor.accept('NOT');
     if (cursor.isLiteral('b')) return readIsBoolean(cursor, operand, negated, place);
-    if (!cursor.accept('NULL')) throw cursor.expected('NULL, TRUE or FALSE');
+    if (cursor.accept('DISTINCT')) {
+      cursor.expect('FROM');
+      return readIsDistinct(cursor, operand, negated, place);
+    }
+    if (!cursor.accept('NULL') && !cursor.accept('UNKNOWN')) throw cursor.expected('NULL, TRUE, FALSE or DISTINCT FROM');
     return { kind: 'is-null', operand, negated, place };
   }
   const negated = cursor.key() === 'NOT' && predicateWords.has(cursor.key(1));
@@ -180,6 +196,23 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
   const when: Expression = { kind: 'binary', op: '=', left: operand, right: literal, place };
   // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
   return { kind: 'case', operand: null, branches: [{ when, then: constant(!negated) }], otherwise: constant(negated), place };
+}
+
+/** As !=, but NULL is a value like any other: never NULL itself. */
+function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean, place: Place): Expression {
+  const isNull = (operand: Expression): Expression => ({ kind: 'is-null', operand, negated: false, place });
+  const isNullLiteral = cursor.token.kind === 'literal' && cursor.token.text === 'null';
+  const right = readVectorDistance(cursor);
+  if (isNullLiteral) return { kind: 'is-null', operand: left, negated: !negated, place };
+  const equal: Expression = { kind: 'binary', op: '=', left, right, place };
+  const truth = (test: Expression): Expression => (negated ? test : { kind: 'not', operand: test, place });
+  // oxlint-disable no-thenable -- the word of the language; nobody awaits a branch
+  const branches = [
+    { when: isNull(left), then: truth(isNull(right)) },
+    { when: isNull(right), then: truth(isNull(left)) },
+  ];
+  // oxlint-enable no-thenable
+  return { kind: 'case', operand: null, branches, otherwise: truth(equal), place };
 }
 
 const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE', 'ILIKE']);
@@ -287,10 +320,18 @@ function readOperand(cursor: TokenCursor): Expression {
       const { slot, place: where } = cursor.literal('s', 'an instant in quotes');
       return { kind: 'call', name: token.key, arguments: [argument({ kind: 'literal', slot, place: where })], place };
     }
+    if (token.key === 'CURRENT_TIMESTAMP' || token.key === 'CURRENT_DATE') return readCurrent(cursor);
     if (token.key === 'LOOKUP' && !cursor.peek(1).reserved && cursor.key(2) === '(') return readLookup(cursor);
     if (token.key === 'ARRAY' && cursor.key(1) === '[') return readArray(cursor);
   }
   return readColumn(cursor);
+}
+
+/** The instant of the snapshot, and the day that it is in. */
+function readCurrent(cursor: TokenCursor): Expression {
+  const { place } = cursor;
+  const now: Expression = { kind: 'now', place };
+  return cursor.next().key === 'CURRENT_DATE' ? { kind: 'call', name: 'DATE', arguments: [argument(now)], place } : now;
 }
 
 /** INTERVAL 'n unit' or INTERVAL 'n' UNIT. */
@@ -364,7 +405,7 @@ function readLookup(cursor: TokenCursor): Expression {
   };
 }
 
-function readArray(cursor: TokenCursor): Expression {
+function readArray(cursor: TokenCursor): Extract<Expression, { kind: 'call' }> {
   const place = cursor.place;
   cursor.next();
   cursor.expect('[');

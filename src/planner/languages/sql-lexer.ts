@@ -43,7 +43,7 @@ export class LexedStatement {
   readonly text: string;
   readonly template: string;
   readonly parameters: readonly Literal[];
-  /** For each slot that a `$n` of the text filled: n. The template says `?u` of one whose type is not known. */
+  /** For each slot that a `$n` of the text filled: n; 0 where it has a name. The template says `?u` of one whose type is not known. */
   readonly markers: ReadonlyMap<number, number>;
   #tokens: readonly Token[] | null;
   #settled: Map<number, 's' | 'i'> | null = null;
@@ -113,8 +113,8 @@ const noMarkers: ReadonlyMap<number, number> = new Map();
 /** A value that is not there yet, of a type that whoever asks does not know. */
 export const untyped = Symbol('untyped');
 
-/** What `$n` stands for; undefined: nothing. */
-export type MarkerValues = (number: number) => Literal | typeof untyped | undefined;
+/** What `$1` or `$name` stands for; undefined: nothing. */
+export type MarkerValues = (marker: number | string) => Literal | typeof untyped | undefined;
 
 /**
  * Throws REL_PARSE at the first character that no token can start with, or the first literal out of range. With `values`,
@@ -240,7 +240,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       pushNumber(start, start);
       continue;
     }
-    if (code === dollar && values !== null && isDigit(next)) {
+    if (code === dollar && values !== null && (isDigit(next) || nameEnd(start + 1) > start + 1)) {
       pushMarker(start, values);
       continue;
     }
@@ -275,8 +275,11 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   function pushMarker(start: number, valueOf: MarkerValues): void {
     at = start + 1;
     while (isDigit(text.charCodeAt(at))) at++;
-    const number = Number(text.slice(start + 1, at));
-    const value = valueOf(number);
+    const byNumber = at > start + 1;
+    if (!byNumber) at = nameEnd(at);
+    const marker = text.slice(start + 1, at);
+    const number = byNumber ? Number(marker) : 0;
+    const value = valueOf(byNumber ? number : marker);
     if (value === undefined) fail(start, `no value was given for ${text.slice(start, at)}`);
     markers.set(parameters.length, number);
     if (value === untyped) pushLiteral('u', null, start);

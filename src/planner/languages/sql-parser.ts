@@ -69,7 +69,10 @@ function readPurposed(cursor: TokenCursor): Statement {
   if (source) return endQuery(cursor, purpose, readQueryOver(cursor, source));
   if (startsPattern(cursor)) {
     const read = readPattern(cursor);
-    if ('write' in read) return { kind: 'write', verb: read.write, place: read.place };
+    if ('verb' in read) {
+      if (read.pattern !== null) expectEnd(cursor);
+      return { kind: 'write', verb: read.verb, place: read.place };
+    }
     return endQuery(cursor, purpose, patternQuery(read));
   }
   if (cursor.accept('CALL')) return readProcedure(cursor, (query) => endQuery(cursor, purpose, query));

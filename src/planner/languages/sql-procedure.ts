@@ -9,11 +9,11 @@
 import { didYouMean } from '../../errors.ts';
 import { statsName } from '../graph/algorithms/stats.ts';
 import { graphAlgorithms } from '../graph/functions.ts';
-import type { FunctionArgument, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
+import type { FunctionArgument, Place, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
 import { readQueryOver } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-const modes: readonly string[] = ['stream', 'stats', 'write'];
+const modes = ['stream', 'stats', 'write'] as const;
 
 /** Names that other stores have for some of them. */
 const aliases: ReadonlyMap<string, string> = new Map([
@@ -32,8 +32,25 @@ const options: ReadonlyMap<string, string> = new Map([
   ['RELATIONSHIP_WEIGHT_PROPERTY', 'WEIGHT'],
 ]);
 
+/** CALL as it is written. */
+export interface ProcedureCall {
+  readonly mode: 'stream' | 'stats' | 'write';
+  /** The function, or the one that tells of it. */
+  readonly query: Query;
+  /** Column that the scores are written to, of the type that the call is about. */
+  readonly property: Slot | null;
+  readonly arguments: readonly FunctionArgument[];
+  readonly verb: string;
+  readonly place: Place;
+}
+
 /** The cursor is behind CALL; `read` gives the statement around the query. */
 export function readProcedure(cursor: TokenCursor, read: (query: Query) => Statement): Statement {
+  const { mode, query, verb, place } = readCall(cursor);
+  return mode === 'write' ? { kind: 'write', verb, place } : read(query);
+}
+
+export function readCall(cursor: TokenCursor): ProcedureCall {
   const { place } = cursor;
   if (cursor.key() !== 'TRAVERSE' && cursor.key() !== 'GDS') throw cursor.expected('traverse.<algorithm> or gds.<algorithm>');
   const space = cursor.next().text.toLowerCase();
@@ -41,13 +58,12 @@ export function readProcedure(cursor: TokenCursor, read: (query: Query) => State
   const named = cursor.place;
   const name = functionOf(space, cursor.name('an algorithm'), (text) => cursor.error(text, named));
   const mode = cursor.accept('.') ? modeOf(cursor) : 'stream';
-  const list = readValues(cursor, name);
+  const { list, property } = readValues(cursor, name);
   const projection = cursor.accept('YIELD') ? readYield(cursor) : null;
-  if (mode === 'write') return { kind: 'write', verb: `CALL ${space}.write`, place };
   const called = mode === 'stats' ? statsName(name) : name;
-  const query = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, place });
-  if (projection === null || query.body.kind !== 'select') return read(query);
-  return read({ ...query, body: { ...query.body, projection } });
+  const read = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, place });
+  const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
+  return { mode, query, property, arguments: list, verb: `CALL ${space}.write`, place };
 }
 
 function functionOf(space: string, written: string, refusal: (text: string) => Error): string {
@@ -66,37 +82,44 @@ function camelCase(name: string): string {
   return name.toLowerCase().replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function modeOf(cursor: TokenCursor): string {
+function modeOf(cursor: TokenCursor): ProcedureCall['mode'] {
   const mode = modes.find((each) => each.toUpperCase() === cursor.key());
   if (mode === undefined) throw cursor.expected('stream, stats or write');
   cursor.next();
   return mode;
 }
 
-function readValues(cursor: TokenCursor, called: string): readonly FunctionArgument[] {
-  const list: FunctionArgument[] = [];
-  cursor.expect('(');
-  if (cursor.accept(')')) return list;
-  do {
-    if (cursor.accept('{')) readOptions(cursor, called, list);
-    else list.push(argument(null, cursor.anyLiteral('a value or {option: value}')));
-  } while (cursor.accept(','));
-  cursor.expect(')');
-  return list;
+interface Values {
+  readonly list: FunctionArgument[];
+  property: Slot | null;
 }
 
-function readOptions(cursor: TokenCursor, called: string, list: FunctionArgument[]): void {
+function readValues(cursor: TokenCursor, called: string): Values {
+  const values: Values = { list: [], property: null };
+  cursor.expect('(');
+  if (cursor.accept(')')) return values;
+  do {
+    if (cursor.accept('{')) readOptions(cursor, called, values);
+    else values.list.push(argument(null, cursor.anyLiteral('a value or {option: value}')));
+  } while (cursor.accept(','));
+  cursor.expect(')');
+  return values;
+}
+
+function readOptions(cursor: TokenCursor, called: string, values: Values): void {
   if (cursor.accept('}')) return;
   do {
     if (cursor.token.kind !== 'word') throw cursor.expected('the name of an option');
     const option = snakeCase(cursor.next().text);
     cursor.expect(':');
     const value = cursor.anyLiteral('a value');
-    // What is written where belongs to the mode that writes.
-    if (option === 'WRITE_PROPERTY') continue;
+    if (option === 'WRITE_PROPERTY') {
+      values.property = value;
+      continue;
+    }
     const isOfPath = option === 'SOURCE_NODE' && called === 'GRAPH_DIJKSTRA';
     const name = isOfPath ? 'FROM' : option === 'TARGET_NODE' ? 'TO' : (options.get(option) ?? option);
-    list.push(argument(name, value));
+    values.list.push(argument(name, value));
   } while (cursor.accept(','));
   cursor.expect('}');
 }

@@ -40,13 +40,13 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   cursor.aggregates = 'allowed';
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
-  let limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
+  let limit = readLimit(cursor);
   const ranked = body.kind === 'select' && body.rankBy.length > 0;
   const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
   if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
   const offset = cursor.accept('OFFSET') ? cursor.literal('i', 'a number of rows') : null;
   if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
-  if (offset && limit === null && cursor.accept('LIMIT')) limit = cursor.literal('i', 'a number of rows');
+  if (offset && limit === null) limit = readLimit(cursor);
   if (cursor.key() === 'FETCH') throw cursor.notImplemented('FETCH (use LIMIT)');
   const facets: ColumnRef[] = [];
   if (cursor.accept('FACETS')) {
@@ -54,6 +54,12 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
     while (cursor.accept(','));
   }
   return { with: common, body, asOf: null, orderBy, limit, offset, after, facets, place };
+}
+
+/** LIMIT n; LIMIT ALL is none. */
+function readLimit(cursor: TokenCursor): Slot | null {
+  if (!cursor.accept('LIMIT') || cursor.accept('ALL')) return null;
+  return cursor.literal('i', 'a number of rows');
 }
 
 export function readCommonTables(cursor: TokenCursor): CommonTable[] {

@@ -17,6 +17,7 @@ import { CombinedIntegers } from './combined-integers.ts';
 import { DenseIntegers } from './dense-integers.ts';
 import { EveryRow } from './every-row.ts';
 import { JoinMatches, type Partners } from './join-matches.ts';
+import type { JoinNarrowing } from './key-filter.ts';
 import { MarkMatches } from './mark-matches.ts';
 import { NumberedRows } from './numbered-rows.ts';
 import { type Batch, emptyBatch, type Execution, type Operator, type Pieces, PiecesOperator } from './operator.ts';
@@ -28,6 +29,8 @@ export interface JoinParts {
   readonly right: Operator;
   readonly node: JoinNode;
   readonly residual: KernelCache<FilterKernel> | null;
+  /** What scans of the side that is read last are told of the keys of the other. */
+  readonly narrowings?: readonly JoinNarrowing[];
   readonly execution: Execution;
 }
 
@@ -66,38 +69,53 @@ export class JoinOperator extends PiecesOperator {
 
   *#holdRight(): Pieces {
     const { left, right, node } = this.#parts;
-    const sink = this.#sink('right');
-    for (let batch = right.next(); batch !== null; batch = right.next()) {
-      if (batch.count > 0) sink.append(batch);
-      this.#hold(sink.bytes);
-      yield emptyBatch;
+    const { leads = false } = node;
+    const first = this.#sink('left');
+    if (leads) {
+      yield* this.#collect(left, first, 0);
+      if (first.length === 0) return;
+      this.#tell(node.leftKeys, first.vectors(), first.length);
     }
+    const sink = this.#sink('right');
+    yield* this.#collect(right, sink, first.bytes);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'right' || node.type === 'semi')) return;
     const columns = sink.vectors();
+    if (!leads) this.#tell(node.rightKeys, columns, sink.length);
     const index = yield* this.#index(node.rightKeys, columns, sink.length);
     const { following, unique } = index;
     const partners: Partners = { columns, rows: sink.length, following, unique };
     const matches = yieldsRight(node.type)
       ? new JoinMatches(node, partners, this.#residual)
       : new MarkMatches(node, partners, this.#residual);
-    this.#hold(sink.bytes + index.bytes + matches.bytes);
-    for (let batch = left.next(); batch !== null; batch = left.next()) {
+    this.#hold(first.bytes + sink.bytes + index.bytes + matches.bytes);
+    for (const batch of leads ? blocksOf(first) : batchesOf(left)) {
       if (batch.count === 0) yield emptyBatch;
       else yield* matches.of(batch, this.#find(index, node.leftKeys, batch));
     }
     yield* matches.unmet();
   }
 
+  /** All rows of a side. */
+  *#collect(side: Operator, sink: RowSink, bytes: number): Pieces {
+    for (const batch of batchesOf(side)) {
+      if (batch.count > 0) sink.append(batch);
+      this.#hold(bytes + sink.bytes);
+      yield emptyBatch;
+    }
+  }
+
+  /** Tells scans of the other side by which keys a row may have partners here. */
+  #tell(keys: readonly number[], columns: readonly Vector[], rows: number): void {
+    for (const { key, filter } of this.#parts.narrowings ?? []) filter.take(columns[keys[key]!]!, rows);
+  }
+
   *#holdLeft(): Pieces {
     const { left, right, node } = this.#parts;
     const sink = this.#sink('left');
-    for (let batch = left.next(); batch !== null; batch = left.next()) {
-      if (batch.count > 0) sink.append(batch);
-      this.#hold(sink.bytes);
-      yield emptyBatch;
-    }
+    yield* this.#collect(left, sink, 0);
     if (sink.length === 0 && (node.type === 'inner' || node.type === 'left')) return;
     const columns = sink.vectors();
+    this.#tell(node.leftKeys, columns, sink.length);
     const index = yield* this.#index(node.leftKeys, columns, sink.length);
     const held = sink.bytes + index.bytes;
     const partners = this.#sink('right');
@@ -119,8 +137,8 @@ export class JoinOperator extends PiecesOperator {
     const found: Partners = { columns: partners.vectors(), rows: partners.length, following, unique };
     const matches = new JoinMatches(node, found, this.#residual);
     this.#hold(held + partners.bytes + owners.bytes + chains.bytes + matches.bytes);
-    for (let first = 0; first < sink.length; first += blockRows) {
-      const batch: Batch = { columns, selection: null, first, count: Math.min(blockRows, sink.length - first) };
+    for (const batch of blocksOf(sink)) {
+      const { first } = batch;
       if (index.unique) yield* matches.of(batch, firsts.subarray(first));
       else {
         const heads = this.#find(index, node.leftKeys, batch);
@@ -170,6 +188,18 @@ export class JoinOperator extends PiecesOperator {
 
   #hold(bytes: number): void {
     this.#held = this.#parts.execution.memory.change(this.#held, bytes);
+  }
+}
+
+function* batchesOf(operator: Operator): Generator<Batch, void, void> {
+  for (let batch = operator.next(); batch !== null; batch = operator.next()) yield batch;
+}
+
+/** Collected rows, a block at a time. */
+function* blocksOf(sink: RowSink): Generator<Batch, void, void> {
+  const columns = sink.vectors();
+  for (let first = 0; first < sink.length; first += blockRows) {
+    yield { columns, selection: null, first, count: Math.min(blockRows, sink.length - first) };
   }
 }
 

@@ -104,7 +104,7 @@ export function heldBy(node: PlanNode): readonly PlanNode[] {
     case 'sort':
       return [node.limit ? node : node.input];
     case 'join':
-      return node.build === 'right' ? [node.right] : [node.left, node.right];
+      return node.build === 'right' && node.leads !== true ? [node.right] : [node.left, node.right];
     case 'set-operation':
       return node.op === 'union all' ? [] : node.op === 'union' ? [node] : inputsOf(node);
     case 'window':

@@ -8,9 +8,12 @@ import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Embedder } from '../embedding/embedder.ts';
+import type { Reranker } from '../embedding/reranker.ts';
+import type { LongWork } from '../graph/long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { PlanNode } from '../logical-plan.ts';
+import type { Consistency } from '../planner-contract.ts';
 import type { Literal, Slot } from '../statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
@@ -70,12 +73,21 @@ export interface Execution {
   readonly rowsMax?: number;
   /** Rows that a function that ranks may yield. */
   readonly vectorRowsMax: number;
+  /** Visible rows from which on nearest vectors are found approximately. */
+  readonly vectorExactRows: number;
+  readonly consistency: Consistency;
   /** Graphs of earlier questions. */
   readonly graphs: GraphCache;
+  /** Where a question about a graph is listed once it takes long; null: nowhere. */
+  readonly longWork: LongWork | null;
   /** Rows that a function over the graph may yield. */
   readonly graphRowsMax: number;
   /** The model that texts are given to; null: their vectors are hashed. */
   readonly embedder: Embedder | null;
+  /** null: RERANK is refused. */
+  readonly reranker: Reranker | null;
+  /** An operator that gives an empty batch is called again once this has come to its end; it never rejects. */
+  readonly wait: { until: Promise<void> | null };
   /** Sentences about this answer, as they come up. */
   readonly notices: string[];
   /** What the statement's table function waited for. */
@@ -93,8 +105,12 @@ export interface WorkingRows {
 
 export interface Counters {
   scanned: number;
+  /** Looks at edges of a graph. */
+  looks: number;
   /** Rows that matched before LIMIT, as far as they were counted. */
   hits: number;
+  /** Graphs that said which rows are near. */
+  byGraph: number;
 }
 
 /** Bytes that one query holds on to. */

@@ -40,8 +40,8 @@ interface Stretch {
 
 /** What was found out about the rows of a stretch. */
 interface Found {
-  /** By match: a bit a row. */
-  readonly matches: readonly Int32Array[];
+  /** By match: a bit a row; null: of the only match, those rows alone that are read. */
+  readonly matches: readonly Int32Array[] | null;
   /** By row; or of those rows only that are read. */
   scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
 }
@@ -221,7 +221,11 @@ export class SearchOperator implements Operator {
   }
 
   /** Indexes of storage, and which of their rows are the reader's; null where one is missing. */
-  #indexed(block: RowBlock, { rows: lies }: PlacedRows, { base, rows, index }: IndexedRows): Map<number, Field> | null {
+  #indexed(
+    block: RowBlock,
+    { rows: lies }: PlacedRows,
+    { base, rows, shown: known, index }: IndexedRows,
+  ): Map<number, Field> | null {
     if (lies !== null) return null;
     const { masked } = this.#node.input;
     const fields = new Map<number, Field>();
@@ -231,7 +235,7 @@ export class SearchOperator implements Operator {
       const { name } = this.#node.input.columns[column]!;
       const found = index(name);
       if (found === null || found.rows !== rows) return null;
-      if (visible === undefined) visible = isAll ? null : bitsOf(block, base, rows, null);
+      if (visible === undefined) visible = isAll ? null : (known ?? bitsOf(block, base, rows, null));
       const shown = masked.has(name) ? bitsOf(block, base, rows, block.columns[i]!) : visible;
       fields.set(column, { index: found, shown });
     }
@@ -267,7 +271,11 @@ export class SearchOperator implements Operator {
     let total = 0;
     for (const [place, stretches] of this.#places) {
       for (const stretch of stretches) {
-        const { rows, scores: own, matching } = (scores && this.#bestOf(stretch, scores)) ?? this.#required(stretch, scores);
+        const {
+          rows,
+          scores: own,
+          matching,
+        } = (scores && this.#requiredOfFew(stretch, scores)) ?? this.#required(stretch, scores);
         total += matching;
         kept.push({ place, stretch, rows, scores: own });
         this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
@@ -277,6 +285,7 @@ export class SearchOperator implements Operator {
     const candidates = new Map<object, Int32Array>();
     let left = 0;
     for (const { place, stretch, rows, scores: own } of kept) {
+      if (rows.length === 0) continue;
       const least = scores?.least ?? -Infinity;
       const among = (least > -Infinity ? rows.filter((_, i) => own[i]! >= least) : rows).map((row) => row + stretch.base);
       left += among.length;
@@ -291,62 +300,78 @@ export class SearchOperator implements Operator {
   /** Rows of a stretch that all of the required matches hold of; with scores, those of them that may be among the best. */
   #required(stretch: Stretch, best: BestScores | null): Matching {
     const { required, scored } = this.#node;
-    const found = this.#find(stretch, sums.fill(0, 0, stretch.rows));
-    const bits = found.matches[required[0]!]!.slice();
-    for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= found.matches[match]![i]!;
+    const matches = this.#matches(stretch);
+    const bits = matches[required[0]!]!.slice();
+    for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= matches[match]![i]!;
     const matching = bitCount(bits);
-    const all = new Int32Array(matching);
-    const own = found.scores as Float64Array | null;
+    if (best !== null) this.#leave(bits, stretch, best.least);
+    if (scored) stretch.searches.forEach((search, i) => this.#score(search, i, sums, bits));
     let count = 0;
     eachBit(bits, (row) => {
-      if (best === null || best.take(own![row]!)) all[count++] = row;
+      if (best === null || best.take(sums[row]!)) matchingRows[count++] = row;
+      else sums[row] = 0;
     });
-    const rows = all.slice(0, count);
-    const scores = Float64Array.from(rows, (row) => own?.[row] ?? 0);
-    sums.fill(0, 0, stretch.rows);
-    if (scored) found.scores = { rows, scores };
+    const rows = matchingRows.slice(0, count);
+    const scores = new Float64Array(count);
+    rows.forEach((row, i) => {
+      scores[i] = sums[row]!;
+      sums[row] = 0;
+    });
+    stretch.found = { matches, scores: scored ? { rows, scores } : null };
     return { rows, scores, matching };
   }
 
-  /** The same in one look, for the questions that are asked most; null where it can't tell. */
-  #bestOf(stretch: Stretch, best: BestScores): Matching | null {
+  /** The same of few plain words, which are asked for most; null where it can't tell. */
+  #requiredOfFew(stretch: Stretch, best: BestScores): Matching | null {
     const [search, ...others] = stretch.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
-    const matching = search!.scoreAny(this.#scorings[0]!, sums, matchingRows);
-    if (matching === null) return null;
+    const few = search!.scoreFew(this.#scorings[0]!, best.least, sums, matchingRows);
+    if (few === null) return null;
     let count = 0;
-    for (let i = 0; i < matching; i++) {
+    for (let i = 0; i < few.found; i++) {
       const row = matchingRows[i]!;
       if (best.take(sums[row]!)) matchingRows[count++] = row;
       else sums[row] = 0;
     }
-    const rows = matchingRows.slice(0, count).sort();
-    const scores = Float64Array.from(rows, (row) => sums[row]!);
-    const bits = new Int32Array((stretch.rows + 31) >>> 5);
-    for (const row of rows) {
-      sums[row] = 0;
-      bits[row >>> 5]! |= 1 << (row & 31);
+    if (count === 0) {
+      stretch.found = nothingFound;
+      return { ...nothingFound.scores, matching: few.matching };
     }
-    stretch.found = { matches: [bits], scores: { rows, scores } };
-    return { rows, scores, matching };
+    const rows = matchingRows.slice(0, count).sort();
+    const scores = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+      scores[i] = sums[rows[i]!]!;
+      sums[rows[i]!] = 0;
+    }
+    stretch.found = { matches: null, scores: { rows, scores } };
+    return { rows, scores, matching: few.matching };
   }
 
-  /** `sums` takes the scores, and is the caller's again once it has read them. */
-  #find(stretch: Stretch, sums?: Float64Array): Found {
+  /** Leaves only those rows that may score so much, where that can be told before they are scored. */
+  #leave(bits: Int32Array, { searches }: Stretch, least: number): void {
+    const [search, ...others] = searches;
+    if (least === -Infinity || others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return;
+    const reaching = search!.reaching(this.#scorings[0]!, least);
+    if (reaching !== null) for (let i = 0; i < bits.length; i++) bits[i]! &= reaching[i]!;
+  }
+
+  #matches(stretch: Stretch): readonly Int32Array[] {
+    return stretch.searches.map((search, i) => search.matching(this.#shapes[i]));
+  }
+
+  #find(stretch: Stretch): Found {
     if (stretch.found) return stretch.found;
-    const { scored } = this.#node;
-    const matches = stretch.searches.map((search, i) => search.matching(this.#shapes[i]));
-    const scores = scored ? (sums ?? new Float64Array(stretch.rows)) : null;
-    if (scores) stretch.searches.forEach((search, i) => this.#score(search, i, scores));
-    return (stretch.found = { matches, scores });
+    const scores = this.#node.scored ? new Float64Array(stretch.rows) : null;
+    if (scores) stretch.searches.forEach((search, i) => this.#score(search, i, scores, null));
+    return (stretch.found = { matches: this.#matches(stretch), scores });
   }
 
   /** What raises the scores of one MATCH leaves those of the others alone. */
-  #score(search: StretchSearch, match: number, into: Float64Array): void {
+  #score(search: StretchSearch, match: number, into: Float64Array, only: Int32Array | null): void {
     const boosts = this.#boosts[match]!;
     const isRaised = boosts.some((boost) => boost !== null);
     const own = isRaised && this.#boosts.length > 1 ? new Float64Array(search.rows) : into;
-    search.score(this.#scorings[match]!, own);
+    search.score(this.#scorings[match]!, own, only);
     if (isRaised) search.raise(boosts, own);
     if (own !== into) for (let row = 0; row < search.rows; row++) into[row]! += own[row]!;
   }
@@ -379,7 +404,7 @@ export class SearchOperator implements Operator {
         const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
         this.#absent[i]![row] = absent;
         hasAbsent ||= absent === 1;
-        this.#matched[i]![row] = of ? (of.matches[i]![at >>> 5]! >>> (at & 31)) & 1 : 0;
+        this.#matched[i]![row] = of ? matchOf(of, i, at) : 0;
       }
       if (scored) this.#scores[row] = of ? scoreOf(of, at) : 0;
     }
@@ -414,16 +439,30 @@ export class SearchOperator implements Operator {
   }
 }
 
+const nothingFound = { matches: null, scores: { rows: new Int32Array(0), scores: new Float64Array(0) } } as const satisfies Found;
+
+/** 1 where a row matches. */
+function matchOf({ matches, scores }: Found, match: number, row: number): number {
+  if (matches !== null) return (matches[match]![row >>> 5]! >>> (row & 31)) & 1;
+  return scores !== null && !(scores instanceof Float64Array) && placeIn(scores.rows, row) >= 0 ? 1 : 0;
+}
+
 function scoreOf({ scores }: Found, row: number): number {
   if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
+  const place = placeIn(scores.rows, row);
+  return place < 0 ? 0 : scores.scores[place]!;
+}
+
+/** Place of a row among these, which rise; -1 where it is none of them. */
+function placeIn(rows: Int32Array, row: number): number {
   let low = 0;
-  let high = scores.rows.length;
+  let high = rows.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (scores.rows[middle]! < row) low = middle + 1;
+    if (rows[middle]! < row) low = middle + 1;
     else high = middle;
   }
-  return scores.rows[low] === row ? scores.scores[low]! : 0;
+  return rows[low] === row ? low : -1;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

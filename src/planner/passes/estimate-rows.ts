@@ -55,6 +55,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'sort':
     case 'limit':
     case 'skip':
+    case 'number':
     case 'over':
     case 'window':
       return rowsOf(node.input, statistics);
@@ -80,6 +81,7 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
     case 'filter':
     case 'sort':
     case 'limit':
+    case 'number':
       return tableRowsOf(node.input, column, statistics);
     case 'project': {
       const made = node.expressions[column]!;
@@ -222,7 +224,8 @@ function sketchAt(node: PlanNode, column: number, statistics: Statistics): Colum
     case 'filter':
     case 'sort':
     case 'limit':
-      return sketchAt(node.input, column, statistics);
+    case 'number':
+      return column < node.input.columns.length ? sketchAt(node.input, column, statistics) : null;
     case 'project': {
       const made = node.expressions[column]!;
       return made.kind === 'column' ? sketchAt(node.input, made.index, statistics) : null;

@@ -4,7 +4,11 @@
  */
 import { inputsOf, type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanNode, yieldsRight } from '../logical-plan.ts';
 import { rowsOf } from './estimate-rows.ts';
+import { narrowedBelow, takesKeys } from '../told-keys.ts';
 import type { PassContext } from './pass.ts';
+
+/** Left rows are read first where they are so many times fewer. */
+const timesSmaller = 2;
 
 export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
   const ordered = (node: PlanNode): PlanNode => {
@@ -13,10 +17,21 @@ export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan
   };
   const cellsOf = (node: PlanNode): number => rowsOf(node, context) * tablesIn(node);
   // Holding the left side takes a second look at it, so the right one must be clearly larger.
-  const withBuild = (node: JoinNode): JoinNode => ({
-    ...node,
-    build: isOuterLeft(node) || cellsOf(node.left) * 2 >= cellsOf(node.right) ? 'right' : 'left',
-  });
+  const withBuild = (node: JoinNode): JoinNode => {
+    if (isOuterLeft(node)) return { ...node, build: 'right', leads: leads(node) };
+    return { ...node, build: cellsOf(node.left) * 2 >= cellsOf(node.right) ? 'right' : 'left' };
+  };
+  // Left rows are held then, beside those of the right side that they leave.
+  const leads = ({ left, right, rightKeys }: JoinNode): boolean =>
+    cellsOf(left) * timesSmaller <= Math.max(...rightKeys.map((key) => rowsTold(right, key)));
+  /** Rows of the largest scan that keys are told to, of those that its own conditions leave. */
+  const rowsTold = (node: PlanNode, column: number): number => {
+    if (!takesKeys(node, column)) return 0;
+    if (node.kind === 'scan' || (node.kind === 'filter' && node.input.kind === 'scan')) return rowsOf(node, context);
+    return Math.max(
+      ...inputsOf(node).flatMap((input, i) => narrowedBelow(node, i, column).map((below) => rowsTold(input, below))),
+    );
+  };
   return mapRoots(plan, ordered);
 }
 

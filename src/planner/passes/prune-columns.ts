@@ -139,6 +139,13 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       const { node: input, moved } = pruned(node.input, needed);
       return { node: { ...node, input, columns: input.columns }, moved };
     }
+    case 'number': {
+      const width = node.input.columns.length;
+      const { node: input, moved } = pruned(node.input, new Set([...needed].filter((index) => index < width)));
+      if (!needed.has(width)) return { node: input, moved };
+      const columns = [...input.columns, node.columns[width]!];
+      return { node: { ...node, input, columns }, moved: new Map([...moved, [width, input.columns.length]]) };
+    }
     case 'window': {
       const width = node.input.columns.length;
       const used = new Set([...needed, node.column, ...node.partition].filter((index) => index < width));

@@ -1,9 +1,7 @@
 /**
  * The order in which inner joins are made: the one that promises the fewest rows on the way, among those that begin with any
  * table and go on with the one that is bound to what is there and adds least. Rows come out as of the order written: where
- * another one ran, they are sorted back by the `system_from` of each table, which is the order of its rows.
- *
- * Only tables as they are stored, with their conditions, take part: of what a query yields no column says its order.
+ * another one runs, the rows of each table are numbered, and what comes of them is sorted back by these numbers.
  */
 import { type Bound, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
 import {
@@ -26,8 +24,6 @@ interface Leaf {
   readonly node: PlanNode;
   /** Number of its first column in the joined row as written. */
   readonly first: number;
-  /** Column of its `system_from`. */
-  readonly order: number;
   /** Rows that it promises, and rows of its table. */
   readonly rows: number;
   readonly base: number;
@@ -63,7 +59,6 @@ class Cluster {
   readonly #leaves: Leaf[] = [];
   readonly #conditions: Bound[] = [];
   readonly #equalities: readonly Equality[];
-  #sound = true;
 
   constructor(root: JoinNode, context: PassContext, below: (node: PlanNode) => PlanNode) {
     this.#root = root;
@@ -75,7 +70,7 @@ class Cluster {
   /** null where the order written stays. */
   better(): PlanNode | null {
     const count = this.#leaves.length;
-    if (!this.#sound || count < 3 || this.#conditions.some(mayRaise)) return null;
+    if (count < 3 || this.#conditions.some(mayRaise)) return null;
     const written = this.#leaves.map((_, i) => i);
     let best: { readonly order: readonly number[]; readonly cost: number } | null = null;
     for (let start = 0; start < count; start++) {
@@ -108,12 +103,9 @@ class Cluster {
       return;
     }
     const own = below(node);
-    const order = orderOf(own);
-    if (order < 0) this.#sound = false;
     this.#leaves.push({
       node: own,
       first,
-      order,
       rows: Math.max(1, rowsOf(own, this.#context)),
       base: baseOf(own, this.#context),
     });
@@ -215,16 +207,22 @@ class Cluster {
   #build(order: readonly number[]): PlanNode {
     const places = new Map<number, number>();
     const [start, ...others] = order;
-    let node = this.#leaves[start!]!.node;
+    // Each table with its number behind its columns, at the place of the table in the order written.
+    const numbers: number[] = [];
+    const numbered = this.#leaves.map(({ node: leaf }): PlanNode => {
+      return { kind: 'number', input: leaf, columns: [...leaf.columns, { name: '#row', type: 'integer' }] };
+    });
+    let node = numbered[start!]!;
     const open = new Set(this.#conditions);
     const place = (leaf: number, from: number): void => {
       const { first, node: own } = this.#leaves[leaf]!;
       own.columns.forEach((_, c) => places.set(first + c, from + c));
+      numbers[leaf] = from + own.columns.length;
     };
     place(start!, 0);
     const there = new Set([start!]);
     for (const leaf of others) {
-      const right = this.#leaves[leaf]!.node;
+      const right = numbered[leaf]!;
       place(leaf, node.columns.length);
       there.add(leaf);
       const due = [...open].filter((condition) => [...this.#tablesOf(condition)].every((table) => there.has(table)));
@@ -244,38 +242,11 @@ class Cluster {
         columns: [...node.columns, ...right.columns],
       };
     }
-    const keys = this.#leaves.map(
-      ({ first, order: column }): SortKey => ({
-        column: places.get(first + column)!,
-        descending: false,
-        collate: 'codepoint',
-      }),
-    );
+    const keys = numbers.map((column): SortKey => ({ column, descending: false, collate: 'codepoint' }));
     const sorted: PlanNode = { kind: 'sort', input: node, keys, limit: null, counted: false, columns: node.columns };
     const { columns } = this.#root;
     const expressions = columns.map(({ name, type }, i): Bound => ({ kind: 'column', index: places.get(i)!, name, type }));
     return { kind: 'project', input: sorted, expressions, columns: columns.map((column): PlanColumn => column) };
-  }
-}
-
-/** Column that says in which order rows come: -1 where none does. */
-function orderOf(node: PlanNode): number {
-  switch (node.kind) {
-    case 'scan':
-      return node.masked.has('system_from') ? -1 : node.columns.findIndex(({ name }) => name === 'system_from');
-    case 'filter':
-      return orderOf(node.input);
-    case 'join':
-      // Rows of the left side in their order, each at most once.
-      return node.type === 'semi' || node.type === 'anti' || node.type === 'mark' || node.type === 'single'
-        ? orderOf(node.left)
-        : -1;
-    case 'project': {
-      const below = orderOf(node.input);
-      return below < 0 ? -1 : node.expressions.findIndex((each) => each.kind === 'column' && each.index === below);
-    }
-    default:
-      return -1;
   }
 }
 

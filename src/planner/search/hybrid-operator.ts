@@ -10,9 +10,11 @@ import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import { addHashed, cosineOf, hashedDims } from '../embedding/hashing.ts';
 import type { Opening } from '../functions/table-function.ts';
+import type { FunctionNode } from '../logical-plan.ts';
 import { BestRows, compareRanked, type RankedRow } from '../operators/best-rows.ts';
-import { emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
-import { checkFetched, checkRanked, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
+import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
+import { checkFetched, checkRanked, fetchVersion, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
+import { at } from '../places.ts';
 import { Direction } from '../vectors/cosine.ts';
 
 /** Rows of each ranking that are fused. */
@@ -21,6 +23,12 @@ const rankedMost = 1_000;
 const rankConstant = 60;
 /** The median score of so many best rows counts as a half. */
 const medianOf = 50;
+/** The function's own column where a reranker orders the rows. */
+export const rerankedColumn = '_rerank_score';
+/** Rows that a reranker is shown, where no more are asked for. */
+const rerankedMost = 100;
+/** UTF-16 units of a row that it is shown. */
+const shownMost = 8_192;
 /** Texts that are hashed between two looks at the clock. */
 const textsAtOnce = 256;
 
@@ -33,10 +41,16 @@ interface Candidate extends RankedRow {
 
 /** The text as the model sees it; null without a model, and where it does not answer, which the answer says. */
 export async function prepareHybrid(
-  { values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
+  { node, values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
   signal: AbortSignal | undefined,
 ): Promise<Direction | 'hashed' | null> {
-  const { embedder, kernels, notices } = execution;
+  const { consistency, embedder, kernels, notices, reranker } = execution;
+  if (isReranked(node)) {
+    if (reranker === null)
+      throw at('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
+    if (consistency === 'exact')
+      throw at('REL_INVALID', 'what a reranker says can not be derived again', values.placeOf('QUERY'));
+  }
   const known = values.vector('VECTOR', kernels);
   // Zeros say that the model was asked before, and did not answer.
   if (known !== undefined) return known.some((component) => component !== 0) ? new Direction(known) : null;
@@ -101,10 +115,50 @@ export class HybridOperator extends PiecesOperator {
       return yield* rankedRows(node, execution, best, scoreColumn);
     }
     const arms = (score === undefined ? 0 : 1) + (this.#opening.prepared === null ? 0 : 1);
-    const fused = fuse(byWords.ranked(), byLikeness.ranked(), isLinear ? Math.max(1, arms) : null).slice(0, most);
+    const all = fuse(byWords.ranked(), byLikeness.ranked(), isLinear ? Math.max(1, arms) : null);
+    const fused = (isReranked(node) ? yield* this.#reranked(all.slice(0, Math.max(most, rerankedMost))) : all).slice(0, most);
     checkRanked(node, fused.length, execution);
     yield* rankedRows(node, execution, fused, scoreColumn);
   }
+
+  /** The rows as a reranker orders them, by their text columns as they are shown; as they stand where it does not answer. */
+  *#reranked(rows: readonly Candidate[]): Generator<Batch, readonly Candidate[]> {
+    const { node, values, execution } = this.#opening;
+    const { kernels, memory, notices, reranker } = execution;
+    assert(reranker !== null && node.type !== null, 'a reranker is there by now');
+    const texts = node.reads.slice(2).flatMap((column) => {
+      const { name, type } = node.input!.columns[column]!;
+      return type === 'string' ? [name] : [];
+    });
+    const shown: string[] = [];
+    let held = 0;
+    for (const { systemFrom } of rows) {
+      const found = fetchVersion(execution, node.type, [...texts, 'system_from'], systemFrom);
+      const cells = found ? texts.flatMap((_, i) => cellAt(found.columns[i]!, 'string', found.row) ?? []) : [];
+      const text = cells.join('\n').slice(0, shownMost);
+      shown.push(text);
+      held = memory.change(held, held + text.length * 2);
+      yield emptyBatch;
+    }
+    let scores: readonly number[] | null = null;
+    const asked = reranker.rerank(values.text('QUERY', kernels)!, shown, undefined);
+    execution.wait.until = asked.then(
+      (given) => void (scores = given),
+      (error: unknown) => void notices.push(`${messageOf(error)}: rows stand in the order of both rankings`),
+    );
+    while (execution.wait.until !== null) yield emptyBatch;
+    memory.change(held, 0);
+    const given = scores as readonly number[] | null;
+    return given === null ? rows : rows.map((row, i) => ({ ...row, score: given[i]! })).sort(compareRanked);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof ServiceError ? error.message : 'the reranker does not answer';
+}
+
+function isReranked({ columns }: FunctionNode): boolean {
+  return columns.some(({ name }) => name === rerankedColumn);
 }
 
 type Meaning = (columns: readonly Vector[], row: number) => number;

@@ -14,6 +14,8 @@ export interface SearchQuery {
   readonly limit: number;
   /** null: as the tenant's configuration, or else the store's preset says. */
   readonly typo: TypoTolerance | null;
+  /** `strong` where this is absent. */
+  readonly consistency?: 'strong' | 'eventual';
   /** Cursor of an earlier page. */
   readonly cursor: string | null;
 }

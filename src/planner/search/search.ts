@@ -60,6 +60,7 @@ export async function search(
         parsed: question,
         time: { system: page.system, valid: page.valid },
         typo: query.typo ?? 'configured',
+        ...(query.consistency && { consistency: query.consistency }),
         questionsOnly: true,
         ...(signal && { signal }),
       });

@@ -3,7 +3,7 @@
  * hold each word, which rows match, and what they score.
  */
 import { assert } from '../../errors.ts';
-import { PLACES, type TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
+import { type Held, OFTEN, PLACES, type TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
 import type { TextQuery } from './query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
 
@@ -53,7 +53,38 @@ export function wordScore(idf: number, weighted: number): number {
 /** What a word counts that differs from what is written, beside one that does not. */
 const nearShare = 0.5;
 
+/** So few words are looked at in all their combinations: which may come to a score. */
+const wordsTogether = 4;
+
+/** The most that a leaf adds to a score. */
+interface Bound {
+  readonly leaf: number;
+  readonly most: number;
+}
+
+/** Sums of rounded numbers are rounded again. */
+const boundSlack = 1 + 1e-9;
+
 const ROWS = 65_536;
+
+/** Words of which a row's fit a byte, beside one bit more. */
+const FEW = 7;
+/** By row: bits of the leaves that it holds; zeros between two searches. */
+const held = new Uint8Array(ROWS);
+const noted = new Int32Array(ROWS);
+/** By leaf. */
+const few = Array.from(
+  { length: FEW },
+  (): Held => ({ rows: new Int32Array(ROWS), counts: new Int32Array(ROWS), count: 0, held, noted }),
+);
+/** Looks that finding one row of a word takes, and then some. */
+const STEPS_TO_FIND = 24;
+
+/** How many rows match, and how many of them may be among the best. */
+export interface Few {
+  readonly matching: number;
+  readonly found: number;
+}
 
 const rowsOf = new Int32Array(ROWS);
 const countsOf = new Int32Array(ROWS);
@@ -70,44 +101,25 @@ class WordScores {
   readonly #weight: number;
   readonly #average: number;
   /** By `times * USUAL_LENGTH + length`. */
-  readonly usual = new Float64Array(USUAL_TIMES * USUAL_LENGTH);
+  readonly #usual = new Float64Array(USUAL_TIMES * USUAL_LENGTH);
 
   constructor(idf: number, weight: number, average: number) {
     this.#idf = idf;
     this.#weight = weight;
     this.#average = average;
     for (let times = 1; times < USUAL_TIMES; times++) {
-      for (let length = 1; length < USUAL_LENGTH; length++) this.usual[times * USUAL_LENGTH + length] = this.of(times, length);
+      for (let length = 1; length < USUAL_LENGTH; length++) this.#usual[times * USUAL_LENGTH + length] = this.#of(times, length);
     }
   }
 
-  of(times: number, length: number): number {
+  score(times: number, length: number): number {
+    if (times < USUAL_TIMES && length < USUAL_LENGTH) return this.#usual[times * USUAL_LENGTH + length]!;
+    return this.#of(times, length);
+  }
+
+  #of(times: number, length: number): number {
     return wordScore(this.#idf, fieldWeight(this.#weight, times, length, this.#average));
   }
-}
-
-/** Adds what the rows in `rowsOf` score by a word; rows that had no score before are noted. Returns how many are noted now. */
-function addScores(
-  word: WordScores,
-  { index: { lengths }, shown }: Field,
-  count: number,
-  into: Float64Array,
-  noted: Int32Array,
-  notedBefore: number,
-): number {
-  const { usual } = word;
-  let at = notedBefore;
-  for (let i = 0; i < count; i++) {
-    const row = rowsOf[i]!;
-    if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-    const before = into[row]!;
-    if (before === 0) noted[at++] = row;
-    const times = countsOf[i]!;
-    const length = lengths[row]!;
-    into[row] =
-      before + (times < USUAL_TIMES && length < USUAL_LENGTH ? usual[times * USUAL_LENGTH + length]! : word.of(times, length));
-  }
-  return at;
 }
 
 export class StretchSearch {
@@ -136,13 +148,7 @@ export class StretchSearch {
   figures(): { readonly rows: number; readonly fields: readonly FieldFigures[] } {
     const fields = this.#fields.map(({ index, shown }): FieldFigures => {
       if (shown === null) return { held: index.held, total: index.total };
-      let [held, total] = [0, 0];
-      eachBit(shown, (row) => {
-        const length = index.lengths[row]!;
-        if (length > 0) held++;
-        total += length;
-      });
-      return { held, total };
+      return figuresOf(index, shown);
     });
     if (fields.length === 1) return { rows: fields[0]!.held, fields };
     const any = new Int32Array(this.#words);
@@ -163,10 +169,11 @@ export class StretchSearch {
   /** How many rows hold a leaf. */
   frequency(leaf: number): number {
     const [field, ...others] = this.#fields;
-    if (others.length === 0 && field!.shown === null) {
+    if (others.length === 0) {
+      const { index, shown } = field!;
       const terms = this.#termsOf(0, leaf);
       if (terms.length === 0) return 0;
-      if (terms.length === 1) return field!.index.frequency(terms[0]!);
+      if (terms.length === 1) return shown === null ? index.frequency(terms[0]!) : index.frequencyAmong(terms[0]!, shown);
     }
     return bitCount(this.#rowsOf(leaf));
   }
@@ -205,41 +212,142 @@ export class StretchSearch {
     return found;
   }
 
-  /** Adds what leaves score to the rows that hold them, leaf after leaf. */
-  score(scoring: Scoring, into: Float64Array): void {
+  /** Adds what leaves score to the rows that hold them, leaf after leaf; with `only`, to those of them that have their bit there. */
+  score(scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
     this.query.leaves.forEach((_, leaf) => {
-      if (!this.query.scores[leaf]) return;
-      const frequency = scoring.frequencies[leaf]!;
-      if (frequency === 0) return;
-      const idf = rarity(scoring.rows, frequency);
-      const isPlain = this.#fields.length === 1 && !isTolerant(this.query.leaves[leaf]!);
-      if (isPlain && this.#termsOf(0, leaf).length === 1) this.#scoreOne(leaf, idf, scoring, into);
-      else this.#scoreMany(leaf, idf, scoring, into);
+      if (!this.query.scores[leaf] || scoring.frequencies[leaf] === 0) return;
+      if (only !== null && !areMeeting(this.#rowsOf(leaf), only)) return;
+      if (this.#isPlain(leaf)) this.#scoreOne(leaf, scoring, into, only);
+      else this.#scoreMany(leaf, scoring, into, only);
     });
   }
 
   /**
-   * The same where any word is enough, all rank, and each is one term of the only column: at once which rows match, in no order, and
-   * what they score. Returns how many match; null for any other query. `into` holds zeros, and `rows` has room for all.
+   * The same of a query of few words of the only column, any of which is enough, each one term as it is written: rows that may
+   * score `least` or more, in no order, are put into `rows`, and what they score into `into`, which holds zeros. null for any
+   * other query. Nothing as large as a stretch is gone through, since most words stand in few rows.
    */
-  scoreAny(
-    { rows: all, frequencies, averages, weights: fieldWeights, tables }: Scoring,
-    into: Float64Array,
-    rows: Int32Array,
-  ): number | null {
+  scoreFew(scoring: Scoring, least: number, into: Float64Array, rows: Int32Array): Few | null {
     const { shape, leaves, scores } = this.query;
-    const weight = fieldWeights[0]!;
-    if (this.#fields.length > 1 || shape !== 'any' || scores.includes(false) || weight <= 0) return null;
-    if (leaves.some((each, leaf) => isTolerant(each) || this.#termsOf(0, leaf).length > 1)) return null;
-    const field = this.#fields[0]!;
+    if (this.#fields.length > 1 || shape !== 'any' || leaves.length > FEW || scores.includes(false)) return null;
+    if (scoring.weights[0]! <= 0 || leaves.some((each, leaf) => isTolerant(each) || this.#termsOf(0, leaf).length > 1))
+      return null;
+    const { index, shown } = this.#fields[0]!;
     let matching = 0;
     for (let leaf = 0; leaf < leaves.length; leaf++) {
       const [term] = this.#termsOf(0, leaf);
-      if (term === undefined) continue;
-      const word = (tables[leaf] ??= new WordScores(rarity(all, frequencies[leaf]!), weight, averages[0]!));
-      matching = addScores(word, field, field.index.postings(term, rowsOf, countsOf), into, rows, matching);
+      if (term === undefined) few[leaf]!.count = 0;
+      else matching = index.hold(term, 1 << leaf, shown, few[leaf]!, matching);
     }
-    return matching;
+    const reaching = this.#reachingFew(scoring, least);
+    let found = 0;
+    for (let i = 0; i < matching; i++) {
+      const row = noted[i]!;
+      if (reaching[held[row]!] === 1) rows[found++] = row;
+      else held[row] = 0;
+    }
+    for (let leaf = 0; leaf < leaves.length && found > 0; leaf++) this.#scoreFewOf(leaf, scoring, rows.subarray(0, found), into);
+    for (let i = 0; i < found; i++) held[rows[i]!] = 0;
+    return { matching, found };
+  }
+
+  /** By what is held of a row: 1 where it may score so much. */
+  #reachingFew(scoring: Scoring, least: number): Uint8Array {
+    const { leaves } = this.query;
+    const reaching = new Uint8Array(256);
+    if (least === -Infinity) return reaching.fill(1);
+    const once = leaves.map((_, leaf) => this.#mostOf(leaf, scoring, 1) * boundSlack);
+    const often = leaves.map((_, leaf) => this.#mostOf(leaf, scoring, Infinity) * boundSlack);
+    for (let bits = 1; bits < 1 << leaves.length; bits++) {
+      let [most, mostOften] = [0, 0];
+      for (let leaf = 0; leaf < leaves.length; leaf++) {
+        if ((bits & (1 << leaf)) === 0) continue;
+        most += once[leaf]!;
+        mostOften += often[leaf]!;
+      }
+      if (most >= least) reaching[bits] = 1;
+      if (mostOften >= least) reaching[bits | OFTEN] = 1;
+    }
+    return reaching;
+  }
+
+  /** Adds what some rows score by a leaf: found one by one where they are few. */
+  #scoreFewOf(leaf: number, scoring: Scoring, some: Int32Array, into: Float64Array): void {
+    const { rows, counts, count } = few[leaf]!;
+    if (count === 0) return;
+    const { lengths } = this.#fields[0]!.index;
+    const word = this.#wordOf(leaf, scoring);
+    if (some.length * STEPS_TO_FIND < count) {
+      for (const row of some) {
+        if ((held[row]! & (1 << leaf)) === 0) continue;
+        into[row]! += word.score(counts[placeOf(rows, count, row)]!, lengths[row]!);
+      }
+      return;
+    }
+    for (let i = 0; i < count; i++) {
+      const row = rows[i]!;
+      if (held[row]! > 0) into[row]! += word.score(counts[i]!, lengths[row]!);
+    }
+  }
+
+  #wordOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights, tables }: Scoring): WordScores {
+    return (tables[leaf] ??= new WordScores(rarity(rows, frequencies[leaf]!), fieldWeights[0]!, averages[0]!));
+  }
+
+  /**
+   * A bit a row of those that may score as much as this: what a word adds at most follows from how often it stands in any row, and
+   * from how short a row is that holds it. null: that can't be told of few words.
+   */
+  reaching(scoring: Scoring, least: number): Int32Array | null {
+    const bounds: Bound[] = [];
+    for (let leaf = 0; leaf < this.query.leaves.length; leaf++) {
+      if (!this.query.scores[leaf] || scoring.frequencies[leaf] === 0) continue;
+      const most = this.#mostOf(leaf, scoring, Infinity);
+      if (most > 0) bounds.push({ leaf, most: most * boundSlack });
+      if (most === Infinity) return null;
+    }
+    bounds.sort((a, b) => b.most - a.most);
+    let rest = 0;
+    const rests = bounds.map(() => 0);
+    for (let i = bounds.length - 1; i >= 0; i--) rests[i] = rest += bounds[i]!.most;
+    if (bounds.length <= wordsTogether) return this.#together(bounds, rests, 0, least);
+    const found = new Int32Array(this.#words);
+    // A row needs at least one of the words without which the others come to too little.
+    for (const [i, { leaf }] of bounds.entries()) if (rests[i]! >= least) join(found, this.#rowsOf(leaf));
+    return found;
+  }
+
+  /** Rows whose words from the i-th on may come to so much. */
+  #together(bounds: readonly Bound[], rests: readonly number[], i: number, least: number): Int32Array {
+    if ((rests[i] ?? 0) < least) return new Int32Array(this.#words);
+    const { leaf, most } = bounds[i]!;
+    const found = this.#rowsOf(leaf).slice();
+    if (most < least) meet(found, this.#together(bounds, rests, i + 1, least - most));
+    if ((rests[i + 1] ?? 0) >= least) join(found, this.#together(bounds, rests, i + 1, least));
+    return found;
+  }
+
+  /** The most that a leaf adds to the score of any row that holds it no more often than so. */
+  #mostOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights }: Scoring, timesMost: number): number {
+    let weighted = 0;
+    for (const [field, { index }] of this.#fields.entries()) {
+      if (fieldWeights[field]! < 0) return Infinity;
+      let times = 0;
+      let least = Infinity;
+      for (const term of this.#termsOf(field, leaf)) {
+        times += index.timesMost(term);
+        least = Math.min(least, index.lengthLeast(term));
+      }
+      times = Math.min(times, timesMost);
+      if (times === Infinity) return Infinity;
+      if (times > 0) weighted += fieldWeight(fieldWeights[field]!, times, least, averages[field]!);
+    }
+    return weighted === 0 ? 0 : wordScore(rarity(rows, frequencies[leaf]!), weighted);
+  }
+
+  /** One word of the only column, as it is written. */
+  #isPlain(leaf: number): boolean {
+    return this.#fields.length === 1 && !isTolerant(this.query.leaves[leaf]!) && this.#termsOf(0, leaf).length === 1;
   }
 
   /** Multiplies scores by the highest of these numbers, by field, of those whose cell holds any of the words that rank. */
@@ -258,26 +366,32 @@ export class StretchSearch {
     }
   }
 
-  #scoreOne(leaf: number, idf: number, { averages, weights: fieldWeights }: Scoring, into: Float64Array): void {
+  #scoreOne(leaf: number, scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
     const { index, shown } = this.#fields[0]!;
     const { lengths } = index;
-    const [average, weight] = [averages[0]!, fieldWeights[0]!];
+    const word = this.#wordOf(leaf, scoring);
+    const among = only ?? shown;
     const count = index.postings(this.#termsOf(0, leaf)[0]!, rowsOf, countsOf);
     for (let i = 0; i < count; i++) {
       const row = rowsOf[i]!;
-      if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-      into[row]! += wordScore(idf, fieldWeight(weight, countsOf[i]!, lengths[row]!, average));
+      if (among !== null && ((among[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
+      into[row]! += word.score(countsOf[i]!, lengths[row]!);
     }
   }
 
-  #scoreMany(leaf: number, idf: number, { averages, weights: fieldWeights }: Scoring, into: Float64Array): void {
-    const rows = this.#rowsOf(leaf);
+  #scoreMany(leaf: number, scoring: Scoring, into: Float64Array, only: Int32Array | null): void {
+    const { averages, weights: fieldWeights } = scoring;
+    const rows = only === null ? this.#rowsOf(leaf) : this.#rowsOf(leaf).slice();
+    if (only !== null) meet(rows, only);
     this.#fields.forEach(({ index, shown }, field) => {
       const sought = this.#queries[field]!.leaves[leaf]!;
       for (const term of this.#termsOf(field, leaf)) {
         const share = isTolerant(sought) && !passesAsWritten(sought, index.term(term)) ? nearShare : 1;
         const count = index.postings(term, rowsOf, countsOf);
-        for (let i = 0; i < count; i++) often[rowsOf[i]!]! += share * countsOf[i]!;
+        for (let i = 0; i < count; i++) {
+          const row = rowsOf[i]!;
+          if (((rows[row >>> 5]! >>> (row & 31)) & 1) === 1) often[row]! += share * countsOf[i]!;
+        }
       }
       eachBit(rows, (row) => {
         const found = often[row]!;
@@ -285,13 +399,8 @@ export class StretchSearch {
         if (found === 0 || (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0)) return;
         weights[row]! += fieldWeight(fieldWeights[field]!, found, index.lengths[row]!, averages[field]!);
       });
-      // Rows that may not be seen were counted too.
-      for (const term of this.#termsOf(field, leaf)) {
-        if (shown === null) break;
-        const count = index.postings(term, rowsOf, countsOf);
-        for (let i = 0; i < count; i++) often[rowsOf[i]!] = 0;
-      }
     });
+    const idf = rarity(scoring.rows, scoring.frequencies[leaf]!);
     eachBit(rows, (row) => {
       into[row]! += wordScore(idf, weights[row]!);
       weights[row] = 0;
@@ -314,10 +423,7 @@ export class StretchSearch {
   #rowsIn(field: number, leaf: number): Int32Array {
     const { index, shown } = this.#fields[field]!;
     const found = new Int32Array(this.#words);
-    for (const term of this.#termsOf(field, leaf)) {
-      const count = index.postings(term, rowsOf, countsOf);
-      for (let i = 0; i < count; i++) found[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
-    }
+    for (const term of this.#termsOf(field, leaf)) index.mark(term, found);
     if (shown !== null) meet(found, shown);
     return found;
   }
@@ -331,22 +437,60 @@ export class StretchSearch {
     const found = new Int32Array(this.#words);
     const { leaves } = this.query;
     if (leaves.length === 0) return found;
-    for (const [field, { index, shown }] of this.#fields.entries()) {
+    for (const [field, { index }] of this.#fields.entries()) {
+      const together = this.#rowsIn(field, 0);
+      for (let leaf = 1; leaf < leaves.length; leaf++) meet(together, this.#rowsIn(field, leaf));
+      if (!areMeeting(together, together)) continue;
       let ends: readonly number[] | null = null;
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
         const places: number[] = [];
-        for (const term of terms) index.occurrences(term, places);
+        for (const term of terms) index.occurrences(term, together, places);
         if (terms.length > 1) places.sort((a, b) => a - b);
         ends = ends === null ? places : following(ends, places);
       }
       for (const place of ends ?? []) {
         const row = Math.floor(place / PLACES);
-        if (shown === null || ((shown[row >>> 5]! >>> (row & 31)) & 1) === 1) found[row >>> 5]! |= 1 << (row & 31);
+        found[row >>> 5]! |= 1 << (row & 31);
       }
     }
     return found;
   }
+}
+
+/** Place of a row that is among these. */
+function placeOf(rows: Int32Array, count: number, row: number): number {
+  let low = 0;
+  let high = count - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** What is shown of a column, by what shows it: the same rows are shown to whoever asks under an equal condition. */
+const figuresKnown = new WeakMap<Int32Array, WeakMap<TextIndex, FieldFigures>>();
+
+function figuresOf(index: TextIndex, shown: Int32Array): FieldFigures {
+  let known = figuresKnown.get(shown);
+  if (known === undefined) figuresKnown.set(shown, (known = new WeakMap()));
+  let figures = known.get(index);
+  if (figures === undefined) known.set(index, (figures = summed(index, shown)));
+  return figures;
+}
+
+function summed({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
+  let [held, total] = [0, 0];
+  for (let word = 0; word < shown.length; word++) {
+    for (let left = shown[word]!; left !== 0; left &= left - 1) {
+      const length = lengths[(word << 5) + 31 - Math.clz32(left & -left)]!;
+      if (length > 0) held++;
+      total += length;
+    }
+  }
+  return { held, total };
 }
 
 /** Those of `places` that come right after one of `before`; both ascending. */
@@ -358,6 +502,11 @@ function following(before: readonly number[], places: readonly number[]): number
     if (i < before.length && before[i]! + 1 === place && place % PLACES !== 0) found.push(place);
   }
   return found;
+}
+
+function areMeeting(a: Int32Array, b: Int32Array): boolean {
+  for (let i = 0; i < a.length; i++) if ((a[i]! & b[i]!) !== 0) return true;
+  return false;
 }
 
 function join(into: Int32Array, other: Int32Array): void {

@@ -3,6 +3,7 @@
  * branch, as of when and under which policy, is the scan's business: nothing here knows a row that its caller may not see.
  */
 import { assert } from '../../errors.ts';
+import type { Near } from '../../projections/access-paths.ts';
 import type { Cell } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Opening } from '../functions/table-function.ts';
@@ -33,6 +34,10 @@ export class SimilarOperator extends PiecesOperator {
     assert(opening.input !== null, 'SIMILAR ranks the rows of a type');
     this.#opening = opening;
     this.#input = opening.input;
+    const near = opening.prepared as Near | null | undefined;
+    if (!near) return;
+    opening.input.close();
+    this.#input = new ScanOperator(scanIn(opening.node), opening.execution, 0, { placed: true, candidates: near.candidates });
   }
 
   close(): void {

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import { runAtOnce } from '../executor.ts';
 import type { LogicalPlan } from '../logical-plan.ts';
 import type { Execution } from '../operators/operator.ts';
@@ -12,8 +13,10 @@ import type { Plans } from '../plans.ts';
 import { type Asked, AskedStatement, AskedText, questionOf, statedPurpose } from '../question.ts';
 import type { Reading } from '../session.ts';
 import type { Dialect, Literal, ParsedQuestion, Place, Query, Statement } from '../statement.ts';
-import type { WriteStatement } from '../write-statement.ts';
+import type { GraphWrite, WriteStatement } from '../write-statement.ts';
 import { describeWrite, type DescribeWrite } from './describe-write.ts';
+import { readsPattern, runPatternWrite } from './graph-write.ts';
+import { runScoreWrite } from './score-write.ts';
 import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
 
 /** What a query of a write asks for beside its rows. */
@@ -22,6 +25,10 @@ export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>>;
 export interface WriteFrontParts {
   readonly clock: Clock;
   readonly plans: Plans;
+  /** A key that nothing has yet; null: nodes and edges are written with theirs. */
+  readonly newKey: (() => string) | null;
+  /** The list that long writes are in, where there is one. */
+  readonly jobs: JobRunner | null;
   ask(reading: Reading, request: QuestionRequest, own: OwnQuestion): Promise<Answer>;
   executionOf(plan: LogicalPlan, query: Query, asked: Asked, snapshot: GovernedSnapshot): Execution;
 }
@@ -59,18 +66,53 @@ export class WriteFront {
   ): Promise<Executed> {
     invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
     invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
-    const host = this.#hostOf({ asked, statement, invocation, signal: request.signal, startedMs });
+    const host = this.#hostOf({ asked, statement, reads: readsRows(statement), invocation, signal: request.signal, startedMs });
     const onKnown = (): void => {
       if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
     };
-    return runWrite({ statement, invocation, host, sync: request.sync === true, onKnown });
+    return runWrite({
+      statement,
+      invocation,
+      host,
+      sync: request.sync === true,
+      transaction: request.transaction ?? null,
+      onKnown,
+    });
+  }
+
+  /** What the graph doors write: a pattern, or scores. */
+  async executeGraph(
+    invocation: Invocation,
+    asked: Asked,
+    statement: GraphWrite,
+    request: ExecuteOptions,
+    startedMs: number,
+  ): Promise<Executed> {
+    invocation.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
+    invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, request));
+    const reads = statement.kind === 'scores' || readsPattern(statement);
+    const host = this.#hostOf({ asked, statement, reads, invocation, signal: request.signal, startedMs });
+    const onKnown = (): void => {
+      if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
+    };
+    const { newKey, jobs } = this.#parts;
+    const common = { invocation, host, sync: request.sync === true, onKnown, newKey };
+    if (statement.kind === 'pattern') return runPatternWrite({ ...common, statement });
+    return runScoreWrite({ ...common, statement }, jobs);
   }
 
   /** What RETURNING would show and which values the statement takes. Nothing is read, and nothing written. */
   describe(invocation: Invocation, request: DescribeWrite): Description {
     const { asked, statement, purpose } = request;
     invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, { purpose: purpose ?? null }));
-    const host = this.#hostOf({ asked, statement, invocation, signal: undefined, startedMs: this.#parts.clock.monotonicMs() });
+    const host = this.#hostOf({
+      asked,
+      statement,
+      reads: readsRows(statement),
+      invocation,
+      signal: undefined,
+      startedMs: this.#parts.clock.monotonicMs(),
+    });
     const { plans } = this.#parts;
     const description = describeWrite({
       ...request,
@@ -87,16 +129,15 @@ export class WriteFront {
 
   #hostOf(of: Running): WriteHost {
     const { clock, plans, ask, executionOf } = this.#parts;
-    const { asked, statement, invocation, signal, startedMs } = of;
+    const { asked, reads, invocation, signal, startedMs } = of;
     const { dialect } = asked;
-    const reads = readsRows(statement);
     return {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
       literal: (slot) => asked.parameters[slot] ?? null,
       read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan }) => {
         const reading: Reading = {
           caller: invocation.caller,
-          // The statement is recorded as itself; what its queries cost is its own cost.
+          // The statement is recorded as itself.
           describe: ({ costUnits }) => {
             if (reads && costUnits !== undefined) invocation.describe({ costUnits });
           },
@@ -122,7 +163,9 @@ export class WriteFront {
 
 interface Running {
   readonly asked: Asked;
-  readonly statement: WriteStatement;
+  readonly statement: Pick<WriteStatement, 'nullSlot' | 'place'>;
+  /** What its queries cost is its own cost. */
+  readonly reads: boolean;
   readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy'>;
   readonly signal: AbortSignal | undefined;
   readonly startedMs: number;

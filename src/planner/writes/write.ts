@@ -17,7 +17,7 @@ import { smallAnswer } from '../answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';
 import { at } from '../places.ts';
 import { namesRead } from '../plan-names.ts';
-import type { Answer, Executed, Written } from '../planner-contract.ts';
+import type { Answer, Executed, RowTaker, Written } from '../planner-contract.ts';
 import type { ReadyPlan } from '../plans.ts';
 import type { DefaultTime, Literal, Query } from '../statement.ts';
 import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
@@ -25,6 +25,7 @@ import { FoundRows, vectorOf } from './found-rows.ts';
 import { type AtOnce, type Beside, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type PortionOf, portionOf } from './portion.ts';
 import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
+import type { Transaction } from './transaction.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf } from './write-target.ts';
 import { cellsFor } from './written-cells.ts';
 
@@ -42,12 +43,12 @@ export interface ReadRequest {
   /** Tells the queries of one statement apart; whatever the tree depends on beside its text is in it. */
   readonly part: string;
   readonly snapshot: GovernedSnapshot;
-  readonly found: FoundRows;
+  readonly found: RowTaker;
   /** What it is about; what holds now where this is absent. */
   readonly time?: DefaultTime;
   readonly extra?: readonly Literal[];
   readonly given?: ReadonlyMap<string, WorkingRows>;
-  readonly onPlan: (ready: Pick<ReadyPlan, 'columns' | 'reads'>) => void;
+  readonly onPlan: (ready: Pick<ReadyPlan, 'plan' | 'columns' | 'reads'>) => void;
 }
 
 export interface WriteRequest {
@@ -55,6 +56,8 @@ export interface WriteRequest {
   readonly invocation: Invocation;
   readonly host: WriteHost;
   readonly sync: boolean;
+  /** Where it waits for a commit. */
+  readonly transaction: Transaction | null;
   /** Its names are known to name something. */
   readonly onKnown: () => void;
 }
@@ -318,6 +321,7 @@ class Write {
           if (masked !== undefined) throw maskedColumn(type, masked);
           if (type === this.#definition.name) for (const name of columns) this.#computedFrom.add(name);
         }
+        this.#request.transaction?.checkRead(ready.plan.objectTypes);
         more.onPlan?.(ready);
       },
     });
@@ -367,9 +371,10 @@ class Write {
   async #submit(
     command: PutRows | DeleteRows | Batch,
     take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
-  ): Promise<Outcome> {
+  ): Promise<CameTo> {
     const { invocation, statement, sync } = this.#request;
     invocation.describe({ action: statement.kind === 'delete' ? 'delete' : 'ingest' });
+    if (this.#request.transaction !== null) return this.#wait(this.#request.transaction, command);
     try {
       return await invocation.submit(command, {
         sync,
@@ -388,7 +393,29 @@ class Write {
     }
   }
 
-  #executed(outcome: Outcome, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
+  /** What it comes to is known when the transaction is committed: nothing is told here that could turn out otherwise. */
+  #wait(transaction: Transaction, command: PutRows | DeleteRows | Batch): CameTo {
+    const { invocation, statement } = this.#request;
+    const untold =
+      statement.returning !== null
+        ? 'RETURNING'
+        : command.kind === 'put-rows' && command.keepsPresent
+          ? 'ON CONFLICT DO NOTHING'
+          : null;
+    if (untold !== null)
+      throw at(
+        'REL_NOT_IMPLEMENTED',
+        `${untold} is not implemented in a transaction: send the statement by itself`,
+        statement.place,
+      );
+    transaction.add(command);
+    invocation.describe({ objectType: [...this.#types].join(',') });
+    const steps = command.kind === 'batch' ? command.steps : [command];
+    const accepted = steps.reduce((sum, step) => sum + (step.kind === 'put-rows' ? step.rows.length : step.keys.length), 0);
+    return { accepted, systemFrom: 0n, systemFromLast: 0n, durability: 'buffered' };
+  }
+
+  #executed(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
     const { host, statement } = this.#request;
     const { systemFrom, systemFromLast, durability } = outcome;
     const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
@@ -416,6 +443,7 @@ function updatedOrDeleted(statement: UpdateStatement | DeleteStatement, path: st
 }
 
 type Update = Extract<Conflict, { do: 'update' }>;
+type CameTo = Pick<Outcome, 'accepted' | 'systemFrom' | 'systemFromLast' | 'durability'>;
 type Decided = Omit<Outcome, 'durability' | 'replayed'>;
 
 interface Inserted {

@@ -10,6 +10,8 @@ import { tenantOf } from '../../log/value.ts';
 import type {
   CatalogReader,
   PathCodes,
+  Near,
+  NearRequest,
   Preparation,
   RowBlock,
   RowProvenance,
@@ -26,6 +28,7 @@ import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } f
 import { declaredTypes, Layer, type ScopedNames } from './layer.ts';
 import { provenanceOf } from './lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
+import { rowsNear } from './near.ts';
 import { estimateRows, scanRows } from './scan.ts';
 import type { ScanSource } from './scan-source.ts';
 import { Scopes } from './scopes.ts';
@@ -196,9 +199,12 @@ export class Rows implements Projection {
   }
 
   /** Texts that are stored under these paths, on every branch that somebody reads; none of them comes into memory for that. */
-  texts(paths: ReadonlySet<number>): Generator<StoredTexts, void> {
+  texts(
+    paths: ReadonlySet<number>,
+    only: { readonly type: string; readonly column: string } | null = null,
+  ): Generator<StoredTexts, void> {
     const tenants = new Set(Array.from(paths, (code) => tenantOf(this.#scopes.path(code))));
-    return storedTexts(paths, tenants, this.#ordered(), this.timeline);
+    return storedTexts(paths, tenants, this.#ordered(), this.timeline, only);
   }
 
   /** What erasures left in memory is wiped, a slice a step. */
@@ -447,6 +453,10 @@ class RowsAt implements RowReader {
     for (const { table } of layers) table.noteSearched(columns);
     const segments = layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
     return this.#rows.indexes.prepare(segments, columns);
+  }
+
+  near(request: NearRequest): Promise<Near> {
+    return rowsNear(this.#source(request.type), request);
   }
 
   estimate(request: ScanRequest): ScanEstimate {

@@ -203,7 +203,7 @@ function nothing({ columns, paths }: ScanRequest): RowBlock {
 }
 
 /** What one layer of a scan is judged by. */
-interface LayerReader {
+export interface LayerReader {
   readonly visibility: Visibility;
   readonly inherited: Inherited | null;
   /** On an inherited layer: versions that a branch closed below this position are superseded; null: they show too. */
@@ -213,7 +213,11 @@ interface LayerReader {
   readonly ordering: boolean;
 }
 
-function readerOf({ table, inherited }: TableLayer, { basis, timeline }: ScanSource, request: ScanRequest): LayerReader {
+export function readerOf(
+  { table, inherited }: TableLayer,
+  { basis, timeline }: ScanSource,
+  request: Pick<ScanRequest, 'time' | 'after'>,
+): LayerReader {
   const orders = table.closingOrders;
   if (!inherited) {
     const visibility = visibilityOf(request, basis, timeline);
@@ -498,7 +502,7 @@ function pathOfAll(segment: Segment, rows: Int32Array | null, first: number, cou
   return path;
 }
 
-function allowedCodes(paths: readonly number[], scopes: Scopes): Uint8Array {
+export function allowedCodes(paths: readonly number[], scopes: Scopes): Uint8Array {
   const allowed = new Uint8Array(scopes.size);
   for (const code of paths) allowed[code] = 1;
   return allowed;

@@ -30,13 +30,16 @@ export function* storedTexts(
   tenants: ReadonlySet<string | null>,
   layers: readonly Layer[],
   timeline: Timeline,
+  only: { readonly type: string; readonly column: string } | null = null,
 ): Generator<StoredTexts, void> {
   for (const layer of layers) {
     for (const table of [...tenants].flatMap((tenant) => layer.tablesOf(tenant))) {
       const { type } = table;
+      if (only !== null && only.type !== type) continue;
       const subject = layer.names.subjectOf(table.tenant, type);
       const names = [...table.columnTypes()].filter(([, each]) => each.type === 'string').map(([name]) => name);
-      for (const name of [null, ...names]) yield* textsOfColumn({ table, type, name, subject, paths, timeline });
+      for (const name of only === null ? [null, ...names] : names.filter((each) => each === only.column))
+        yield* textsOfColumn({ table, type, name, subject, paths, timeline });
     }
   }
 }

@@ -8,6 +8,7 @@ import { Ids, systemClock, systemRandom } from '../../../src/clock.ts';
 import type { Clock } from '../../../src/clock.ts';
 import type { HttpDoorOptions, LogLine } from '../../../src/doors/http/context.ts';
 import { JobRunner } from '../../../src/governance/jobs/job-runner.ts';
+import { readDocument } from '../../../src/doors/documents/chunks.ts';
 import { createHttpDoor, type HttpDoor } from '../../../src/doors/http/server.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { RateLimiter } from '../../../src/governance/admission/rate-limit.ts';
@@ -113,6 +114,7 @@ export class DoorWorld {
       planner: this.#planner(),
       embedder: null,
       translator: null,
+      readDocuments: readDocument,
       lookups: new LookupTables({ files: null, clock }),
       watch: new StandingQueries({
         gate: this.#gate(),
@@ -226,6 +228,9 @@ export class DoorWorld {
       describe,
       snapshot: () => ({ catalog, branchId: 0, offers: () => true }) as unknown as GovernedSnapshot,
       erasing: () => undefined,
+      bodies: () => {
+        throw new ServiceError('REL_NOT_IMPLEMENTED', 'no bodies here');
+      },
       kept: () => [],
       deletable: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such row');

@@ -37,6 +37,7 @@ export class StoreWorld {
       SERVICE_IN_MEMORY: 'true',
       SERVICE_PORT: '0',
       SERVICE_RELATIONAL_PORT: '0',
+      SERVICE_OBJECT_PORT: '0',
       SERVICE_KV_PORT: '0',
       SERVICE_DOCUMENT_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',

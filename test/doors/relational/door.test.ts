@@ -69,20 +69,64 @@ describe('the extended protocol', () => {
 });
 
 describe('transactions', () => {
-  test('a write within one is refused, never committed by itself', async () => {
+  test('writes between BEGIN and COMMIT are one append', async () => {
     await client.query('BEGIN');
-    expect((await client.query('SELECT COUNT(*) AS n FROM Item')).rows).toHaveLength(1);
-    expect(await stateOf(client.query("INSERT INTO Item (sku) VALUES ('never')"))).toBe('0A000');
-    expect(await stateOf(client.query('SELECT 1'))).toBe('25P02');
-    expect((await client.query('COMMIT')).command).toBe('ROLLBACK');
-    expect((await client.query("SELECT sku FROM Item WHERE sku = 'never'")).rows).toEqual([]);
+    await client.query("INSERT INTO Item (sku, n) VALUES ('x1', 1)");
+    await client.query('INSERT INTO Item (sku, n) VALUES ($1, $2)', ['x2', 2]);
+    expect((await world.rows("SELECT sku FROM Item WHERE sku LIKE 'x%'")).length).toBe(0);
+    expect((await client.query('COMMIT')).command).toBe('COMMIT');
+    const rows = await world.rows("SELECT sku, system_from FROM Item WHERE sku LIKE 'x%' ORDER BY sku");
+    expect(rows.map(({ sku }) => sku)).toEqual(['x1', 'x2']);
+    expect(Number(rows[1]!['system_from']) - Number(rows[0]!['system_from'])).toBeLessThan(10);
+    await client.query('BEGIN');
+    await client.query("DELETE FROM Item WHERE sku = 'x1'");
+    expect((await client.query('ROLLBACK')).command).toBe('ROLLBACK');
+    expect((await client.query("SELECT sku FROM Item WHERE sku = 'x1'")).rowCount).toBe(1);
   });
 
-  test('of statements sent together only the last may write', async () => {
-    const two = "INSERT INTO Item (sku) VALUES ('t1'); SELECT nope FROM Item";
-    expect(await stateOf(client.query(two))).toBe('0A000');
-    await client.query("SELECT 1; INSERT INTO Item (sku) VALUES ('t2')");
-    expect((await client.query("SELECT sku FROM Item WHERE sku IN ('t1', 't2')")).rows).toEqual([{ sku: 't2' }]);
+  test('one refused row refuses the commit, and nothing is written', async () => {
+    await client.query('BEGIN');
+    await client.query("INSERT INTO Item (sku) VALUES ('never')");
+    await client.query("INSERT INTO Item (sku) VALUES ('x1')");
+    expect(await stateOf(client.query('COMMIT'))).toBe('23505');
+    expect((await client.query("SELECT sku FROM Item WHERE sku = 'never'")).rows).toEqual([]);
+    // A row that was written since it was read.
+    await client.query('BEGIN');
+    await client.query("UPDATE Item SET n = n + 1 WHERE sku = 'x2'");
+    await as(world, null, (other) => other.query("UPDATE Item SET n = 50 WHERE sku = 'x2'"));
+    expect(await stateOf(client.query('COMMIT'))).toBe('40001');
+    expect((await client.query("SELECT n FROM Item WHERE sku = 'x2'")).rows).toEqual([{ n: '50' }]);
+  });
+
+  test.each([
+    ['reads what it wrote', 'SELECT COUNT(*) FROM Item', '0A000'],
+    ['returns what is not written yet', "INSERT INTO Item (sku) VALUES ('w2') RETURNING sku", '0A000'],
+    ['can not know what it keeps', "INSERT INTO Item (sku) VALUES ('w2') ON CONFLICT DO NOTHING", '0A000'],
+    ['forks a branch', "BRANCH b1 FROM 'main'", '0A000'],
+  ])('a transaction that %s is refused, and over', async (_, sql, state) => {
+    await client.query('BEGIN');
+    await client.query("INSERT INTO Item (sku) VALUES ('w1')");
+    expect(await stateOf(client.query(sql))).toBe(state);
+    expect(await stateOf(client.query('SELECT 1'))).toBe('25P02');
+    expect((await client.query('COMMIT')).command).toBe('ROLLBACK');
+    expect((await client.query("SELECT sku FROM Item WHERE sku = 'w1'")).rows).toEqual([]);
+  });
+
+  test('READ ONLY takes no write', async () => {
+    await client.query('BEGIN READ ONLY');
+    expect(await stateOf(client.query("INSERT INTO Item (sku) VALUES ('ro')"))).toBe('25006');
+    await client.query('ROLLBACK');
+    expect((await client.query("INSERT INTO Item (sku) VALUES ('rw')")).rowCount).toBe(1);
+  });
+
+  test('statements sent together are one transaction', async () => {
+    expect(await stateOf(client.query("INSERT INTO Item (sku) VALUES ('t1'); SELECT nope FROM Item"))).toBe('42703');
+    await client.query("INSERT INTO Item (sku) VALUES ('t2'); INSERT INTO Item (sku) VALUES ('t3')");
+    expect(await stateOf(client.query("INSERT INTO Item (sku) VALUES ('t4'); INSERT INTO Item (sku) VALUES ('t2')"))).toBe(
+      '23505',
+    );
+    const found = await client.query('SELECT sku FROM Item WHERE sku = ANY($1) ORDER BY sku', [['t1', 't2', 't3', 't4']]);
+    expect(found.rows.map(({ sku }: { sku: string }) => sku)).toEqual(['t2', 't3']);
   });
 });
 
@@ -131,7 +175,14 @@ describe('refusals', () => {
     ["INSERT INTO Item (sku, n) VALUES ('bad', 'x')", '22P02'],
     ['SAVEPOINT s', '0A000'],
     ['LISTEN c', '0A000'],
-    ['COPY Item FROM STDIN', '0A000'],
+    ["COPY Item FROM '/etc/passwd'", '0A000'],
+    ['COPY Nowhere FROM STDIN', '42P01'],
+    ['COPY Item (nope) FROM STDIN', '42703'],
+    ['CREATE TABLE bad (id serial)', '0A000'],
+    ['CREATE TABLE bad (id int[])', '0A000'],
+    ['CREATE TABLE bad (id int DEFAULT 1)', '0A000'],
+    ['CREATE TABLE Item (sku text)', '42P07'],
+    ['DROP TABLE Item', '0A000'],
     ["COPY Item FROM PROGRAM 'sh'", '0A000'],
     ['DECLARE c CURSOR FOR SELECT 1', '0A000'],
     ['BEGIN ISOLATION LEVEL SERIALIZABLE', '0A000'],
@@ -222,17 +273,19 @@ describe('byte by byte', () => {
     expect(kinds(await raw.ask(parse(''), bind(), execute(), sync))).toBe('12IZ');
   });
 
-  test('what follows a write in its transaction refuses the write before it is run', async () => {
-    const insert = "INSERT INTO Item (sku) VALUES ('w1')";
-    const two = await raw.ask(parse(insert), bind(), execute(), parse('SELECT nope FROM Item'), bind(), execute(), sync);
-    expect([kinds(two), state(two)]).toEqual(['12EZ', '0A000']);
-    const flushed = await raw.ask(parse(insert), bind(), execute(), flush, sync);
-    expect([kinds(flushed), state(flushed)]).toEqual(['12EZ', '0A000']);
-    expect((await client.query("SELECT sku FROM Item WHERE sku = 'w1'")).rows).toEqual([]);
+  test('all up to a Sync is one transaction, as batches of drivers are', async () => {
+    const put = (sku: string): Buffer[] => [parse(`INSERT INTO Item (sku) VALUES ('${sku}')`), bind(), execute()];
+    expect(kinds(await raw.ask(...put('b1'), ...put('b2'), sync))).toBe('12C12CZ');
+    const refused = await raw.ask(...put('b3'), ...put('b1'), sync);
+    expect([kinds(refused), state(refused)]).toEqual(['12C12CEZ', '23505']);
+    const failed = await raw.ask(...put('b4'), parse('SELECT nope FROM Item'), bind(), execute(), sync);
+    expect([kinds(failed), state(failed)]).toEqual(['12C12EZ', '42703']);
+    expect(kinds(await raw.ask(...put('b5'), flush, sync))).toBe('12CZ');
     expect(
-      kinds(await raw.ask(parse(insert), bind(), describeMessage('P'), execute(), framed('C', Buffer.from('P\0')), sync)),
+      kinds(await raw.ask(...put('b6').slice(0, 2), describeMessage('P'), execute(), framed('C', Buffer.from('P\0')), sync)),
     ).toBe('12nC3Z');
-    expect((await client.query("SELECT sku FROM Item WHERE sku = 'w1'")).rows).toEqual([{ sku: 'w1' }]);
+    const found = await client.query("SELECT sku FROM Item WHERE sku LIKE 'b_' ORDER BY sku");
+    expect(found.rows.map(({ sku }: { sku: string }) => sku)).toEqual(['b1', 'b2', 'b5', 'b6']);
   });
 
   test('a statement tells the types of its parameters and columns', async () => {

@@ -61,10 +61,10 @@ const specified = (
 const missing = new Set(
   (
     'suggest_extensions find_in_social_corpus lookup_identity get_domain_summary resolve_entity_identity ' +
-    'ingest_document rag_store_answer rag_store_elements ingest_media get_entity_profile get_timeline find_connections ' +
+    'ingest_media get_entity_profile get_timeline find_connections ' +
     'get_case_summary add_case_note similar_multimodal job_status schedule_job list_workflows run_workflow workflow_status list_rules ' +
     'create_rule import_sigma trace_crypto beneficial_ownership reconstruct_wire trace_hawala geofence ' +
-    'hub_authority screen_sanctions investigate_entity find_threats search_video_frames face_match'
+    'screen_sanctions investigate_entity find_threats search_video_frames face_match'
   ).split(' '),
 );
 
@@ -170,7 +170,40 @@ describe('flat routes', () => {
     expect([await known({ type_filter: 'MemoryItem' }), await known({ type_filter: ['DocumentChunk'] })]).toEqual([1, 0]);
     expect((await told('paths_between', { from: 'ada', to: 'bob' }))['rows'][0]).toMatchObject({ from_id: 'ada', to_id: 'bob' });
     expect((await told('rank_key_nodes', { entity_type: 'Party', metric: 'pagerank' }))['row_count']).toBe(3);
+    expect(await told('hub_authority', { entity_type: 'Party' })).toEqual({
+      hubs: [
+        { nodeId: 'ada', score: 1 },
+        { nodeId: 'bob', score: 0 },
+        { nodeId: 'eve', score: 0 },
+      ],
+      authorities: [
+        { nodeId: 'bob', score: expect.closeTo(Math.SQRT1_2, 12) },
+        { nodeId: 'eve', score: expect.closeTo(Math.SQRT1_2, 12) },
+        { nodeId: 'ada', score: 0 },
+      ],
+    });
     expect((await told('hybrid_search', { entity_type: 'Parcel', query: 'Oslo' }))['rows'][0]).toMatchObject({ id: 'p1' });
+  });
+
+  test('what is connected with the best of a search is found, too', async () => {
+    await world.call('POST', '/types', { name: 'Note', properties: { id: 'string', text: 'string' }, primary_key: 'id' });
+    const ends = { from_id: 'string', to_id: 'string' };
+    await world.call('POST', '/types', { name: 'Cites', properties: { id: 'string', ...ends }, primary_key: 'id' });
+    const notes = ['a walrus', 'no word of it', 'nor here', 'far away', 'alone'].map((text, i) => ({ id: `n${i}`, text }));
+    await world.call('POST', '/ingest?object_type=Note', notes);
+    const cites = ['n1 n0', 'n1 n2', 'n2 n3'].map((pair, i) => ({
+      id: `c${i}`,
+      from_id: pair.split(' ')[0],
+      to_id: pair.split(' ')[1],
+    }));
+    await world.call('POST', '/ingest?object_type=Cites', cites);
+    const { rows } = await told('hybrid_search', { entity_type: 'Note', query: 'walrus' });
+    expect(rows.map((row: Json) => [row.id, row._rrf_score])).toEqual([
+      ['n0', expect.any(Number)],
+      ['n1', 1 / 61],
+      ['n2', 1 / 62],
+    ]);
+    expect((await told('hybrid_search', { entity_type: 'Note', query: 'walrus', limit: 2 }))['rows'].length).toBe(2);
   });
 
   test('rows of a query are capped, and the answer says so', async () => {

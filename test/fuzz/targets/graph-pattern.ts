@@ -1,7 +1,12 @@
 /**
  * Graph patterns on any bytes: mutated ones, and such as grow from a grammar. What must hold is what holds of every statement:
- * nothing but REL_PARSE with its place is thrown, and what can be read becomes a query, or is refused as a write.
+ * nothing but REL_PARSE with its place is thrown, and what can be read becomes a query, or is a write that who reads refuses and
+ * the graph doors read the same.
  */
+import { assert, ServiceError } from '../../../src/errors.ts';
+import { parseGraphWrite } from '../../../src/planner/languages/graph-writes.ts';
+import { lexStatement } from '../../../src/planner/languages/sql-lexer.ts';
+import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
 import { grown } from '../grown.ts';
 import { check } from './sql-parser.ts';
 
@@ -13,13 +18,29 @@ export function seeds(): Uint8Array[] {
 }
 
 export function run(bytes: Uint8Array): void {
-  check(`MATCH (${new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)}`);
-  check(grown(grammar, bytes));
+  for (const text of [`MATCH (${new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)}`, grown(grammar, bytes)]) {
+    check(text);
+    checkWrite(text);
+  }
+}
+
+function checkWrite(text: string): void {
+  try {
+    const lexed = lexStatement(text, (marker) => (marker === 1 || marker === 'named' ? 7n : undefined));
+    const write = parseGraphWrite(lexed, 'spec');
+    if (write === null) return;
+    assert(write.nullSlot === lexed.parameters.length, 'NULL stands behind the literals');
+    assert(parseLexed(lexed).statement.kind === 'write', 'who reads knows it for a write');
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    assert(error.code === 'REL_PARSE', `code ${error.code}`);
+    assert(error.message.startsWith(`${error.facts.line}:${error.facts.column}: `), 'the detail starts with the place');
+  }
 }
 
 /** The first alternative of each rule ends. */
 const grammar = {
-  statement: 'MATCH chain return | clause statement | clause clause return | write | MATCH chain statement',
+  statement: 'MATCH chain return | clause statement | clause clause return | write | MATCH chain write | MATCH chain statement',
   clause:
     'MATCH chain | MATCH chain , chain where | OPTIONAL MATCH chain where | WITH items where | WITH DISTINCT items tail where | junk',
   chain: 'node | node edge chain | node edge node | junk',
@@ -31,9 +52,12 @@ const grammar = {
   tail: 'LIMIT 3 | ORDER BY e | ORDER BY e DESC SKIP 1 LIMIT 2 | SKIP l | tail tail',
   c: 'e = l | e <> e | e < l | e IS NULL | e IS NOT NULL | e IN [ l , l ] | e STARTS WITH l | e ENDS WITH l | e CONTAINS l | c AND c | c OR c | NOT c | ( c ) | e =~ l | ( n ) --> ( m )',
   e: 'n | n.k | l | r.k | x | a.b.c | f ( n )',
-  l: "1 | 'x' | -2 | 1.5 | TRUE | NULL | $1 | 9223372036854775808 | [ 1 ]",
+  l: "1 | 'x' | -2 | 1.5 | TRUE | NULL | $1 | $named | 9223372036854775808 | [ 1 ]",
   n: 'a | b | n',
-  write: 'MATCH chain SET n.k = l return | CREATE node | MERGE node return | MATCH chain DETACH DELETE n',
+  write:
+    'MATCH chain SET n.k = l return | CREATE made | CREATE made , made names | MERGE made names | MERGE made write | CREATE node | MATCH chain DETACH DELETE n | CALL traverse.pageRank.write ( l , { writeProperty : l } )',
+  made: '( n : T ) | ( n : T { k : l } ) - [ r : K ] -> ( m : T ) | ( n ) < - [ : K { k : l } ] - ( : T ) | ( n ) - [ : K ] -> made | chain',
+  names: 'RETURN n | RETURN n AS x , m | return | junk',
   junk: ') | ( | - | RETURN | \' | " | .. | : | { | UNION | CALL { | \u{1F600}',
 };
 
@@ -41,6 +65,7 @@ const patterns = [
   "a:P {n: 'x'})-[r:K*1..3]->(b)<-[:L|M]-(c) WHERE a.age >= 3 AND NOT b.n STARTS WITH 'q' RETURN DISTINCT b.n AS n, count(*) ORDER BY n DESC SKIP 1 LIMIT 2",
   'a)-->(b) OPTIONAL MATCH (b)--(c:T) WITH a, count(c) AS n WHERE n > 1 MATCH (a)-[r]-(d) RETURN a, r.k, collect(d) LIMIT 5',
   'a), (b), (c:T) AS OF CURRENT RETURN a, b, c',
+  "a), (b:T) WITH a, b LIMIT 3 MERGE (a)-[r:K {k: 1}]->(c:T {id: 'x'})<-[:L]-(b) CREATE (c)-[:M]->(a) RETURN r, c AS made",
   `a:P) WHERE ${'NOT '.repeat(500)} a.b = 1 RETURN a`,
   `a:P) WHERE ${'a.b = 1 OR '.repeat(1500)} a.b = 1 RETURN a`,
   `a)${'-->()'.repeat(100)} RETURN a`,

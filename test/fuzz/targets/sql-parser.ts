@@ -26,7 +26,7 @@ const given: readonly ReturnType<MarkerValues>[] = [7n, "it's", null, 1.5, true,
 /** Reads a text as a statement, and looks at what comes of it. */
 export function check(text: string): void {
   checkRead(text, null);
-  if (text.includes('$')) checkRead(text, (number) => given[number - 1]);
+  if (text.includes('$')) checkRead(text, (marker) => given[Number(marker) - 1]);
 }
 
 function checkRead(text: string, values: MarkerValues | null): void {

@@ -25,7 +25,7 @@ const given: readonly ReturnType<MarkerValues>[] = [7n, "it's", null, untyped];
 
 function check(text: string): void {
   try {
-    const lexed = lexStatement(text, (number) => given[number - 1]);
+    const lexed = lexStatement(text, (marker) => given[Number(marker) - 1]);
     const statement = parseWrite(lexed, 'wide');
     assert(JSON.stringify(parseWrite(lexed, 'wide')) === JSON.stringify(statement), 'parsing is repeatable');
     if (statement === null) return;

@@ -136,8 +136,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a purpose that only some routes hear',
     file: 'src/doors/http/invoke.ts',
-    find: 'const purpose = statedPurpose(request, purposeField);',
-    replace: 'const purpose = purposeField ?? null;\n  void statedPurpose;',
+    find: 'purpose: statedPurpose(request, purposeField),',
+    replace: 'purpose: purposeField ?? null,',
     killedBy: test('headers'),
   },
   {

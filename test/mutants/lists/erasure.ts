@@ -462,7 +462,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'erasure: a connection ends for an answer that has left it',
-    file: 'src/doors/http/lease.ts',
+    file: 'src/doors/frame/lease.ts',
     find: '    if (left === 0) return over.abort();\n',
     replace: '',
     killedBy: ['test/doors/http/answer-body.test.ts'],

@@ -223,7 +223,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'streams: nobody looks at the tenant of who streams',
-    file: 'src/doors/http/lease.ts',
+    file: 'src/doors/frame/lease.ts',
     find: '  gate.checkStanding(caller);\n',
     replace: '',
     killedBy: lease,
@@ -237,7 +237,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'streams: a sender that sends nothing stays',
-    file: 'src/doors/http/lease.ts',
+    file: 'src/doors/frame/lease.ts',
     find: '    cutOff(refusal);\n',
     replace: '',
     killedBy: lease,

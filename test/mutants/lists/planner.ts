@@ -242,9 +242,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: a key under OR becomes a lookup',
     file: paths,
-    find: 'for (const conjunct of conjunctsOf(filter.predicate)) {',
+    find: 'for (const conjunct of conjunctsOf(filter.predicate)) {\n    if ([',
     replace:
-      "for (const conjunct of filter.predicate.kind === 'or' ? filter.predicate.operands : conjunctsOf(filter.predicate)) {",
+      "for (const conjunct of filter.predicate.kind === 'or' ? filter.predicate.operands : conjunctsOf(filter.predicate)) {\n    if ([",
     killedBy: byPasses,
   },
   {
@@ -341,9 +341,30 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'planner: what a filter lets through is of all conditions but the sketched ones',
     file: 'src/planner/passes/estimate-rows.ts',
-    find: 'guessedShare ** guesses)',
-    replace: '1)',
+    find: 'Math.max(guessedLeast, guessed), isSketched',
+    replace: '1, isSketched',
     killedBy: bySketches,
+  },
+  {
+    name: 'planner: a left row without a partner is not read',
+    file: 'src/planner/told-keys.ts',
+    find: "return type === 'semi' || type === 'right';",
+    replace: "return type !== 'full' && type !== 'mark';",
+    killedBy: ['test/planner/told-keys.test.ts'],
+  },
+  {
+    name: 'planner: a right row without a partner is not read',
+    file: 'src/planner/told-keys.ts',
+    find: "return type !== 'right' && type !== 'full';",
+    replace: 'return true;',
+    killedBy: ['test/planner/told-keys.test.ts'],
+  },
+  {
+    name: 'planner: the first of the values told to a scan is none',
+    file: 'src/planner/operators/key-filter.ts',
+    find: 'if (value < this.#least || value > this.#most) return false;',
+    replace: 'if (value <= this.#least || value > this.#most) return false;',
+    killedBy: ['test/planner/executor/key-filter.test.ts'],
   },
   {
     name: 'planner: a double near a hundredth is taken for it',

@@ -135,6 +135,6 @@ export function arrayExecution({
     blockRows: 1_000,
     scannedRowsMax: 1e9,
     memory: new MemoryMeter(bytesMax),
-    counters: { scanned: 0, hits: 0 },
+    counters: { scanned: 0, looks: 0, hits: 0 },
   } as unknown as Execution;
 }

@@ -12,6 +12,7 @@ const titles: readonly (readonly [FunctionGroup, string])[] = [
   ['time', 'Time'],
   ['json', 'JSON'],
   ['choice', 'Choice'],
+  ['vectors', 'Vectors'],
 ];
 
 export function manual(): string {

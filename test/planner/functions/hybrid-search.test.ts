@@ -68,7 +68,7 @@ describe('without a model', () => {
 
   test.each([
     ["HYBRID_SEARCH FROM Doc QUERY 'x' FUSION 'both' LIMIT 1", 'REL_INVALID'],
-    ["HYBRID_SEARCH FROM Doc QUERY 'x' RERANK LIMIT 1", 'REL_NOT_IMPLEMENTED'],
+    ["HYBRID_SEARCH FROM Doc QUERY 'x' RERANK LIMIT 1", 'REL_INVALID'],
     ["SELECT * FROM HYBRID_SEARCH('Doc') LIMIT 1", 'REL_INVALID'],
     ["SELECT * FROM HYBRID_SEARCH('Doc', 7) LIMIT 1", 'REL_TYPE_MISMATCH'],
     ["HYBRID_SEARCH FROM Nope QUERY 'x' LIMIT 1", 'REL_UNKNOWN_TYPE'],
@@ -106,6 +106,44 @@ describe('with a model', () => {
     expect([ids, notices]).toEqual(['c b', []]);
     expect(heard.at(-1)).toEqual({ authorization: 'Bearer k', body: { model: 'small', input: 'nothing of it' } });
     await store.close();
+  });
+
+  describe('that reranks', () => {
+    const reranking = () => ({ SERVICE_RERANK_URL: url, SERVICE_RERANK_MODEL: 'judge', SERVICE_RERANK_KEY: 'k' });
+    const sql = "HYBRID_SEARCH FROM Doc QUERY 'solar panels' RERANK LIMIT 2";
+
+    test('by its scores, of the texts that are shown', async () => {
+      const store = await storeWith(reranking());
+      const plain = await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 5");
+      const ids = plain.ids.split(' ');
+      const results = ids.map((_, index) => ({ index, relevance_score: index / 10 }));
+      reply = { status: 200, body: JSON.stringify({ results }) };
+      const found = await asked(store, sql);
+      expect([found.ids, found.notices]).toEqual([ids.toReversed().slice(0, 2).join(' '), []]);
+      expect(heard.at(-1)?.body).toMatchObject({ model: 'judge', query: 'solar panels', top_n: ids.length });
+      expect(rowsOf(await store.answer(sql)).map((row) => row['_rerank_score'])).toEqual(
+        results
+          .toReversed()
+          .slice(0, 2)
+          .map(({ relevance_score: score }) => score),
+      );
+      await store.close();
+    });
+
+    test('and does not answer: as both rankings say', async () => {
+      const store = await storeWith(reranking());
+      const plain = await asked(store, "HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 2");
+      reply = { status: 200, body: '{"results":[{"index":0,"relevance_score":1}]}' };
+      const { ids, notices } = await asked(store, sql);
+      const reason = 'an answer without a score for each text';
+      const said = `the reranker judge does not answer: ${reason}: rows stand in the order of both rankings`;
+      expect([ids, notices]).toEqual([plain.ids, [said]]);
+      await store.close();
+    });
+  });
+
+  test.each(['SERVICE_EMBED_DIR', 'SERVICE_RERANK_DIR'])('in a directory: %s is refused at the start', async (name) => {
+    await expect(storeWith({ [name]: '/models' })).rejects.toThrow(`${name} needs an ONNX runtime`);
   });
 
   test.each([

@@ -253,6 +253,10 @@ describe('naive', () => {
     near(await call('GRAPH_NODE_METRIC', ["METRIC => 'closeness'"]), naive.closeness(plain, direction));
     near(await call('GRAPH_NODE_METRIC', ["METRIC => 'eigenvector'"]), naive.eigenvector(plain, direction));
 
+    for (const which of ['hub', 'authority'] as const) {
+      near(await call('GRAPH_NODE_METRIC', [`METRIC => '${which}'`], false), naive.hits(plain, which));
+    }
+
     const found = await call('GRAPH_COMMUNITY', [], false);
     const of = new Map(found.map((row) => [String(row['nodeId']), String(row['community'])]));
     const alone = new Map(graph.nodes.map((node) => [node, node]));

@@ -241,6 +241,29 @@ export function eigenvector(graph: NaiveGraph, direction: Direction): Map<string
   return score;
 }
 
+export function hits(graph: NaiveGraph, which: 'hub' | 'authority'): Map<string, number> {
+  const scaled = (sums: Map<string, number>): Map<string, number> => {
+    const norm = Math.sqrt([...sums.values()].reduce((sum, each) => sum + each * each, 0));
+    return new Map([...sums].map(([node, each]) => [node, norm === 0 ? 0 : each / norm]));
+  };
+  const summed = (from: Map<string, number>, to: Direction): Map<string, number> =>
+    scaled(
+      new Map(
+        graph.nodes.map((node) => [node, steps(graph, node, to).reduce((sum, { to: other }) => sum + from.get(other)!, 0)]),
+      ),
+    );
+  let hub = new Map(graph.nodes.map((node) => [node, 1 / Math.sqrt(graph.nodes.length)]));
+  let authority = hub;
+  for (let round = 0; round < 1_000; round++) {
+    authority = summed(hub, 'in');
+    const next = summed(authority, 'out');
+    const change = graph.nodes.reduce((sum, node) => sum + Math.abs(next.get(node)! - hub.get(node)!), 0);
+    hub = next;
+    if (change < 1e-12 * graph.nodes.length) break;
+  }
+  return which === 'hub' ? hub : authority;
+}
+
 export function modularity(graph: NaiveGraph, of: ReadonlyMap<string, string>): number {
   const all = 2 * graph.edges.reduce((sum, { weight }) => sum + weight, 0);
   if (all === 0) return 0;

@@ -58,7 +58,7 @@ test('other orders of joins give the same rows and the same bits', async () => {
       // Object.is tells doubles apart by their bits.
       expect(tuplesOf(one), `${sql}, round ${round}`).toStrictEqual(tuplesOf(other));
       rows += one.rowCount;
-      if (/sort system_from, system_from/.test((await asked(chosen, `EXPLAIN ${sql}`)).plan!)) moved.add(sql);
+      if (/number rows/.test((await asked(chosen, `EXPLAIN ${sql}`)).plan!)) moved.add(sql);
     }
   }
   expect(rows).toBeGreaterThan(1_000);

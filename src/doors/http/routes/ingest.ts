@@ -24,6 +24,7 @@ import { invoke } from '../invoke.ts';
 import { checkCaller, leased } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { flag, nanoseconds, problems } from '../schemas.ts';
+import { registerRag } from './rag.ts';
 import { registerTasks, statusUrl } from './tasks.ts';
 
 const ingestQuery = z.object({
@@ -98,6 +99,7 @@ export async function registerIngest(app: App, context: HttpContext): Promise<vo
     done();
   });
   registerTasks(app, context, tasks, ingestReply);
+  registerRag(app, context, tasks, ingestReply);
 }
 
 function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: IngestTasks): void {

@@ -11,10 +11,10 @@ import { nanoseconds, problems } from '../schemas.ts';
 const job = z
   .object({
     id: z.string(),
-    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild']),
+    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild', 'graph']),
     about: z.string().nullable().describe('the type, or the backup'),
     state: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']),
-    unit: z.enum(['rows', 'bytes', 'segments', 'indexes', 'tables']),
+    unit: z.enum(['rows', 'bytes', 'segments', 'indexes', 'tables', 'edges']),
     done: z.int(),
     total: z.int().nullable().describe('null while it is not known'),
     principal: z.string(),

@@ -7,8 +7,7 @@ type Row = readonly [methods: string, ...urls: string[]];
 
 /** Source: specification, "Endpoints". Methods are separated by blanks. */
 const dataRoutes: readonly Row[] = [
-  ['POST', '/rag/ingest', '/ingest/media'],
-  ['GET', '/rag/ingest/:task_id'],
+  ['POST', '/ingest/media'],
   ['GET POST', '/rules'],
   ['POST', '/rules/sigma'],
   ['GET', '/cluster/nodes', '/cluster/topology'],

@@ -8,21 +8,23 @@ import { nanoseconds, problem, problems } from '../schemas.ts';
 
 export const statusUrl = ({ id }: Pick<IngestTask, 'id'>): string => `/ingest/tasks/${id}`;
 
-export function registerTasks(app: App, context: HttpContext, tasks: IngestTasks, ingestReply: z.ZodType): void {
-  const taskReply = z
-    .object({
-      task_id: z.string(),
-      state: z.enum(['queued', 'running', 'done', 'failed']),
-      accepted: z.int().describe('rows so far'),
-      rejected: z.int(),
-      queued_at: nanoseconds,
-      started_at: nanoseconds.nullable(),
-      finished_at: nanoseconds.nullable(),
-      reply: ingestReply.optional().describe('once it is done'),
-      problem: z.looseObject(problem.shape).optional().describe('once it has failed; what had been written before, too'),
-    })
-    .meta({ id: 'IngestTask' });
+/** `ingestReply` is in it. */
+export function taskReplyOf(ingestReply: z.ZodType) {
+  return z.object({
+    task_id: z.string(),
+    state: z.enum(['queued', 'running', 'done', 'failed']),
+    accepted: z.int().describe('rows so far'),
+    rejected: z.int(),
+    queued_at: nanoseconds,
+    started_at: nanoseconds.nullable(),
+    finished_at: nanoseconds.nullable(),
+    reply: ingestReply.optional().describe('once it is done'),
+    problem: z.looseObject(problem.shape).optional().describe('once it has failed; what had been written before, too'),
+  });
+}
 
+export function registerTasks(app: App, context: HttpContext, tasks: IngestTasks, ingestReply: z.ZodType): void {
+  const taskReply = taskReplyOf(ingestReply).meta({ id: 'IngestTask' });
   app.route({
     method: 'GET',
     url: '/ingest/tasks/:id',
@@ -34,11 +36,14 @@ export function registerTasks(app: App, context: HttpContext, tasks: IngestTasks
       response: { 200: taskReply, ...problems },
     },
     handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async ({ caller }) => shown(context, tasks.find(request.params.id, caller))),
+      invoke(context, request, 'inspect', undefined, async ({ caller }) =>
+        taskShown(context, tasks.find(request.params.id, caller), '/ingest'),
+      ),
   });
 }
 
-function shown(context: HttpContext, task: IngestTask) {
+/** `route`: the one that took it. */
+export function taskShown(context: HttpContext, task: IngestTask, route: string) {
   const { id, job, progress, reply, failure } = task;
   const { queuedAt, startedAt, finishedAt } = job;
   // It has ended, and what it came to is being recorded still.
@@ -48,7 +53,7 @@ function shown(context: HttpContext, task: IngestTask) {
   return {
     task_id: id,
     state,
-    accepted: progress?.accepted ?? 0,
+    accepted: progress?.accepted ?? reply?.accepted ?? 0,
     rejected: progress?.rejected ?? 0,
     queued_at: queuedAt,
     started_at: startedAt,
@@ -58,7 +63,7 @@ function shown(context: HttpContext, task: IngestTask) {
       ? {}
       : {
           problem: {
-            ...problemOf(error, context.settings.SERVICE_ERRORS_BASE, '/ingest', id),
+            ...problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, id),
             ...error.facts.extras,
           },
         }),

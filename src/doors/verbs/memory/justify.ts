@@ -5,11 +5,11 @@ import { putting, quoted, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { decided } from './consolidate.ts';
-import { itemId, memoryItem, unknownItem } from './items.ts';
-import { downstream, findRow, type Link, upstream } from './provenance.ts';
+import { itemId, unknownItem } from './items.ts';
+import { downstream, findRow, isItem, type Link, upstream } from './provenance.ts';
 
 const link = z.object({
-  kind: z.string().describe('MemoryItem, ToolCall, DecisionRecord or AgentSession'),
+  kind: z.string().describe('MemoryItem, DocumentChunk, DocumentSource, ToolCall, DecisionRecord or AgentSession'),
   id: z.string(),
   relation: z.string().describe('what it has to do with `of`'),
   of: z.string(),
@@ -58,7 +58,7 @@ function shown({ kind, id, relation, of, row }: Link): z.input<typeof link> {
     id,
     relation,
     of,
-    content: textOf(row['content'] ?? row['choice'] ?? null),
+    content: textOf(row['content'] ?? row['choice'] ?? row['title'] ?? null),
     name: kind === 'ToolCall' ? textOf(row['name']) : null,
     valid_from: row['valid_from'] as bigint,
     system_from: row['system_from'] as bigint,
@@ -164,13 +164,6 @@ export const liftQuarantine = verb({
     return { receipt_id: receiptId, id, items, count: items.length };
   },
 });
-
-function isItem(session: VerbSession, kind: string): boolean {
-  return (
-    kind === memoryItem ||
-    (kind !== 'ToolCall' && kind !== 'AgentSession' && kind !== 'DecisionRecord' && 'content' in session.type(kind).properties)
-  );
-}
 
 function checkDeletable(session: VerbSession, closure: readonly Link[]): Promise<void> {
   return checkRight(

@@ -3,12 +3,14 @@
  * sees the rows, so that what is not visible ends a path without a trace.
  *
  *   MemoryItem, or another type with these columns   supersedes, derived_from, tool_call_id, session_id
+ *   DocumentChunk                                    source_id, tool_call_id
  *   DecisionRecord                                   inputs
  *   ToolCall of a recall                             result: the ids that it answered with
  */
 import { ServiceError } from '../../../errors.ts';
 import { listOf, quoted, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
+import { memoryItem } from './items.ts';
 
 export interface Link {
   readonly kind: string;
@@ -23,12 +25,21 @@ export interface Link {
 /** What is followed at most: beyond that the caller has to narrow the question. */
 const linksMax = 5_000;
 
-/** Types whose rows may follow from others. */
+const source = 'DocumentSource';
+const chunk = 'DocumentChunk';
+
+/** Types whose rows may follow from others; memories first. */
 function itemTypes(session: VerbSession): readonly string[] {
-  const names = session.snapshot.catalog
-    .types()
-    .filter(({ properties }) => 'derived_from' in properties && 'tool_call_id' in properties);
-  return names.map(({ name }) => name).filter((name) => name !== 'DecisionRecord' && name !== 'ToolCall');
+  const names = session.snapshot.catalog.types().filter(({ properties }) => 'tool_call_id' in properties);
+  return names
+    .map(({ name }) => name)
+    .filter((name) => name !== 'DecisionRecord' && name !== 'ToolCall')
+    .sort((a, b) => Number(b === memoryItem) - Number(a === memoryItem));
+}
+
+/** Rows that can be hidden: all but the records of what was done. */
+export function isItem(session: VerbSession, kind: string): boolean {
+  return itemTypes(session).includes(kind);
 }
 
 /** The row of an id, whatever it is of: memories first. Every version counts, the newest one is told. */
@@ -54,6 +65,7 @@ export async function upstream(session: VerbSession, from: Link): Promise<readon
     if (itemTypes(session).includes(kind)) {
       await add('ToolCall', named('tool_call_id'), 'made by');
       await add(kind, named('supersedes'), 'supersedes');
+      if (kind === chunk) await add(source, named('source_id'), 'part of');
       for (const source of listOf(row['derived_from'])) {
         const found = await findRow(session, source);
         if (found !== null) links.push({ ...found, relation: 'derived from', of: id });
@@ -77,12 +89,16 @@ export async function downstream(session: VerbSession, from: Link, readers: bool
     const column = kind === 'ToolCall' ? 'tool_call_id' : 'session_id';
     for (const type of itemTypes(session)) {
       const rows = isSource
-        ? await newest(session, type, `${column} = $1`, [id])
-        : [...(await newest(session, type, 'supersedes = $1', [id])), ...(await naming(session, type, 'derived_from', id))];
+        ? await equal(session, type, column, id)
+        : [...(await equal(session, type, 'supersedes', id)), ...(await naming(session, type, 'derived_from', id))];
       for (const row of rows) {
         const relation = isSource ? 'made in' : textOf(row['supersedes']) === id ? 'superseded by' : 'source of';
         links.push({ kind: type, id: keyOf(row), row, relation, of: id });
       }
+    }
+    if (kind === source) {
+      for (const row of await equal(session, chunk, 'source_id', id))
+        links.push({ kind: chunk, id: keyOf(row), row, relation: 'has part', of: id });
     }
     if (!isSource) {
       for (const row of await naming(session, 'DecisionRecord', 'inputs', id)) {
@@ -135,10 +151,20 @@ async function newest(session: VerbSession, type: string, where: string, values:
   return [...first.values()];
 }
 
+/** The same where the type has the column; none where it has not. */
+async function equal(session: VerbSession, type: string, column: string, value: string): Promise<readonly Row[]> {
+  return has(session, type, column) ? newest(session, type, `${column} = $1`, [value]) : [];
+}
+
+function has(session: VerbSession, type: string, column: string): boolean {
+  return session.snapshot.catalog.type(type)?.properties[column] !== undefined;
+}
+
 const keyOf = (row: Row): string => String(row['_pk']);
 
 /** Rows whose list names the id. The pattern may find more: LIKE escapes nothing. */
 async function naming(session: VerbSession, type: string, column: string, id: string): Promise<readonly Row[]> {
+  if (!has(session, type, column)) return [];
   const rows = await newest(session, type, `${column} LIKE $1`, [`%${JSON.stringify(id)}%`]);
   return rows.filter((row) => listOf(row[column]).includes(id));
 }

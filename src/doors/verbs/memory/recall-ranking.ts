@@ -2,23 +2,22 @@
  * Which memories answer a query, and in which order: a pure function of the rows that a snapshot shows, the query with its
  * vector, and the recalls on record, so that a recall that was recorded comes out again the same.
  *
- *   rel   how well words and meaning match, of HYBRID_SEARCH; 1 without a query
+ *   rel   how well words and meaning match: `recall-candidates.ts`; 1 without a query
  *   rec   exp(-age / recency_half_life)                        1 where none is given
  *   ret   (1 + 0.2345679 * d / S) ^ -0.5                       1 without stability_days
  *         S = stability_days * (1 + ln(1 + n)), n recalls before, d days since the last one, else since valid_from
  *   score = rel * rec * ret; ties by the later valid_from, then by id
  */
 import { z } from 'zod';
-import { ServiceError } from '../../../errors.ts';
-import type { GovernedSnapshot, RecalledRow } from '../../../governance/gate-contract.ts';
+import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/value.ts';
-import type { DefaultTime, Literal } from '../../../planner/statement.ts';
-import { quoted, type Row, textOf } from '../rows.ts';
+import { type Row, textOf } from '../rows.ts';
 import { instant } from '../verb.ts';
 import { confidence, memoryItem, memoryType, sessionId } from './items.ts';
+import { type CandidateParts, candidates } from './recall-candidates.ts';
 
 /** A change of anything here that changes a list or a score. */
-export const scorerName = 'recall/1';
+export const scorerName = 'recall/2';
 
 export const recallInput = z.object({
   query: z.string().min(1).max(10_000).optional().describe('what you want to know, in your own words'),
@@ -49,11 +48,7 @@ export const recallInput = z.object({
 
 export type RecallInput = z.output<typeof recallInput>;
 
-export interface RankingParts {
-  readonly snapshot: GovernedSnapshot;
-  ask(sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<Row[]>;
-  /** The query as the model sees it; null: hashed, or not at all. */
-  readonly vector: readonly number[] | null;
+export interface RankingParts extends CandidateParts {
   /** Tokens of a text; asked for only where there is a budget, or a detailed answer. */
   readonly tokens: ((text: string) => number) | null;
 }
@@ -72,20 +67,15 @@ export interface Ranking {
   readonly cancelled: boolean;
 }
 
-/** Best of either ranking that are looked at. Source: docs/agents.md. */
-const candidatesMin = 200;
-const candidatesMax = 1_000;
-
 /** `at`: instant of both axes. */
 export async function rank(input: RecallInput, at: bigint, parts: RankingParts): Promise<Ranking> {
-  const rows = await candidates(input, at, parts);
+  const found = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
   const { snapshot } = parts;
-  const named: RecalledRow[] = rows.map((row) => ({ key: String(row['_pk']), path: textOf(row['namespace_path']) }));
+  const named: RecalledRow[] = found.map(({ row }) => ({ key: String(row['_pk']), path: textOf(row['namespace_path']) }));
   const recalled = input.stability_days === undefined ? null : snapshot.recalled(input.type, named, at);
-  const scored = rows.map((row, i): Ranked => {
+  const scored = found.map(({ row, rel }, i): Ranked => {
     const { count: n, last } = recalled?.[i] ?? { count: 0, last: null };
     const validFrom = row['valid_from'] as bigint;
-    const rel = typeof row['_score'] === 'number' ? row['_score'] : 1;
     const rec =
       input.recency_half_life_secs === undefined ? 1 : Math.exp(-secondsBetween(validFrom, at) / input.recency_half_life_secs);
     const ret =
@@ -96,51 +86,6 @@ export async function rank(input: RecallInput, at: bigint, parts: RankingParts):
   });
   const { seen, cancelled } = scanned(scored, input.cancel_threshold);
   return { ...withinBudget(seen.sort(byScore).slice(0, input.top_k), input, parts), cancelled };
-}
-
-async function candidates(input: RecallInput, at: bigint, { snapshot, ask, vector }: RankingParts): Promise<readonly Row[]> {
-  const { type, class_filter: classes, session_id: session, min_confidence: floor } = input;
-  const query = input.query ?? input.q;
-  const definition = snapshot.catalog.type(type);
-  if (definition === undefined) throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(type)} is not registered`);
-  const time = { valid: at, system: at };
-  const hidden = await quarantined(ask, type, time);
-  const most = Math.min(candidatesMax, Math.max(candidatesMin, input.top_k) + hidden.size);
-  const values: Literal[] = [];
-  const mark = (value: Literal): string => `$${values.push(value)}`;
-  const from =
-    query === undefined ? quoted(type) : `HYBRID_SEARCH(${hybridArguments(type, query, definition.properties, vector, mark)})`;
-  const conditions: string[] = [];
-  if (session !== undefined) conditions.push(`session_id = ${mark(session)}`);
-  if (classes !== undefined) conditions.push(`memory_class IN (${[classes].flat().map(mark).join(', ')})`);
-  if (floor !== undefined) conditions.push(`confidence >= ${mark(floor)}`);
-  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
-  const order = query === undefined ? ' ORDER BY valid_from DESC, _pk' : '';
-  const rows = await ask(`SELECT * FROM ${from}${where}${order} LIMIT ${most}`, values, time);
-  return rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
-}
-
-function hybridArguments(
-  type: string,
-  query: string,
-  properties: Readonly<Record<string, { readonly type: string }>>,
-  vector: readonly number[] | null,
-  mark: (value: Literal) => string,
-): string {
-  const column = properties['content']?.type === 'string' ? `, COLUMN => 'content'` : '';
-  const known = vector === null ? '' : `, VECTOR => ${mark(JSON.stringify(vector))}`;
-  return `${mark(type)}, ${mark(query)}, FUSION => 'linear'${column}${known}`;
-}
-
-/** Rows of a type that were in quarantine at an instant, by path and key. */
-export async function quarantined(ask: RankingParts['ask'], type: string, time: DefaultTime): Promise<ReadonlySet<string>> {
-  const rows = await ask('SELECT item_id, namespace_path FROM Quarantine WHERE item_type = $1', [type], time);
-  return new Set(rows.map((row) => keyOf(row['namespace_path'], row['item_id'])));
-}
-
-/** An item is hidden by a row of its own path alone: nobody else's word about it counts. */
-export function keyOf(path: unknown, key: unknown): string {
-  return JSON.stringify([path, key]);
 }
 
 /** In the order of what a score can be at most, which is what matches, until one is above the threshold: that one included. */

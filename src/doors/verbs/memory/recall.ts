@@ -8,11 +8,10 @@ import type { VerbSession } from '../session.ts';
 import { tokenCounter, tokenizerName } from '../tokens.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { instantOf } from './items.ts';
+import { keyOf, quarantined } from './recall-candidates.ts';
 import {
   contentOf,
   isMemoryItem,
-  keyOf,
-  quarantined,
   type Ranked,
   type RankingParts,
   rank,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { issuesOf } from '../call.ts';
+import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { instant, nanosecondsOut, verb } from '../verb.ts';
@@ -230,19 +231,13 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
   if (definition.primaryKey === null) row['_pk'] = id;
   else if (definition.primaryKey === 'id') row['id'] = id;
   if (definition.name === 'DecisionRecord') row['choice'] ??= content;
-  const { embedder } = session.parts;
-  if (embedder !== null && takes(embeddingColumn)) {
-    try {
-      row[embeddingColumn] = [...(await embedder.embed(content, session.signal))];
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'REL_UNAVAILABLE') throw error;
-      notices.push(`${error.message}: the memory is stored without a vector, and found by its words alone`);
-    }
+  if (takes(embeddingColumn)) {
+    const vector = await vectorOf(session, content, notices);
+    if (vector !== null) row[embeddingColumn] = vector;
   }
   return row;
 }
 
-const embeddingColumn = '_emb_content';
 const given = { content: 1, session_id: 1, confidence: 1, memory_class: 1, derived_from: 1, supersedes: 1, tool_call_id: 1 };
 
 /** AgentSessions that begin with these items. Source: specification, "Memory types". */

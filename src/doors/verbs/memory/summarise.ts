@@ -8,7 +8,8 @@ import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hash
 import { grouped, type Row, textOf } from '../rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { sessionId } from './items.ts';
-import { keyOf, quarantined, rank, recallInput } from './recall-ranking.ts';
+import { keyOf, quarantined } from './recall-candidates.ts';
+import { rank, recallInput } from './recall-ranking.ts';
 import { sessionSteps, storing } from './remember.ts';
 
 /** A change of it gives other summaries. */

@@ -7,6 +7,7 @@ import { numberFunctions } from './numbers.ts';
 import { patternFunctions } from './patterns.ts';
 import type { ScalarFunction } from './scalar-function.ts';
 import { textFunctions } from './texts.ts';
+import { vectorFunctions } from './vectors.ts';
 
 export const scalarFunctions: readonly ScalarFunction[] = [
   ...numberFunctions,
@@ -16,6 +17,7 @@ export const scalarFunctions: readonly ScalarFunction[] = [
   ...jsonFunctions,
   ...documentFunctions,
   ...choiceFunctions,
+  ...vectorFunctions,
 ];
 
 const byName: ReadonlyMap<string, ScalarFunction> = new Map(

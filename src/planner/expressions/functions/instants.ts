@@ -54,8 +54,14 @@ function monthOf(days: number): number {
   return month < 10 ? month + 3 : month - 9;
 }
 
+/** Years of the days from 1970 on that were asked for: most instants are of few days. */
+const yearsKnown = new Int16Array(65_536);
+
 function yearOf(days: number): number {
+  const known = days >= 0 && days < yearsKnown.length ? yearsKnown[days]! : 0;
+  if (known !== 0) return known;
   monthOf(days);
+  if (days >= 0 && days < yearsKnown.length) yearsKnown[days] = yearOfMonth;
   return yearOfMonth;
 }
 

@@ -53,7 +53,7 @@ export interface ScalarFunction {
   readonly signatures: readonly Signature[];
 }
 
-export type FunctionGroup = 'numbers' | 'text' | 'patterns' | 'time' | 'json' | 'choice' | 'types';
+export type FunctionGroup = 'numbers' | 'text' | 'patterns' | 'time' | 'json' | 'choice' | 'vectors' | 'types';
 
 /** A signature that fits, and the type of what a call by it yields. */
 export interface Resolved {
@@ -87,7 +87,7 @@ function fitting(
   for (let i = 0; i < types.length; i++) {
     const wanted = takes[Math.min(i, takes.length - 1)]!;
     const type = types[i]!;
-    if (type === 'vector' || type === 'interval') return null;
+    if (type === 'interval' || (type === 'vector' && wanted !== 'vector')) return null;
     if (type === 'null' || wanted === 'any' || wanted === type) continue;
     if (wanted === 'same') {
       const common = commonType(same, type, literal[i]!);

@@ -20,7 +20,7 @@ export const dijkstra: GraphAlgorithm = {
     const found = new ShortestWays(graph, call);
     if (from < 0 || to < 0) return rowsOf(found, []);
     yield* found.from(from, to);
-    if (found.reached[found.count - 1] !== to) return rowsOf(found, []);
+    if (found.distance[to] === Number.POSITIVE_INFINITY) return rowsOf(found, []);
     const way: number[] = [];
     for (let node = to; node >= 0; node = found.previous[node]!) way.push(node);
     return rowsOf(found, way);

@@ -2,6 +2,7 @@
 import { degreeOf, type Graph, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';
+import { hits } from './hits.ts';
 import { ShortestWays } from '../shortest.ts';
 import { simpleNeighbours } from '../simple-neighbours.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
@@ -14,8 +15,8 @@ export const nodeMetric: GraphAlgorithm = {
     {
       name: 'METRIC',
       kind: 'word',
-      choices: ['betweenness', 'closeness', 'eigenvector', 'degree'],
-      summary: "'betweenness' (the default), 'closeness', 'eigenvector' or 'degree'",
+      choices: ['betweenness', 'closeness', 'eigenvector', 'degree', 'hub', 'authority'],
+      summary: "'betweenness' (the default), 'closeness', 'eigenvector', 'degree', 'hub' or 'authority'",
     },
   ],
   direction: 'both',
@@ -27,6 +28,10 @@ export const nodeMetric: GraphAlgorithm = {
         return everyNode(yield* closeness(graph, call));
       case 'eigenvector':
         return everyNode(yield* eigenvector(graph, call));
+      case 'hub':
+        return everyNode(yield* hits(graph, call, 'hub'));
+      case 'authority':
+        return everyNode(yield* hits(graph, call, 'authority'));
       case 'degree':
         return everyNode(Float64Array.from({ length: graph.nodes }, (_, node) => degreeOf(graph, node, call.direction)));
       default:

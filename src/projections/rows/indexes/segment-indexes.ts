@@ -22,6 +22,7 @@ import { SEGMENT_ROWS } from '../segment-column.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TextIndex } from './text/text-index.ts';
 import { absentOf, cellsOf } from './text-cells.ts';
+import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
 import { coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
 /** Rows that are indexed in one turn. */
@@ -36,6 +37,8 @@ const GROWN_ROWS = 8_192;
 export interface SegmentIndexesOptions {
   /** null: nothing is made beside the event loop, and segments are indexed chunk by chunk. */
   readonly workers: WorkerKeeper | null;
+  /** null: nearest vectors are always found by a look at all of them. */
+  readonly graphs: SegmentGraphsOptions | null;
   /** Language of stems. */
   readonly language: string;
   readonly budgetBytes: number;
@@ -45,6 +48,7 @@ export interface SegmentIndexesOptions {
 
 export const defaultIndexes: SegmentIndexesOptions = {
   workers: null,
+  graphs: null,
   language: 'english',
   budgetBytes: 64 * 1024 * 1024,
   say: () => undefined,
@@ -100,6 +104,7 @@ const keepers = new WeakMap<Segment, Map<string, Kept>>();
 
 /** Without a column: of all of them. */
 export function forgetIndexes(segment: Segment, column?: string): void {
+  forgetGraphs(segment, column);
   const columns = keepers.get(segment);
   if (!columns) return;
   for (const [name, kept] of columns) {
@@ -123,11 +128,14 @@ export class SegmentIndexes {
   #running = 0;
   /** Bytes of vectors that are being made. */
   #coming = 0;
+  readonly graphs: SegmentGraphs | null;
 
   constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes) {
     this.#options = options;
     this.#space = space;
     this.#extents = space.extents();
+    const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
+    this.graphs = options.graphs && new SegmentGraphs(space, options.graphs, hasRoom);
     this.#ages = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
@@ -138,7 +146,7 @@ export class SegmentIndexes {
   }
 
   get bytes(): number {
-    return this.#ages.calculatedSize;
+    return this.#ages.calculatedSize + (this.graphs?.bytes ?? 0);
   }
 
   get language(): string {
@@ -178,6 +186,7 @@ export class SegmentIndexes {
 
   /** Segments are gone, and what was kept of them goes with them. */
   clear(): void {
+    this.graphs?.clear();
     const all = [...this.#ages.values()];
     for (const { segment } of all) forgetIndexes(segment);
   }

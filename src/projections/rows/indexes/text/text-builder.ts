@@ -1,7 +1,7 @@
 /** Makes a text index of the cells of a column, some thousands of rows a step. */
 import type { Progress } from '../../../../log/stepping-job.ts';
 import { asciiClasses, charClass, parts, TERM_MAX, tokensOf } from './tokens.ts';
-import { packed, TextIndex } from './text-index.ts';
+import { packed, PEAK_MOST, TextIndex } from './text-index.ts';
 import { stemmer } from './stems.ts';
 
 /** Texts of consecutive rows. With `codes`, row r has text codes[r]; without, text r. */
@@ -186,7 +186,7 @@ class Terms {
       }
     }
     yield { done: rows, of: rows };
-    const frequencies = new Uint32Array(count);
+    const [frequencies, peaks] = [new Uint32Array(count), new Uint32Array(count)];
     const [termOffsets, postingOffsets, placeOffsets] = [
       new Uint32Array(count + 1),
       new Uint32Array(count + 1),
@@ -202,6 +202,7 @@ class Terms {
       termOffsets[i + 1] = termOffsets[i]! + bytes.length;
       stems.push(stem(decoder.decode(bytes)));
       let before = -1;
+      let [most, least] = [0, PEAK_MOST];
       for (let at = starts[term]!; at < starts[term + 1]!; ) {
         const row = tokenRows[at]!;
         let end = at + 1;
@@ -211,11 +212,14 @@ class Terms {
         if (often > 1) postings.add(often);
         before = row;
         frequencies[i]!++;
+        if (often > most) most = often;
+        if (lengths[row]! < least) least = lengths[row]!;
         for (let place = 0; at < end; at++) {
           places.add(tokenPlaces[at]! - place);
           place = tokenPlaces[at]!;
         }
       }
+      peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
       postingOffsets[i + 1] = postings.length;
       placeOffsets[i + 1] = places.length;
       if (i % 4096 === 4095) yield { done: rows, of: rows };
@@ -225,6 +229,7 @@ class Terms {
       rows,
       lengths,
       frequencies,
+      peaks,
       termOffsets,
       postingOffsets,
       placeOffsets,

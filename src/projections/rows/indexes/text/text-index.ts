@@ -2,8 +2,11 @@
  * Which rows of one segment hold which terms in one column, how often, and at which places: a pure function of the column's
  * cells. One run of bytes, so that it travels between threads and rests on a file as it is:
  *
- *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · offsets u32 a term and one, of terms, postings, places
- *   and stems · number of the stem of each term u32 · terms in bytewise order · stems · postings · places
+ *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · peaks u32 a term · offsets u32 a term and one, of terms,
+ *   postings, places and stems · number of the stem of each term u32 · terms in bytewise order · stems · postings · places
+ *
+ *   peak     what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
+ *            length of a row, either at most 65,535
  *
  *   posting  varint (rows since the one before) * 2 + (more than once ? 1 : 0), then varint of how often where it is more than once
  *   places   of each posting in turn: varint of the first, then of the distance to each next
@@ -12,13 +15,16 @@
  */
 import { assert } from '../../../../errors.ts';
 
-export const TEXT_FORMAT = 1;
+export const TEXT_FORMAT = 2;
+/** Most that half a peak says. */
+export const PEAK_MOST = 0xffff;
 const HEAD_WORDS = 12;
 
 export interface TextIndexParts {
   readonly rows: number;
   readonly lengths: Uint32Array;
   readonly frequencies: Uint32Array;
+  readonly peaks: Uint32Array;
   readonly termOffsets: Uint32Array;
   readonly postingOffsets: Uint32Array;
   readonly placeOffsets: Uint32Array;
@@ -73,6 +79,7 @@ export class TextIndex {
       rows: rows!,
       lengths: words(rows!),
       frequencies: words(terms!),
+      peaks: words(terms!),
       termOffsets: words(terms! + 1),
       postingOffsets: words(terms! + 1),
       placeOffsets: words(terms! + 1),
@@ -92,10 +99,27 @@ export class TextIndex {
     return this.#parts.frequencies[term]!;
   }
 
+  /** Most times that a row holds a term; Infinity where that is not known. */
+  timesMost(term: number): number {
+    const times = this.#parts.peaks[term]! >>> 16;
+    return times === PEAK_MOST ? Infinity : times;
+  }
+
+  /** Least length of a row that holds a term, or less. */
+  lengthLeast(term: number): number {
+    return this.#parts.peaks[term]! & PEAK_MOST;
+  }
+
   /** Number of a term; -1 where no row holds it. */
   find(term: string): number {
-    const at = this.#atOrAfter(encoder.encode(term));
-    return at < this.terms && this.term(at) === term ? at : -1;
+    return this.findBytes(encoder.encode(term));
+  }
+
+  /** The same of its UTF-8. */
+  findBytes(term: Uint8Array): number {
+    const { termHeap, termOffsets } = this.#parts;
+    const at = this.#atOrAfter(term);
+    return at < this.terms && compareAt(termHeap, termOffsets[at]!, termOffsets[at + 1]!, term) === 0 ? at : -1;
   }
 
   /** Numbers of terms that begin so: from the first up to, and without, the second. */
@@ -106,14 +130,32 @@ export class TextIndex {
     return [first, end];
   }
 
-  /** Number of the first term after this one that does not begin so. */
-  after(prefix: string, number: number): number {
-    const bytes = encoder.encode(prefix);
+  /** Characters of a term, as far as there is room for them; gives their number. */
+  characters(term: number, into: Int32Array): number {
     const { termHeap, termOffsets } = this.#parts;
+    const end = termOffsets[term + 1]!;
+    let count = 0;
+    for (let at = termOffsets[term]!; at < end && count < into.length; ) {
+      const byte = termHeap[at++]!;
+      if (byte < 0x80) into[count++] = byte;
+      else {
+        const more = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+        let code = byte & (0x3f >> more);
+        for (let i = 0; i < more; i++) code = (code << 6) | (termHeap[at++]! & 0x3f);
+        into[count++] = code;
+      }
+    }
+    return count;
+  }
+
+  /** Number of the first term after this one that does not begin with so many of its bytes. */
+  after(number: number, size: number): number {
+    const { termHeap, termOffsets } = this.#parts;
+    const own = termOffsets[number]!;
     const begins = (term: number): boolean => {
       const start = termOffsets[term]!;
-      if (termOffsets[term + 1]! - start < bytes.length) return false;
-      for (let i = 0; i < bytes.length; i++) if (termHeap[start + i] !== bytes[i]) return false;
+      if (termOffsets[term + 1]! - start < size) return false;
+      for (let i = 0; i < size; i++) if (termHeap[start + i] !== termHeap[own + i]) return false;
       return true;
     };
     // Terms that begin alike lie together: strides double until one is beyond them.
@@ -206,8 +248,99 @@ export class TextIndex {
     return found;
   }
 
-  /** The same with every place, as `row * 2^21 + place`, ascending. */
-  occurrences(term: number, into: number[]): void {
+  /**
+   * The same, and `bit` for each of these rows in `held`, with `OFTEN` where the row holds the term more than once. Rows that had none
+   * are noted from `from` on; gives how many are noted then. Without rows that are not shown, where that is said.
+   */
+  hold(term: number, bit: number, shown: Int32Array | null, into: Held, from: number): number {
+    const { postings, postingOffsets } = this.#parts;
+    const { rows, counts, held, noted } = into;
+    const end = postingOffsets[term + 1]!;
+    let at = postingOffsets[term]!;
+    let row = -1;
+    let found = 0;
+    let notes = from;
+    while (at < end) {
+      let word = postings[at++]!;
+      if (word >= 0x80) {
+        word &= 0x7f;
+        for (let shift = 7; ; shift += 7) {
+          const byte = postings[at++]!;
+          word |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      row += word >>> 1;
+      let count = 1;
+      let own = bit;
+      if ((word & 1) === 1) {
+        own |= OFTEN;
+        count = 0;
+        for (let shift = 0; ; shift += 7) {
+          const byte = postings[at++]!;
+          count |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
+      rows[found] = row;
+      counts[found++] = count;
+      const before = held[row]!;
+      if (before === 0) noted[notes++] = row;
+      held[row] = before | own;
+    }
+    into.count = found;
+    return notes;
+  }
+
+  /** How many rows of these bits hold a term. */
+  frequencyAmong(term: number, shown: Int32Array): number {
+    const { postings, postingOffsets } = this.#parts;
+    const end = postingOffsets[term + 1]!;
+    let at = postingOffsets[term]!;
+    let row = -1;
+    let found = 0;
+    while (at < end) {
+      let word = postings[at++]!;
+      if (word >= 0x80) {
+        word &= 0x7f;
+        for (let shift = 7; ; shift += 7) {
+          const byte = postings[at++]!;
+          word |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      row += word >>> 1;
+      found += (shown[row >>> 5]! >>> (row & 31)) & 1;
+      if ((word & 1) === 1) while (postings[at++]! >= 0x80);
+    }
+    return found;
+  }
+
+  /** A bit of every row of a term. */
+  mark(term: number, into: Int32Array): void {
+    const { postings, postingOffsets } = this.#parts;
+    const end = postingOffsets[term + 1]!;
+    let at = postingOffsets[term]!;
+    let row = -1;
+    while (at < end) {
+      let word = postings[at++]!;
+      if (word >= 0x80) {
+        word &= 0x7f;
+        for (let shift = 7; ; shift += 7) {
+          const byte = postings[at++]!;
+          word |= (byte & 0x7f) << shift;
+          if (byte < 0x80) break;
+        }
+      }
+      row += word >>> 1;
+      into[row >>> 5]! |= 1 << (row & 31);
+      if ((word & 1) === 1) while (postings[at++]! >= 0x80);
+    }
+  }
+
+  /** Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending. */
+  occurrences(term: number, only: Int32Array, into: number[]): void {
     const { places, placeOffsets, postings, postingOffsets } = this.#parts;
     const end = postingOffsets[term + 1]!;
     let at = postingOffsets[term]!;
@@ -234,6 +367,10 @@ export class TextIndex {
         count = next(postings, at);
         at = read;
       }
+      if (((only[row >>> 5]! >>> (row & 31)) & 1) === 0) {
+        for (let i = 0; i < count; i++) while (places[from++]! >= 0x80);
+        continue;
+      }
       let place = 0;
       for (let i = 0; i < count; i++) {
         place += next(places, from);
@@ -248,6 +385,20 @@ export class TextIndex {
   }
 }
 
+/** Bit of a row that holds some term more than once. */
+export const OFTEN = 0x80;
+
+/** What `hold` finds, each with room for all rows. */
+export interface Held {
+  /** Rows of one term, how often each holds it, and how many there are. */
+  readonly rows: Int32Array;
+  readonly counts: Int32Array;
+  count: number;
+  /** By row, and rows that any term has. */
+  readonly held: Uint8Array;
+  readonly noted: Int32Array;
+}
+
 /** Places of a row, at most. */
 export const PLACES = 2 ** 21;
 
@@ -257,6 +408,7 @@ export function packed(parts: TextIndexParts, held: number, total: number): Uint
   const words = [
     parts.lengths,
     frequencies,
+    parts.peaks,
     parts.termOffsets,
     parts.postingOffsets,
     parts.placeOffsets,

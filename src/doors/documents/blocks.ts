@@ -1,0 +1,204 @@
+/**
+ * Documents as one text and the blocks in it: paragraphs, headings, lists, tables, code. Of text and Markdown the text is what was
+ * sent; of HTML and PDF it is what a reader would see, with an empty line between blocks.
+ */
+import type { Parser as HtmlParser } from 'htmlparser2';
+import type { Token } from 'marked';
+import { ServiceError } from '../../errors.ts';
+import type { DocumentFormat } from './document.ts';
+
+/** Places are of UTF-16 units here. */
+export interface Block {
+  readonly start: number;
+  readonly end: number;
+  readonly page: number | null;
+  readonly heading: string | null;
+}
+
+export interface Blocks {
+  readonly title: string | null;
+  readonly text: string;
+  readonly blocks: readonly Block[];
+}
+
+const charactersMax = 32 << 20;
+const pagesMax = 5_000;
+const between = '\n\n';
+
+export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promise<Blocks> {
+  if (format === 'pdf') return pdfBlocks(bytes);
+  const text = textOf(bytes);
+  if (format === 'text') return { title: null, text, blocks: paragraphs(text, 0, null, null) };
+  // Either library is loaded when its first document comes.
+  if (format === 'html') return htmlBlocks(text, (await import('htmlparser2')).Parser);
+  return markdownBlocks(text.replaceAll(/\r\n?/g, '\n'), (await import('marked')).lexer);
+}
+
+/** By what is in it first: names lie more often. */
+export function formatOf(bytes: Uint8Array, name: string | null): DocumentFormat {
+  const begin = new TextDecoder('latin1').decode(bytes.subarray(0, 1_024));
+  if (begin.startsWith('%PDF-')) return 'pdf';
+  if (/^(?:ï»¿)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(begin)) return 'html';
+  const ending = /\.([a-z]+)(?:[?#].*)?$/i.exec(name ?? '')?.[1]?.toLowerCase();
+  if (ending === 'md' || ending === 'markdown') return 'markdown';
+  return ending === 'html' || ending === 'htm' || ending === 'xhtml' ? 'html' : 'text';
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new ServiceError('REL_UNPROCESSABLE', 'the document is not UTF-8');
+  }
+}
+
+/** What stands between empty lines, without the blanks around it. */
+function paragraphs(text: string, from: number, page: number | null, heading: string | null): Block[] {
+  const blocks: Block[] = [];
+  for (const { 0: found, index } of text.matchAll(/\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*/g)) {
+    blocks.push({ start: from + index, end: from + index + found.trimEnd().length, page, heading });
+  }
+  return blocks;
+}
+
+/** Headings that a block stands under, the outer ones first. */
+class Headings {
+  readonly #open: { readonly depth: number; readonly text: string }[] = [];
+
+  push(depth: number, text: string): void {
+    while (this.#open.length > 0 && this.#open.at(-1)!.depth >= depth) this.#open.pop();
+    if (text !== '') this.#open.push({ depth, text });
+  }
+
+  get path(): string | null {
+    return this.#open.length === 0 ? null : this.#open.map(({ text }) => text).join(' > ');
+  }
+}
+
+/** `text` has LF ends of lines. */
+export function markdownBlocks(text: string, lexer: (source: string) => readonly Token[]): Blocks {
+  const matter = /^---\n[^]*?\n---(?:\n|$)/.exec(text)?.[0] ?? '';
+  const headings = new Headings();
+  const blocks: Block[] = [];
+  let title: string | null = null;
+  let at = matter.length;
+  for (const token of lexer(text.slice(matter.length))) {
+    // What the library leaves out of its tokens stands before them.
+    const start = text.indexOf(token.raw, at);
+    if (start < 0) continue;
+    at = start + token.raw.length;
+    if (token.type === 'space' || token.type === 'def' || token.type === 'hr') continue;
+    if (token.type === 'heading') {
+      const { depth, text: said } = token as unknown as { readonly depth: number; readonly text: string };
+      headings.push(depth, said.trim());
+      title ??= said.trim();
+    }
+    const content = token.raw.trimEnd();
+    const blanks = content.length - content.trimStart().length;
+    if (content.length > blanks)
+      blocks.push({ start: start + blanks, end: start + content.length, page: null, heading: headings.path });
+  }
+  return { title, text, blocks };
+}
+
+/** Elements whose texts nobody reads. */
+const unread: ReadonlySet<string> = new Set('script style noscript template svg math iframe object head'.split(' '));
+/** Elements that stand in a line; all others begin a block of their own. */
+const inline: ReadonlySet<string> = new Set(
+  (
+    'a abbr acronym b bdi bdo big button cite code data del dfn em font i img input ins kbd label mark meter output q rp rt ruby s samp ' +
+    'select small span strike strong sub sup time tt u var wbr td th'
+  ).split(' '),
+);
+
+export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
+  const headings = new Headings();
+  const blocks: Block[] = [];
+  let text = '';
+  let title = '';
+  let block = '';
+  let hidden = 0;
+  let isTitle = false;
+  let pre = 0;
+  let cells = 0;
+  const end = (): void => {
+    const said =
+      pre > 0
+        ? block.replaceAll(/^\n+|\s+$/g, '')
+        : block
+            .replaceAll(/[^\S\n]+/g, ' ')
+            .replaceAll(/ ?\n ?/g, '\n')
+            .trim();
+    block = '';
+    if (said === '') return;
+    if (text !== '') text += between;
+    blocks.push({ start: text.length, end: text.length + said.length, page: null, heading: headings.path });
+    text += said;
+  };
+  const parser = new Parser({
+    onopentag(name, { alt, hidden: isHidden }) {
+      if (hidden > 0 || unread.has(name) || isHidden !== undefined) {
+        hidden++;
+        if (name === 'title') isTitle = true;
+        return;
+      }
+      if (name === 'img' && alt) block += alt;
+      if (name === 'br') block += '\n';
+      else if (name === 'td' || name === 'th') block += cells++ > 0 ? ' | ' : '';
+      else if (!inline.has(name)) {
+        end();
+        cells = 0;
+        if (name === 'pre') pre++;
+        if (name === 'li') block = '- ';
+      }
+    },
+    ontext(data) {
+      if (isTitle) title += data;
+      else if (hidden === 0) block += pre > 0 ? data : data.replaceAll(/\s+/g, ' ');
+    },
+    onclosetag(name) {
+      if (hidden > 0) {
+        hidden--;
+        isTitle = false;
+        return;
+      }
+      if (inline.has(name) || name === 'br') return;
+      const depth = /^h([1-6])$/.exec(name)?.[1];
+      if (depth !== undefined) headings.push(Number(depth), block.replaceAll(/\s+/g, ' ').trim());
+      end();
+      if (name === 'pre' && pre > 0) pre--;
+    },
+  });
+  parser.end(source);
+  end();
+  return { title: title.replaceAll(/\s+/g, ' ').trim() || null, text, blocks };
+}
+
+async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
+  const { getDocumentProxy, extractText, getMeta } = await import('unpdf');
+  // The library keeps the bytes, and says what it makes of them on the console.
+  const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error: unknown): never => {
+    const isLocked = error instanceof Error && error.name === 'PasswordException';
+    throw new ServiceError('REL_UNPROCESSABLE', isLocked ? 'the PDF needs a password' : 'this is no PDF that can be read');
+  });
+  if (pdf.numPages > pagesMax) throw new ServiceError('REL_UNPROCESSABLE', `a PDF of more than ${pagesMax} pages is not read`);
+  const { text: pages } = await extractText(pdf, { mergePages: false });
+  const { info } = await getMeta(pdf).catch(() => ({ info: {} }));
+  const named: unknown = (info as Readonly<Record<string, unknown>>)['Title'];
+  let text = '';
+  const blocks: Block[] = [];
+  for (const [i, page] of pages.entries()) {
+    // Signs without a meaning in Unicode come as NUL or as halves of pairs.
+    const said = page
+      .replaceAll('\0', '')
+      .replaceAll(/\p{Cs}/gu, '\ufffd')
+      .trim();
+    if (said === '') continue;
+    if (text !== '') text += between;
+    blocks.push(...paragraphs(said, text.length, i + 1, null));
+    text += said;
+    if (text.length > charactersMax) break;
+  }
+  if (text === '') throw new ServiceError('REL_UNPROCESSABLE', 'the PDF has no text: pictures of pages are not read');
+  return { title: typeof named === 'string' && named.trim() !== '' ? named.trim() : null, text, blocks };
+}

@@ -1,0 +1,39 @@
+/** What a document is read into, and who reads it: reading takes long and may never end, so it is somebody else's turn. */
+
+export const documentFormats = ['text', 'markdown', 'html', 'pdf'] as const;
+export type DocumentFormat = (typeof documentFormats)[number];
+
+export interface DocumentRequest {
+  readonly bytes: Uint8Array;
+  /** null: told from the bytes and the name. */
+  readonly format: DocumentFormat | null;
+  /** The file or page it came from; its ending may tell the format. */
+  readonly name: string | null;
+  /** Characters of a chunk at most, and of those that a chunk repeats of the one before. */
+  readonly chunkSize: number;
+  readonly overlap: number;
+}
+
+/** Offsets count characters (code points) of the text that the document was read as. */
+export interface DocumentChunk {
+  readonly content: string;
+  readonly start: number;
+  readonly end: number;
+  /** From 1; null where the format has no pages. */
+  readonly page: number | null;
+  /** The heading it stands under; null: none. */
+  readonly heading: string | null;
+}
+
+export interface ReadDocument {
+  readonly format: DocumentFormat;
+  readonly title: string | null;
+  /** Characters of the text. */
+  readonly length: number;
+  /** SHA-256 of the bytes that came, in hex. */
+  readonly contentHash: string;
+  readonly chunks: readonly DocumentChunk[];
+}
+
+/** Rejects with REL_UNPROCESSABLE for what is no such document, or is more than is read. */
+export type ReadDocuments = (request: DocumentRequest, signal: AbortSignal | undefined) => Promise<ReadDocument>;

@@ -1,0 +1,114 @@
+/** POST /rag/ingest and GET /rag/ingest/:task_id: chunks that were cut elsewhere, stored as a task. Source: specification, "Ingest". */
+import { z } from 'zod';
+import type { IngestReply } from '../../ingest-stream.ts';
+import type { IngestTasks } from '../../ingest-tasks.ts';
+import { ragIngest } from '../../verbs/documents/documents.ts';
+import type { stored } from '../../verbs/documents/store.ts';
+import { VerbSession } from '../../verbs/session.ts';
+import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import { headerText, statedOpener } from '../headers.ts';
+import { invoke } from '../invoke.ts';
+import { problems } from '../schemas.ts';
+import { taskReplyOf, taskShown } from './tasks.ts';
+import { checkCaller } from '../../frame/lease.ts';
+
+const url = '/rag/ingest';
+const config = { access: 'token', bucket: 'write' } as const;
+const type = 'DocumentChunk';
+
+const body = ragIngest.input.extend({ purpose: z.string().optional() });
+const accepted = z
+  .object({ task_id: z.string(), status_url: z.string(), source_id: z.string(), chunks: z.int() })
+  .meta({ id: 'RagAccepted', description: 'ask status_url what becomes of it' });
+
+export function registerRag(app: App, context: HttpContext, tasks: IngestTasks, ingestReply: z.ZodType): void {
+  app.route({
+    method: 'POST',
+    url,
+    config: { ...config, action: 'ingest' },
+    schema: {
+      summary: 'Store a document that was cut into chunks before',
+      description:
+        'One DocumentSource and its DocumentChunks, all or none. The same source_id again is a new version of the document.',
+      tags: ['ingest'],
+      body,
+      response: { 202: accepted, ...problems },
+    },
+    handler: async (request, reply) => {
+      const { purpose: said, ...given } = body.parse(request.body) as Asked;
+      const purpose = said ?? headerText(request, 'x-service-purpose');
+      const sourceId = given.source_id ?? context.ids.next();
+      const input = { ...given, source_id: sourceId };
+      const task = await invoke(context, request, 'ingest', said, async (invocation) => {
+        invocation.describe({ objectType: type, rowCount: 0 });
+        checkCaller(context, invocation.caller);
+        return accept(context, request, tasks, { caller: invocation.caller, purpose, input });
+      });
+      const statusUrl = `${url}/${task.id}`;
+      const told = { task_id: task.id, status_url: statusUrl, source_id: sourceId, chunks: given.chunks.length };
+      return reply.code(202).header('location', statusUrl).send(told);
+    },
+  });
+  app.route({
+    method: 'GET',
+    url: `${url}/:task_id`,
+    config: { ...config, action: 'inspect', bucket: 'read' },
+    schema: {
+      summary: 'Status of such a task; kept until the next start',
+      tags: ['ingest'],
+      params: z.object({ task_id: z.string() }),
+      response: { 200: taskReplyOf(ingestReply), ...problems },
+    },
+    handler: (request) =>
+      invoke(context, request, 'inspect', undefined, async ({ caller }) =>
+        taskShown(context, tasks.find(request.params.task_id, caller), url),
+      ),
+  });
+}
+
+/** As `ragIngest` takes it. */
+type Asked = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
+
+interface Accepted {
+  readonly caller: Parameters<IngestTasks['accept']>[0]['caller'];
+  readonly purpose: string | null;
+  readonly input: Asked;
+}
+
+function accept(context: HttpContext, request: FastifyRequest, tasks: IngestTasks, { caller, purpose, input }: Accepted) {
+  return tasks.accept({
+    id: context.ids.next(),
+    caller,
+    purpose,
+    breakGlass: statedOpener(request, 'breakGlass'),
+    accessScopeRef: statedOpener(request, 'accessScopeRef'),
+    bytes: Number(request.headers['content-length'] ?? 0),
+    type,
+    run: async (invocation, _progress, work): Promise<IngestReply> => {
+      const { chunks: _, ...kept } = input;
+      const session = new VerbSession(context, invocation, {
+        verb: ragIngest.name,
+        purpose,
+        signal: work.signal,
+        arguments: kept,
+      });
+      const made = (await ragIngest.run(session, input)) as z.output<typeof stored>;
+      await session.end();
+      invocation.describe({ rowCount: made.chunks });
+      work.progress(made.chunks, made.chunks);
+      context.metrics.ingested(made.chunks);
+      return {
+        type,
+        accepted: made.chunks,
+        rejected: 0,
+        errors: [],
+        system_from: made.system_from,
+        system_from_last: made.system_from,
+        ids: made.chunk_ids.slice(0, 1_000),
+        truncated: made.chunks > 1_000,
+        durability: 'synced',
+        ...(made.notices && { notices: made.notices }),
+      };
+    },
+  });
+}

@@ -1,0 +1,118 @@
+/** Buckets: rows of ObjectStoreBucket, and the one that is made of all other types. */
+import type { Exchange } from './exchange.ts';
+import { accepted, Asking, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
+import { ObjectRefusal, refusals } from './refusal.ts';
+import { type Reply, xmlReply } from './reply.ts';
+import { typesBucket } from './object-facts.ts';
+import { xmlDocument } from './xml.ts';
+
+export function listBuckets(exchange: Exchange): Promise<Reply> {
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, 'ListBuckets');
+    const rows = await asking.ask(
+      `SELECT name, MAX(system_from) AS system_from FROM ${bucketType} GROUP BY name ORDER BY name`,
+      [],
+    );
+    const made = rows.map((row) => [row['name'] as string, new Date(instantMs(row)).toISOString()] as const);
+    const all = [...made, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
+    const document = xmlDocument('ListAllMyBucketsResult', [
+      [
+        'Owner',
+        [
+          ['ID', invocation.caller.path ?? ''],
+          ['DisplayName', invocation.caller.principal],
+        ],
+      ],
+      [
+        'Buckets',
+        all.map(
+          ([name, date]) =>
+            [
+              'Bucket',
+              [
+                ['Name', name],
+                ['CreationDate', date],
+              ],
+            ] as const,
+        ),
+      ],
+    ]);
+    return { ...xmlReply(document), overtaken: asking.overtaken };
+  });
+}
+
+export function headBucket(exchange: Exchange): Promise<Reply> {
+  return inBucket(exchange, 'HeadBucket', () => ({
+    status: 200,
+    headers: { 'x-amz-bucket-region': region, 'content-length': '0' },
+  }));
+}
+
+export function getLocation(exchange: Exchange): Promise<Reply> {
+  return inBucket(exchange, 'GetBucketLocation', () => xmlReply(xmlDocument('LocationConstraint', null)));
+}
+
+const region = 'us-east-1';
+
+function inBucket(exchange: Exchange, operation: string, reply: () => Reply): Promise<Reply> {
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, operation);
+    if (exchange.request.bucket === typesBucket) asking.look();
+    else await asking.bucket();
+    return reply();
+  });
+}
+
+export async function createBucket(exchange: Exchange): Promise<Reply> {
+  const { request, sync } = exchange;
+  const { bucket } = request;
+  const isName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket) && !bucket.includes('..') && !/^\d+(\.\d+){3}$/.test(bucket);
+  if (!isName)
+    throw new ObjectRefusal(
+      'InvalidBucketName',
+      400,
+      'REL_INVALID',
+      'a bucket has 3 to 63 lower-case letters, digits, dots and hyphens, and begins and ends with a letter or a digit',
+    );
+  // Where it is to lie is said in a body: there is one place.
+  await exchange.incoming().collect(65_536);
+  const write = (): Promise<void> =>
+    exchange.invoke('ingest', async (invocation) => {
+      const rows = oneRow({ _pk: ['string', bucket], name: ['string', bucket] });
+      const outcome = await invocation.submit(
+        {
+          kind: 'put-rows',
+          type: bucketType,
+          rows,
+          atomic: false,
+          createType: false,
+          provenance: provenance('CreateBucket'),
+          when: 'absent',
+        },
+        { sync, waits: true },
+      );
+      if (outcome.errors[0]?.code === 'REL_CONFLICT') throw refusals.bucketExists();
+      accepted(outcome);
+    });
+  await exchange.parts.traffic.writing(bucket, write);
+  return { status: 200, headers: { location: `/${bucket}` } };
+}
+
+export async function deleteBucket(exchange: Exchange): Promise<Reply> {
+  const { sync, parts } = exchange;
+  const { bucket } = exchange.request;
+  const remove = (): Promise<void> =>
+    exchange.invoke('delete', async (invocation) => {
+      const asking = new Asking(exchange, invocation, 'DeleteBucket');
+      const found = await asking.bucket(true);
+      const { path } = invocation.caller;
+      const own = path === null ? 'namespace_path IS NULL' : 'namespace_path = $2';
+      const sql = `SELECT key FROM ${objectType} WHERE bucket = $1 AND ${own} LIMIT 1`;
+      const [held] = await asking.ask(sql, path === null ? [bucket] : [bucket, path]);
+      if (held !== undefined) throw refusals.bucketNotEmpty();
+      const when = { unchangedSince: found['system_from'] as bigint };
+      accepted(await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }));
+    });
+  await parts.traffic.deleting(bucket, remove);
+  return { status: 204, headers: {} };
+}

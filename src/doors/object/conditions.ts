@@ -1,0 +1,56 @@
+/** Conditions and ranges of reads, as RFC 9110 and S3 have them. */
+import { ObjectRefusal, refusals } from './refusal.ts';
+import type { ObjectRequest } from './request.ts';
+
+export interface Stands {
+  readonly hash: string;
+  readonly modifiedMs: number;
+}
+
+/** `*`, or a list of tags in quotes or without. */
+export function etagMatches(list: string, hash: string | null): boolean {
+  if (hash === null) return false;
+  return list.split(',').some((tag) => {
+    const said = tag
+      .trim()
+      .replace(/^W\//, '')
+      .replace(/^"(.*)"$/, '$1');
+    return said === '*' || said === hash;
+  });
+}
+
+/** Whether the client has what it asks for. Throws PreconditionFailed. */
+export function isKnown({ header }: ObjectRequest, { hash, modifiedMs }: Stands): boolean {
+  const seconds = Math.floor(modifiedMs / 1000) * 1000;
+  const match = header('if-match');
+  if (match !== null) {
+    if (!etagMatches(match, hash)) throw refusals.preconditionFailed('If-Match');
+  } else if (seconds > Date.parse(header('if-unmodified-since') ?? '')) throw refusals.preconditionFailed('If-Unmodified-Since');
+  const none = header('if-none-match');
+  if (none !== null) return etagMatches(none, hash);
+  return seconds <= Date.parse(header('if-modified-since') ?? '');
+}
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Null: all of it, as also for several ranges and for what is none. Throws InvalidRange for one behind the end. */
+export function spanOf(range: string | null, size: number): Span | null {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range?.trim() ?? '');
+  if (!match) return null;
+  const [, first, last] = match as unknown as [string, string, string];
+  if (first === '' && last === '') return null;
+  if (first === '') {
+    if (Number(last) === 0 || size === 0) throw outside(size);
+    return { from: Math.max(0, size - Number(last)), to: size };
+  }
+  const from = Number(first);
+  if (last !== '' && Number(last) < from) return null;
+  if (from >= size) throw outside(size);
+  return { from, to: last === '' ? size : Math.min(size, Number(last) + 1) };
+}
+
+const outside = (size: number): ObjectRefusal =>
+  new ObjectRefusal('InvalidRange', 416, 'REL_INVALID', `the range lies behind the end of the ${size} bytes`);

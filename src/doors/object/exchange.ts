@@ -1,0 +1,50 @@
+/** What an operation of the object door works with, beside the gate: one request, and who sent it. */
+import type { ServerResponse } from 'node:http';
+import type { Settings } from '../../config.ts';
+import type { Authenticator } from '../../governance/authentication/authenticator.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { DefaultTime } from '../../planner/statement.ts';
+import type { DoorParts } from '../frame/door-parts.ts';
+import type { Bodies } from '../http/bodies.ts';
+import type { BucketTraffic } from './bucket-traffic.ts';
+import type { IncomingBody } from './incoming-body.ts';
+import type { ObjectRequest } from './request.ts';
+import type { Uploads } from './uploads.ts';
+
+export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
+  readonly authenticator: Pick<Authenticator, 'keyCaller' | 'renewed'>;
+  readonly settings: Pick<
+    Settings,
+    | 'SERVICE_OBJECT_PORT'
+    | 'SERVICE_OBJECT_SECRET_KEY'
+    | 'SERVICE_OBJECT_BLOB_THRESHOLD_MB'
+    | 'SERVICE_BEARER_TOKEN'
+    | 'SERVICE_DRAIN_TIMEOUT_SECS'
+  >;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+/** Options plus what the door makes for itself. */
+export interface ObjectParts extends ObjectDoorOptions {
+  readonly bodies: Bodies;
+  readonly uploads: Uploads;
+  readonly traffic: BucketTraffic;
+}
+
+export interface Exchange {
+  readonly parts: ObjectParts;
+  readonly request: ObjectRequest;
+  readonly response: ServerResponse;
+  readonly caller: Caller;
+  /** What the request is about: now, unless it says otherwise. */
+  readonly time: DefaultTime;
+  /** Whether a write asks for its own fsync. Throws for what a write can't mean: an instant that is over. */
+  readonly sync: boolean;
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal;
+  /** The one step into the gate. `action`: as it is recorded, and judged. */
+  invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T>;
+  /** The body of the request, which is read once. */
+  incoming(): IncomingBody;
+}

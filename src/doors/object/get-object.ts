@@ -1,0 +1,84 @@
+/** GetObject and HeadObject: an object as it stands, or as one version of it stood. */
+import { isKnown, spanOf } from './conditions.ts';
+import type { Exchange } from './exchange.ts';
+import { Asking, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
+import { factsOfRow, writtenHeaders } from './object-facts.ts';
+import { refusals } from './refusal.ts';
+import type { Reply, StreamedBody } from './reply.ts';
+
+const overrides: Readonly<Record<string, string>> = {
+  'response-cache-control': 'cache-control',
+  'response-content-disposition': 'content-disposition',
+  'response-content-encoding': 'content-encoding',
+  'response-content-language': 'content-language',
+  'response-content-type': 'content-type',
+  'response-expires': 'expires',
+};
+
+export function getObject(exchange: Exchange): Promise<Reply> {
+  const { request } = exchange;
+  const { bucket, key, query } = request;
+  const isHead = request.method === 'HEAD';
+  const part = query.get('partNumber');
+  if (part !== undefined && part !== '1') throw refusals.notImplemented('reading by part numbers: ranges do the same');
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
+    const row = await asking.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
+    if (row === null) {
+      await asking.bucket();
+      throw refusals.noSuchKey();
+    }
+    invocation.describe({ rowCount: 1 });
+    const shown = bodyOf(asking, row, objectKey(bucket, key));
+    const size = shown.stored?.size ?? shown.content!.length;
+    const hash = shown.stored?.sha256 ?? hexHash(shown.content!);
+    const facts = factsOfRow(row);
+    const headers: Record<string, string> = {
+      etag: quotedTag(hash),
+      'last-modified': new Date(instantMs(row)).toUTCString(),
+      'accept-ranges': 'bytes',
+      ...writtenHeaders(row['system_from'] as bigint),
+      'content-type': facts.contentType ?? 'binary/octet-stream',
+      ...facts.headers,
+      ...metadataHeaders(facts.metadata),
+    };
+    const known = isKnown(request, { hash, modifiedMs: instantMs(row) });
+    if (known) return { status: 304, headers };
+    for (const [name, header] of Object.entries(overrides)) {
+      const value = query.get(name);
+      if (value !== undefined) headers[header] = headerSafe(value);
+    }
+    const span = spanOf(request.header('range'), size) ?? { from: 0, to: size };
+    const whole = span.from === 0 && span.to === size;
+    if (!whole) headers['content-range'] = `bytes ${span.from}-${span.to - 1}/${size}`;
+    else if (request.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED') {
+      headers['x-amz-checksum-sha256'] = Buffer.from(hash, 'hex').toString('base64');
+      headers['x-amz-checksum-type'] = 'FULL_OBJECT';
+    }
+    const status = whole ? 200 : 206;
+    const { overtaken } = asking;
+    const length = span.to - span.from;
+    if (isHead) return { status, headers: { ...headers, 'content-length': String(length) }, overtaken };
+    if (shown.content) return { status, headers, body: shown.content.subarray(span.from, span.to), overtaken };
+    const reader = await invocation.bodies().open(shown.stored);
+    const body: StreamedBody = { length, read: () => reader.read(span.from, span.to), close: () => reader.close() };
+    return { status, headers, body, overtaken };
+  });
+}
+
+/** What no header can carry as it is goes in the words of RFC 2047, as S3 has it. */
+export function metadataHeaders(metadata: Readonly<Record<string, string>>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(metadata)) {
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/i.test(name)) continue;
+    headers[`x-amz-meta-${name}`] = /^[\x20-\x7e\t]*$/.test(value)
+      ? value
+      : `=?UTF-8?B?${Buffer.from(value).toString('base64')}?=`;
+  }
+  return headers;
+}
+
+function headerSafe(value: string): string {
+  if (!/^[\x20-\x7e\t]*$/.test(value)) throw refusals.invalidArgument('a header of the answer has printable ASCII only');
+  return value;
+}

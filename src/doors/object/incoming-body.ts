@@ -1,0 +1,120 @@
+/** The body of a request as content: out of its chunks, as long as it was said to be, and what its digests say it is. */
+import { createHash, type Hash } from 'node:crypto';
+import { ServiceError } from '../../errors.ts';
+import { ChunkSignatures, type Signature, unsignedPayload } from '../../governance/authentication/sigv4.ts';
+import type { Bodies } from '../http/bodies.ts';
+import { ChunkedDecoder } from './chunked-decoder.ts';
+import { type Checksum, type ChecksumName, checksumNames, checksumOf } from './checksums.ts';
+import { ObjectRefusal, refusals } from './refusal.ts';
+import type { ObjectRequest } from './request.ts';
+
+export interface IncomingFacts {
+  readonly bodies: Bodies;
+  /** How the request was signed; null: it was not, or nobody can tell. */
+  readonly signature: Signature | null;
+  /** With which the signatures of chunks are checked; null: they are not. */
+  readonly secret: string | null;
+  /** Tells the client to go on, where it waits for that. */
+  readonly goOn: () => void;
+}
+
+export class IncomingBody {
+  /** Bytes of content. */
+  readonly length: number;
+  readonly #request: ObjectRequest;
+  readonly #facts: IncomingFacts;
+  readonly #payload: string;
+  readonly #decoder: ChunkedDecoder | null;
+  readonly #sha256 = createHash('sha256');
+  readonly #md5: Hash | null;
+  readonly #checksums = new Map<ChecksumName, Checksum>();
+  #digest: string | null = null;
+  readonly #told = new Map<string, string>();
+
+  /** Throws for a request that does not say how its body comes. */
+  constructor(request: ObjectRequest, facts: IncomingFacts) {
+    this.#request = request;
+    this.#facts = facts;
+    this.#payload = facts.signature?.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
+    const chunked = /^STREAMING-(AWS4-HMAC-SHA256-PAYLOAD|UNSIGNED-PAYLOAD)(-TRAILER)?$/.exec(this.#payload);
+    if (chunked === null && !/^(UNSIGNED-PAYLOAD|[0-9a-f]{64})$/.test(this.#payload))
+      throw refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
+    this.length = lengthOf(request, chunked === null ? 'content-length' : 'x-amz-decoded-content-length');
+    const signed = chunked !== null && chunked[1] !== 'UNSIGNED-PAYLOAD';
+    const { signature, secret } = facts;
+    const signatures = signed && secret !== null && signature !== null ? new ChunkSignatures(signature, secret) : null;
+    this.#decoder =
+      chunked && new ChunkedDecoder({ signed, signatures, trailers: chunked[2] !== undefined, length: this.length });
+    this.#md5 = request.header('content-md5') === null ? null : createHash('md5');
+    for (const name of checksumNames) {
+      const header = `x-amz-checksum-${name}`;
+      if (request.header(header) !== null || request.header('x-amz-trailer')?.toLowerCase() === header)
+        this.#checksums.set(name, checksumOf(name));
+    }
+  }
+
+  /** Lower-case hex, once all of it was read. */
+  get sha256(): string {
+    return this.#digest!;
+  }
+
+  /** Checksums that the client sent, and that hold, by header. */
+  get checksums(): ReadonlyMap<string, string> {
+    return this.#told;
+  }
+
+  /** All of it, piece by piece; throws at its end where it is not what it was said to be. */
+  async *read(): AsyncGenerator<Buffer, void> {
+    const { bodies, goOn } = this.#facts;
+    goOn();
+    let left = this.length;
+    for await (const bytes of bodies.stream(this.#request.raw) as AsyncIterable<Buffer>) {
+      for (const piece of this.#decoder?.push(bytes) ?? [bytes]) {
+        left -= piece.length;
+        if (left < 0) throw refusals.incompleteBody();
+        this.#sha256.update(piece);
+        this.#md5?.update(piece);
+        for (const checksum of this.#checksums.values()) checksum.update(piece);
+        yield piece;
+      }
+    }
+    if (left > 0) throw refusals.incompleteBody();
+    this.#check(this.#decoder?.end() ?? new Map());
+  }
+
+  /** All of it in memory, of at most so many bytes. */
+  async collect(bytesMax: number): Promise<Buffer> {
+    if (this.length > bytesMax) throw new ServiceError('REL_TOO_LARGE', `the body has at most ${bytesMax} bytes`);
+    const pieces: Buffer[] = [];
+    for await (const piece of this.read()) pieces.push(piece);
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  }
+
+  #check(trailers: ReadonlyMap<string, string>): void {
+    this.#digest = this.#sha256.digest('hex');
+    if (/^[0-9a-f]{64}$/.test(this.#payload) && this.#payload !== this.#digest)
+      throw new ObjectRefusal(
+        'XAmzContentSHA256Mismatch',
+        400,
+        'REL_INVALID',
+        'the body is not the one that x-amz-content-sha256 is of',
+      );
+    if (this.#md5 !== null && this.#md5.digest('base64') !== this.#request.header('content-md5'))
+      throw refusals.badDigest('Content-MD5');
+    for (const [name, checksum] of this.#checksums) {
+      const header = `x-amz-checksum-${name}`;
+      const said = this.#request.header(header) ?? trailers.get(header);
+      const value = checksum.value();
+      if (said !== value) throw refusals.badDigest(header);
+      this.#told.set(header, value);
+    }
+  }
+}
+
+function lengthOf(request: ObjectRequest, header: string): number {
+  const said = request.header(header);
+  if (said === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
+  if (said === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
+  if (!/^\d{1,15}$/.test(said)) throw refusals.invalidArgument(`${header} is a number of bytes`);
+  return Number(said);
+}

@@ -1,0 +1,196 @@
+/** ListObjectsV2, and ListObjects as it was before: keys in the order of their bytes, and what stands before a delimiter once. */
+import type { Row } from '../verbs/rows.ts';
+import type { Exchange } from './exchange.ts';
+import { Asking, instantMs, objectType, quotedTag } from './object-rows.ts';
+import { refusals } from './refusal.ts';
+import { type Reply, xmlReply } from './reply.ts';
+import type { ObjectRequest } from './request.ts';
+import { type Node, xmlDocument } from './xml.ts';
+
+const keysMax = 1_000;
+/** A page of many prefixes with many keys each ends early. */
+const asksMax = 200;
+
+export interface ListRequest {
+  readonly prefix: string;
+  readonly delimiter: string;
+  readonly max: number;
+  /** Keys up to here, and those that begin so where it ends with the delimiter, were listed before. */
+  readonly after: string;
+  readonly isV2: boolean;
+}
+
+export interface ListedObject {
+  readonly key: string;
+  readonly size: number;
+  readonly hash: string | null;
+  readonly modifiedMs: number;
+}
+
+export interface Listing {
+  readonly objects: readonly ListedObject[];
+  readonly prefixes: readonly string[];
+  /** Where the next page goes on; null: nothing is left. */
+  readonly next: string | null;
+}
+
+export function listRequestOf({ query }: ObjectRequest): ListRequest {
+  const isV2 = query.get('list-type') === '2';
+  const said = query.get('max-keys') ?? String(keysMax);
+  if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument('max-keys is a number');
+  const token = query.get('continuation-token');
+  const after = isV2 ? (token === undefined ? query.get('start-after') : opened(token)) : query.get('marker');
+  return {
+    prefix: query.get('prefix') ?? '',
+    delimiter: query.get('delimiter') ?? '',
+    max: Math.min(keysMax, Number(said)),
+    after: after ?? '',
+    isV2,
+  };
+}
+
+export function listObjects(exchange: Exchange): Promise<Reply> {
+  const asked = listRequestOf(exchange.request);
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, 'ListObjects');
+    await asking.bucket();
+    const listing = await listed(asking, exchange.request.bucket, asked);
+    invocation.describe({ rowCount: listing.objects.length + listing.prefixes.length });
+    return { ...listReply(exchange.request, asked, listing), overtaken: asking.overtaken };
+  });
+}
+
+async function listed(asking: Asking, bucket: string, asked: ListRequest): Promise<Listing> {
+  const collector = new Collector(asked);
+  const { path } = asking.invocation.caller;
+  let after = collector.startsAfter;
+  for (let asks = 0; !collector.isFull && asks < asksMax; asks++) {
+    const most = asked.delimiter === '' ? asked.max + 1 : keysMax;
+    const sql = `SELECT key, size, content_hash, system_from, namespace_path FROM ${objectType}
+      WHERE bucket = $1 AND key >= $2 AND key > $3 AND STARTS_WITH(key, $2) ORDER BY key, namespace_path LIMIT ${most}`;
+    const rows = await asking.ask(sql, [bucket, asked.prefix, after]);
+    const skipped = collector.take(preferred(rows, path));
+    if (rows.length < most) return collector.listing(false);
+    after = skipped ?? (rows.at(-1)!['key'] as string);
+  }
+  return collector.listing(true);
+}
+
+/** Each key once: where several organisations have it, by the caller's own row, else by the first. */
+function preferred(rows: readonly Row[], path: string | null): ListedObject[] {
+  const byKey = new Map<string, Row>();
+  for (const row of rows) {
+    const key = row['key'] as string;
+    if (!byKey.has(key) || row['namespace_path'] === path) byKey.set(key, row);
+  }
+  return [...byKey.values()].map((row) => ({
+    key: row['key'] as string,
+    size: Number(row['size'] ?? 0),
+    hash: row['content_hash'] as string | null,
+    modifiedMs: instantMs(row),
+  }));
+}
+
+/** The greatest text that begins so: what comes behind all keys of a prefix. */
+const lastOf = (prefix: string): string => `${prefix}\u{10ffff}`;
+
+export class Collector {
+  readonly #asked: ListRequest;
+  readonly #objects: ListedObject[] = [];
+  readonly #prefixes: string[] = [];
+  #last = '';
+  #more = false;
+
+  constructor(asked: ListRequest) {
+    this.#asked = asked;
+  }
+
+  /** Keys up to here are of no page that follows. */
+  get startsAfter(): string {
+    const { after, delimiter, prefix } = this.#asked;
+    const isPrefix = delimiter !== '' && after.endsWith(delimiter) && after.length > prefix.length;
+    return isPrefix ? lastOf(after) : after;
+  }
+
+  get isFull(): boolean {
+    return this.#more;
+  }
+
+  /** Takes keys in their order; where the last of them fell under a prefix, where the keys behind it begin. */
+  take(objects: Iterable<ListedObject>): string | null {
+    const { prefix, delimiter, max } = this.#asked;
+    let skipped: string | null = null;
+    for (const object of objects) {
+      const at = delimiter === '' ? -1 : object.key.indexOf(delimiter, prefix.length);
+      const common = at < 0 ? null : object.key.slice(0, at + delimiter.length);
+      skipped = common && lastOf(common);
+      if (common !== null && common === this.#prefixes.at(-1)) continue;
+      if (this.#objects.length + this.#prefixes.length >= max) {
+        this.#more = true;
+        return null;
+      }
+      this.#last = common ?? object.key;
+      if (common === null) this.#objects.push(object);
+      else this.#prefixes.push(common);
+    }
+    return skipped;
+  }
+
+  listing(more: boolean): Listing {
+    return {
+      objects: this.#objects,
+      prefixes: this.#prefixes,
+      next: (more || this.#more) && this.#last !== '' ? this.#last : null,
+    };
+  }
+}
+
+export function listReply(request: ObjectRequest, asked: ListRequest, { objects, prefixes, next }: Listing): Reply {
+  const { query, bucket } = request;
+  const encoding = query.get('encoding-type');
+  if (encoding !== undefined && encoding !== 'url') throw refusals.invalidArgument('encoding-type knows one value: url');
+  const coded = (text: string): string => (encoding === undefined ? text : encodeURIComponent(text).replaceAll('%2F', '/'));
+  const optional = (name: string, value: string | undefined): (readonly [string, Node])[] =>
+    value === undefined ? [] : [[name, value]];
+  const token = query.get('continuation-token');
+  const place: (readonly [string, Node])[] = asked.isV2
+    ? [
+        ...optional('StartAfter', query.has('start-after') ? coded(query.get('start-after')!) : undefined),
+        ...optional('ContinuationToken', token),
+        ...optional('NextContinuationToken', next === null ? undefined : sealedToken(next)),
+        ['KeyCount', objects.length + prefixes.length],
+      ]
+    : [['Marker', coded(asked.after)], ...optional('NextMarker', next === null ? undefined : coded(next))];
+  const document = xmlDocument('ListBucketResult', [
+    ['Name', bucket],
+    ['Prefix', coded(asked.prefix)],
+    ...optional('Delimiter', asked.delimiter === '' ? undefined : coded(asked.delimiter)),
+    ['MaxKeys', asked.max],
+    ...optional('EncodingType', encoding),
+    ['IsTruncated', next !== null],
+    ...place,
+    ...objects.map(
+      ({ key, size, hash, modifiedMs }) =>
+        [
+          'Contents',
+          [
+            ['Key', coded(key)],
+            ['LastModified', new Date(modifiedMs).toISOString()],
+            ['ETag', hash === null ? undefined : quotedTag(hash)],
+            ['Size', size],
+            ['StorageClass', 'STANDARD'],
+          ],
+        ] as const,
+    ),
+    ...prefixes.map((prefix) => ['CommonPrefixes', [['Prefix', coded(prefix)]]] as const),
+  ]);
+  return xmlReply(document);
+}
+
+/** Opaque, as clients expect it: it says nothing that they did not list. */
+const sealedToken = (last: string): string => Buffer.from(last).toString('base64url');
+
+function opened(token: string): string {
+  if (!/^[A-Za-z0-9_-]+$/.test(token)) throw refusals.invalidArgument('the continuation token is not one that a listing gave');
+  return Buffer.from(token, 'base64url').toString();
+}

@@ -1,0 +1,72 @@
+/** What an object says of itself beside its body: in headers of a request, in cells of its row, in headers of an answer. */
+import { type Row, textOf } from '../verbs/rows.ts';
+import { ObjectRefusal } from './refusal.ts';
+import type { ObjectRequest } from './request.ts';
+
+/** The bucket that shows rows of all types. */
+export const typesBucket = 'types';
+
+const metadataBytesMax = 8_192;
+const storedHeaders = ['cache-control', 'content-disposition', 'content-encoding', 'content-language', 'expires'];
+
+export interface ObjectFacts {
+  readonly contentType: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function factsOf({ raw, header }: ObjectRequest): ObjectFacts {
+  const metadata: Record<string, string> = {};
+  let bytes = 0;
+  for (const name of Object.keys(raw.headers).sort()) {
+    if (!name.startsWith('x-amz-meta-')) continue;
+    const value = metadataText(raw.headers[name] as string);
+    metadata[name.slice('x-amz-meta-'.length)] = value;
+    bytes += name.length + Buffer.byteLength(value);
+  }
+  if (bytes > metadataBytesMax)
+    throw new ObjectRefusal('MetadataTooLarge', 400, 'REL_TOO_LARGE', `metadata has at most ${metadataBytesMax} bytes`);
+  const headers: Record<string, string> = {};
+  for (const name of storedHeaders) {
+    const value = header(name)
+      ?.replace(/(^|,)\s*aws-chunked\s*(,|$)/i, '')
+      .trim();
+    if (value) headers[name] = value;
+  }
+  return { contentType: header('content-type'), metadata, headers };
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** UTF-8 or, as some clients send it, Latin-1. */
+function metadataText(latin1: string): string {
+  try {
+    return utf8.decode(Buffer.from(latin1, 'latin1'));
+  } catch {
+    return latin1;
+  }
+}
+
+export function factsOfRow(row: Row): ObjectFacts {
+  return { contentType: textOf(row['content_type']), metadata: texts(row['metadata']), headers: texts(row['headers']) };
+}
+
+/** Members of a JSON cell that are texts; none of what is masked or was written otherwise. */
+function texts(cell: Row[string] | undefined): Record<string, string> {
+  if (typeof cell !== 'string') return {};
+  try {
+    const value: unknown = JSON.parse(cell);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
+    return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+  } catch {
+    return {};
+  }
+}
+
+/** Bodies rest sealed, and clients that compare the ETag with an MD5 otherwise take this for a reason not to. */
+export const sealedHeader = { 'x-amz-server-side-encryption': 'aws:kms' } as const;
+
+export const writtenHeaders = (version: bigint): Record<string, string> => ({
+  'x-amz-version-id': String(version),
+  ...sealedHeader,
+});

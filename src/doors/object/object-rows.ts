@@ -1,0 +1,164 @@
+/** Objects and buckets as rows: what is asked of them within one invocation, and the cells that they are made of. */
+import { createHash } from 'node:crypto';
+import { isUtf8 } from 'node:buffer';
+import { type ErrorCode, ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { StoredBody } from '../../governance/large-bodies.ts';
+import type { NamedColumn, RowBatch } from '../../log/columns.ts';
+import type { Provenance } from '../../log/entry.ts';
+import { VectorBuilder } from '../../log/vector-builder.ts';
+import type { Cell, ColumnType } from '../../log/value.ts';
+import type { PlannerSession } from '../../planner/planner-contract.ts';
+import type { DefaultTime, Literal } from '../../planner/statement.ts';
+import type { Outcome } from '../../projections/command.ts';
+import { type Row, rowsOf, textOf } from '../verbs/rows.ts';
+import type { Exchange } from './exchange.ts';
+import { refusals } from './refusal.ts';
+
+export const objectType = 'ObjectStoreObject';
+export const bucketType = 'ObjectStoreBucket';
+
+export const objectKey = (bucket: string, key: string): string => `${bucket}/${key}`;
+export const provenance = (method: string): Provenance => ({ source: 'object', method, confidence: 1, derivedFrom: null });
+
+/** Cost units of finding a row by its key. */
+const lookupUnits = 0.01;
+
+/** Questions of one request, on one snapshot, recorded as the operation. */
+export class Asking {
+  readonly invocation: Invocation;
+  readonly #exchange: Exchange;
+  readonly #session: PlannerSession;
+
+  constructor(exchange: Exchange, invocation: Invocation, operation: string) {
+    const { bucket, key } = exchange.request;
+    this.invocation = invocation;
+    this.#exchange = exchange;
+    const verb = { template: `${operation} ?`, literals: [objectKey(bucket, key)] };
+    this.#session = exchange.parts.planner.session(invocation, verb);
+  }
+
+  get request(): Exchange['request'] {
+    return this.#exchange.request;
+  }
+
+  get snapshot(): GovernedSnapshot {
+    return this.#session.snapshot();
+  }
+
+  /** Takes the snapshot, so that whoever may read nothing is refused. */
+  look(): void {
+    this.#session.snapshot();
+  }
+
+  readonly overtaken = (): boolean => this.#session.overtaken();
+
+  async ask(sql: string, parameters: readonly Literal[], time: DefaultTime = this.#exchange.time): Promise<Row[]> {
+    const { signal, request } = this.#exchange;
+    const purpose = request.header('x-service-purpose');
+    const options = { time, dialect: 'wide', questionsOnly: true, purpose, signal } as const;
+    return rowsOf(await this.#session.ask({ sql, ...options, ...(parameters.length > 0 && { parameters }) }));
+  }
+
+  /** One row of a key: of several organisations that the caller sees, its own, else the first. */
+  async byKey(columns: string, type: string, key: string, version: bigint | null = null): Promise<Row | null> {
+    const which = version === null ? '' : ' AND system_from = $2';
+    const all = columns === '*' ? '*' : `${columns}, system_from, namespace_path`;
+    const sql = `SELECT ${all} FROM ${type} WHERE _pk = $1${which} ORDER BY namespace_path`;
+    const rows = await (version === null ? this.ask(sql, [key]) : this.ask(sql, [key, version], { system: version }));
+    this.invocation.describe({ costUnits: lookupUnits });
+    const { path } = this.invocation.caller;
+    return rows.find((row) => row['namespace_path'] === path) ?? rows[0] ?? null;
+  }
+
+  /** Throws NoSuchBucket; `own`: also where it is of an organisation below, for that is read and not written. */
+  async bucket(own = false): Promise<Row> {
+    const { bucket } = this.#exchange.request;
+    const row = await this.byKey('name', bucketType, bucket);
+    if (row === null || (own && row['namespace_path'] !== this.invocation.caller.path)) throw refusals.noSuchBucket(bucket);
+    return row;
+  }
+
+  /** An object, or one version of it. Throws NoSuchVersion for a version that is not there; null where there is no object. */
+  async object(columns: string, bucket: string, key: string, versionId: string | undefined): Promise<Row | null> {
+    const pk = objectKey(bucket, key);
+    if (versionId === undefined) return this.byKey(columns, objectType, pk);
+    if (!/^\d{1,19}$/.test(versionId) || BigInt(versionId) > 9_223_372_036_854_775_807n) throw refusals.noSuchVersion();
+    const row = await this.byKey(columns, objectType, pk, BigInt(versionId));
+    if (row === null) throw refusals.noSuchVersion();
+    return row;
+  }
+}
+
+/** A row that is about to be put: null cells are left out. */
+export function oneRow(cells: Readonly<Record<string, readonly [ColumnType, Cell]>>): RowBatch {
+  const columns: NamedColumn[] = [];
+  for (const [name, [type, cell]] of Object.entries(cells)) {
+    if (cell === null) continue;
+    const builder = new VectorBuilder(type, 1, typeof cell === 'string' ? cell.length : 0);
+    builder.append(cell);
+    columns.push({ name, type, vector: builder.build() });
+  }
+  return { length: 1, columns };
+}
+
+/** What a body becomes in its row: text as it is, other bytes in base64, and where it is large what refers to it. */
+export interface BodyCells {
+  readonly size: number;
+  readonly sha256: string;
+  readonly body: string;
+  readonly as: 'text' | 'base64' | 'blob';
+}
+
+export function cellsOf(content: Buffer, sha256 = hexHash(content)): BodyCells {
+  const isText = isUtf8(content);
+  return { size: content.length, sha256, body: content.toString(isText ? 'utf8' : 'base64'), as: isText ? 'text' : 'base64' };
+}
+
+export const blobCells = (invocation: Invocation, stored: StoredBody, pk: string): BodyCells => ({
+  size: stored.size,
+  sha256: stored.sha256,
+  body: invocation.bodies().refer(stored, { type: objectType, key: pk }),
+  as: 'blob',
+});
+
+/** A body as a row has it. */
+export type ShownBody =
+  | { readonly content: Buffer; readonly stored?: never }
+  | { readonly stored: StoredBody; readonly content?: never };
+
+/** Columns that tell the body of a row. */
+export const bodyColumns = 'body, body_as, size, content_hash';
+
+/**
+ * Throws AccessDenied where the caller sees the body masked: what a mask shows instead is no object. Where some cells are masked, the ones
+ * that are not are what their hash says.
+ */
+export function bodyOf({ snapshot, invocation }: Asking, row: Row, pk: string): ShownBody {
+  const body = textOf(row['body']) ?? '';
+  const mayBeMasked = snapshot.masked(objectType).has('body');
+  if (row['body_as'] === 'blob') {
+    try {
+      return { stored: invocation.bodies().named(body, { type: objectType, key: pk, path: textOf(row['namespace_path']) }) };
+    } catch (error) {
+      throw mayBeMasked && error instanceof ServiceError && error.code === 'REL_UNPROCESSABLE' ? masked() : error;
+    }
+  }
+  const content = Buffer.from(body, row['body_as'] === 'base64' ? 'base64' : 'utf8');
+  if (mayBeMasked && hexHash(content) !== row['content_hash']) throw masked();
+  return { content };
+}
+
+const masked = (): ServiceError => refusals.accessDenied('the body of the object is masked');
+
+export const hexHash = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
+
+/** Throws what refused the only row of a write. */
+export function accepted(outcome: Outcome): bigint {
+  const [refused] = outcome.errors;
+  if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
+  return outcome.systemFrom;
+}
+
+export const quotedTag = (hash: string): string => `"${hash}"`;
+export const instantMs = (row: Row): number => Number((row['system_from'] as bigint) / 1_000_000n);

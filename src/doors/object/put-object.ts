@@ -1,0 +1,241 @@
+/** PutObject and CopyObject: one row, put as a whole, once its body is there. */
+import { parametersOf } from '../../governance/authentication/sigv4.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import { tenantOf } from '../../log/value.ts';
+import { ServiceError } from '../../errors.ts';
+import type { WriteCondition } from '../../projections/command.ts';
+import { builtinTypes } from '../../projections/catalog/builtin-types.ts';
+import type { Row } from '../verbs/rows.ts';
+import { textOf } from '../verbs/rows.ts';
+import { etagMatches } from './conditions.ts';
+import { factsOf, factsOfRow, type ObjectFacts, typesBucket, writtenHeaders } from './object-facts.ts';
+import type { Exchange } from './exchange.ts';
+import {
+  accepted,
+  Asking,
+  blobCells,
+  bodyColumns,
+  type BodyCells,
+  bodyOf,
+  cellsOf,
+  instantMs,
+  objectKey,
+  objectType,
+  oneRow,
+  provenance,
+  quotedTag,
+} from './object-rows.ts';
+import { ObjectRefusal, refusals } from './refusal.ts';
+import { type Reply, xmlReply } from './reply.ts';
+import type { ObjectRequest } from './request.ts';
+import { xmlDocument } from './xml.ts';
+
+const objectBytesMax = 5 * 2 ** 30;
+/** A row of more would be a turn of its own. */
+const inlineBytesMax = 16 << 20;
+export async function putObject(exchange: Exchange): Promise<Reply> {
+  const { request, parts, sync } = exchange;
+  refuseEncryption(request);
+  const incoming = exchange.incoming();
+  if (incoming.length > objectBytesMax) throw tooLarge();
+  const pk = objectKey(request.bucket, request.key);
+  const put = (): Promise<bigint> =>
+    exchange.invoke('ingest', async (invocation) => {
+      const asking = new Asking(exchange, invocation, 'PutObject');
+      await asking.bucket(true);
+      const when = await conditionOf(exchange, asking);
+      const cells = await received(exchange, invocation, incoming, pk);
+      return putRow(asking, { facts: factsOf(request), cells, when, sync, method: 'PutObject' });
+    });
+  const version = await parts.traffic.writing(request.bucket, put);
+  return {
+    status: 200,
+    headers: { etag: quotedTag(incoming.sha256), ...writtenHeaders(version), ...Object.fromEntries(incoming.checksums) },
+  };
+}
+
+export const inlineMax = ({ parts: { settings } }: Exchange): number =>
+  Math.min(settings.SERVICE_OBJECT_BLOB_THRESHOLD_MB << 20, inlineBytesMax);
+
+/** Into memory what is small, into a blob what is not. */
+async function received(
+  exchange: Exchange,
+  invocation: Invocation,
+  incoming: ReturnType<Exchange['incoming']>,
+  pk: string,
+): Promise<BodyCells> {
+  if (incoming.length < inlineMax(exchange)) {
+    const content = await incoming.collect(inlineBytesMax);
+    return cellsOf(content, incoming.sha256);
+  }
+  return streamed(invocation, incoming.length, incoming.read(), pk);
+}
+
+export async function streamed(
+  invocation: Invocation,
+  size: number,
+  content: AsyncIterable<Uint8Array>,
+  pk: string,
+): Promise<BodyCells> {
+  const writer = await invocation.bodies().begin(objectType, size);
+  try {
+    for await (const piece of content) await writer.write(piece);
+  } catch (error) {
+    await writer.abandon();
+    throw error;
+  }
+  return blobCells(invocation, await writer.finish(), pk);
+}
+
+export interface PutRow {
+  readonly facts: ObjectFacts;
+  readonly cells: BodyCells;
+  readonly when: WriteCondition | null;
+  readonly sync: boolean;
+  readonly method: string;
+  readonly computedFrom?: readonly string[];
+}
+
+const ownColumns = new Set(Object.keys(builtinTypes.find(({ name }) => name === objectType)!.properties));
+
+export async function putRow(asking: Asking, { facts, cells, when, sync, method, computedFrom }: PutRow): Promise<bigint> {
+  const { invocation, snapshot } = asking;
+  const { bucket, key } = asking.request;
+  const named: Record<string, readonly ['string', string]> = {};
+  // Metadata of a name that the type has a column for is in that column too: a subject, or what policies look at.
+  for (const [name, property] of Object.entries(snapshot.catalog.type(objectType)?.properties ?? {})) {
+    const value = Object.hasOwn(facts.metadata, name) ? facts.metadata[name] : undefined;
+    if (value !== undefined && property.type === 'string' && !ownColumns.has(name)) named[name] = ['string', value];
+  }
+  const rows = oneRow({
+    _pk: ['string', objectKey(bucket, key)],
+    bucket: ['string', bucket],
+    key: ['string', key],
+    size: ['integer', BigInt(cells.size)],
+    content_hash: ['string', cells.sha256],
+    content_type: ['string', facts.contentType],
+    metadata: ['json', Object.keys(facts.metadata).length > 0 ? JSON.stringify(facts.metadata) : null],
+    headers: ['json', Object.keys(facts.headers).length > 0 ? JSON.stringify(facts.headers) : null],
+    body: ['string', cells.body],
+    body_as: ['string', cells.as],
+    ...named,
+  });
+  const command = {
+    kind: 'put-rows',
+    type: objectType,
+    rows,
+    atomic: false,
+    createType: false,
+    provenance: provenance(method),
+  } as const;
+  const outcome = await invocation.submit(
+    { ...command, ...(when !== null && { when }), ...(computedFrom && { computedFrom }) },
+    { sync, waits: true },
+  );
+  if (outcome.errors[0]?.code === 'REL_CONFLICT' && when !== null)
+    throw refusals.preconditionFailed(when === 'absent' ? 'If-None-Match' : 'If-Match');
+  return accepted(outcome);
+}
+
+/** `If-None-Match: *` and `If-Match: "<etag>"`; null where the request states neither. */
+export async function conditionOf({ request }: Exchange, asking: Asking): Promise<WriteCondition | null> {
+  const none = request.header('if-none-match');
+  const match = request.header('if-match');
+  if (none !== null && (none !== '*' || match !== null))
+    throw refusals.notImplemented('a write under another condition than If-None-Match: * or If-Match');
+  if (none !== null) return 'absent';
+  if (match === null) return null;
+  if (match === '*') return 'present';
+  const row = await asking.object('content_hash', request.bucket, request.key, undefined);
+  const own = row?.['namespace_path'] === asking.invocation.caller.path;
+  if (row === null || !own || !etagMatches(match, textOf(row['content_hash']))) throw refusals.preconditionFailed('If-Match');
+  return { unchangedSince: row['system_from'] as bigint };
+}
+
+export function refuseEncryption({ header }: ObjectRequest): void {
+  if (header('x-amz-server-side-encryption-customer-algorithm') !== null) throw refusals.notImplemented('a key of the client');
+  const asked = header('x-amz-server-side-encryption');
+  if (asked !== null && asked !== 'AES256' && asked !== 'aws:kms') throw refusals.notImplemented(`encryption by ${asked}`);
+}
+
+export async function copyObject(exchange: Exchange): Promise<Reply> {
+  const { request, parts, sync } = exchange;
+  refuseEncryption(request);
+  const source = sourceOf(request);
+  const directive = request.header('x-amz-metadata-directive') ?? 'COPY';
+  const pk = objectKey(request.bucket, request.key);
+  const fromPk = objectKey(source.bucket, source.key);
+  if (pk === fromPk && directive === 'COPY' && source.versionId === undefined)
+    throw new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'an object is copied onto itself only with other metadata');
+  const copy = (): Promise<{ readonly version: bigint; readonly hash: string }> =>
+    exchange.invoke('ingest', async (invocation) => {
+      const asking = new Asking(exchange, invocation, 'CopyObject');
+      await asking.bucket(true);
+      const columns = `${bodyColumns}, content_type, metadata, headers`;
+      const row = await asking.object(columns, source.bucket, source.key, source.versionId);
+      if (row === null) throw refusals.noSuchKey();
+      checkSource(request, row);
+      const shown = bodyOf(asking, row, fromPk);
+      const cells = shown.stored ? await copied(invocation, shown.stored, row, pk) : cellsOf(shown.content);
+      const facts = directive === 'REPLACE' ? factsOf(request) : factsOfRow(row);
+      const when = await conditionOf(exchange, asking);
+      const computedFrom = ['body', 'body_as', ...(directive === 'REPLACE' ? [] : ['metadata', 'content_type', 'headers'])];
+      const version = await putRow(asking, { facts, cells, when, sync, method: 'CopyObject', computedFrom });
+      return { version, hash: cells.sha256 };
+    });
+  const { version, hash } = await parts.traffic.writing(request.bucket, copy);
+  const document = xmlDocument('CopyObjectResult', [
+    ['ETag', quotedTag(hash)],
+    ['LastModified', new Date(Number(version / 1_000_000n)).toISOString()],
+  ]);
+  return xmlReply(document, writtenHeaders(version));
+}
+
+/** Within a tenant a blob is named once more; what another shares is copied byte by byte. */
+async function copied(invocation: Invocation, stored: Parameters<typeof blobCells>[1], row: Row, pk: string): Promise<BodyCells> {
+  const bodies = invocation.bodies();
+  const reader = await bodies.open(stored);
+  try {
+    const isOwn = (tenantOf(textOf(row['namespace_path'])) ?? '') === (tenantOf(invocation.caller.path) ?? '');
+    return isOwn ? blobCells(invocation, stored, pk) : await streamed(invocation, stored.size, reader.read(0, stored.size), pk);
+  } finally {
+    await reader.close();
+  }
+}
+
+function sourceOf(request: ObjectRequest): {
+  readonly bucket: string;
+  readonly key: string;
+  readonly versionId: string | undefined;
+} {
+  const [path = '', query = ''] = request.header('x-amz-copy-source')!.split('?');
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(path);
+  } catch {
+    throw refusals.invalidArgument('x-amz-copy-source is a bucket and a key in percent-encoded UTF-8');
+  }
+  const match = /^\/?([^/]+)\/(.+)$/s.exec(decoded);
+  if (!match) throw refusals.invalidArgument('x-amz-copy-source names a bucket and a key');
+  if (match[1] === typesBucket) throw refusals.notImplemented('copying rows out of the bucket types');
+  const versionId = new Map(parametersOf(query)).get('versionId');
+  return { bucket: match[1]!, key: match[2]!, versionId };
+}
+
+function checkSource(request: ObjectRequest, row: Row): void {
+  const header = (name: string): string | null => request.header(`x-amz-copy-source-${name}`);
+  const hash = textOf(row['content_hash']);
+  const seconds = Math.floor(instantMs(row) / 1000) * 1000;
+  const match = header('if-match');
+  const none = header('if-none-match');
+  const since = Date.parse(header('if-modified-since') ?? '');
+  const until = Date.parse(header('if-unmodified-since') ?? '');
+  const holds =
+    (match === null || etagMatches(match, hash)) &&
+    (none === null || !etagMatches(none, hash)) &&
+    !(seconds <= since) &&
+    !(seconds > until);
+  if (!holds) throw refusals.preconditionFailed('x-amz-copy-source-if-…');
+}
+
+export const tooLarge = (): ServiceError => new ServiceError('REL_TOO_LARGE', `an object has at most ${objectBytesMax} bytes`);

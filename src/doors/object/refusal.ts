@@ -1,0 +1,44 @@
+/** Errors of this store as clients of the object door have them. */
+import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
+import { errorCodesOf } from '../error-codes.ts';
+
+/** An error with a code of its own among S3's. */
+export class ObjectRefusal extends ServiceError {
+  readonly s3: string;
+  readonly httpStatus: number;
+
+  constructor(s3: string, httpStatus: number, code: ErrorCode, detail: string) {
+    super(code, detail);
+    this.s3 = s3;
+    this.httpStatus = httpStatus;
+  }
+}
+
+export function told(error: ServiceError): { readonly code: string; readonly status: number } {
+  if (error instanceof ObjectRefusal) return { code: error.s3, status: error.httpStatus };
+  // What is sent in parts says so by its own words; S3 has no status for it.
+  const status = error.code === 'REL_UNAUTHENTICATED' ? 403 : errorTable[error.code].status;
+  return { code: errorCodesOf(error.code).object, status };
+}
+
+export const refusals = {
+  noSuchBucket: (name: string) =>
+    new ObjectRefusal('NoSuchBucket', 404, 'REL_NOT_FOUND', `there is no bucket ${JSON.stringify(name)}`),
+  noSuchKey: () => new ObjectRefusal('NoSuchKey', 404, 'REL_NOT_FOUND', 'there is no such key'),
+  noSuchVersion: () => new ObjectRefusal('NoSuchVersion', 404, 'REL_NOT_FOUND', 'there is no such version'),
+  noSuchUpload: () =>
+    new ObjectRefusal('NoSuchUpload', 404, 'REL_NOT_FOUND', 'there is no such upload: it ended, or the server was started anew'),
+  bucketNotEmpty: () => new ObjectRefusal('BucketNotEmpty', 409, 'REL_CONFLICT', 'the bucket holds objects: delete them first'),
+  bucketExists: () => new ObjectRefusal('BucketAlreadyOwnedByYou', 409, 'REL_CONFLICT', 'the bucket is there already'),
+  preconditionFailed: (header: string) =>
+    new ObjectRefusal('PreconditionFailed', 412, 'REL_CONFLICT', `what ${header} says does not hold`),
+  notImplemented: (what: string) => new ObjectRefusal('NotImplemented', 501, 'REL_NOT_IMPLEMENTED', `${what} is not implemented`),
+  invalidArgument: (detail: string) => new ObjectRefusal('InvalidArgument', 400, 'REL_INVALID', detail),
+  malformedXml: (detail: string) => new ObjectRefusal('MalformedXML', 400, 'REL_INVALID', detail),
+  badDigest: (what: string) => new ObjectRefusal('BadDigest', 400, 'REL_INVALID', `the body is not the one that ${what} is of`),
+  incompleteBody: () =>
+    new ObjectRefusal('IncompleteBody', 400, 'REL_INVALID', 'the body is shorter or longer than it was said to be'),
+  invalidPart: (detail: string) => new ObjectRefusal('InvalidPart', 400, 'REL_INVALID', detail),
+  readOnly: () => new ObjectRefusal('AccessDenied', 403, 'REL_ACL', 'the bucket types is read-only: it shows rows of any type'),
+  accessDenied: (detail: string) => new ObjectRefusal('AccessDenied', 403, 'REL_ACL', detail),
+} as const;

@@ -1,0 +1,141 @@
+/** The bucket `types`: every row of every type that the caller may see, as `<Type>/<percent-encoded key>.json`; read-only. */
+import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
+import type { Cell } from '../../log/value.ts';
+import { exactJson } from '../http/exact-json.ts';
+import { quoted, type Row } from '../verbs/rows.ts';
+import { isKnown, spanOf } from './conditions.ts';
+import type { Exchange } from './exchange.ts';
+import { Collector, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
+import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
+import { writtenHeaders } from './object-facts.ts';
+import { ObjectRefusal, refusals } from './refusal.ts';
+import type { Reply } from './reply.ts';
+
+const pageRows = 1_000;
+
+export function getRow(exchange: Exchange): Promise<Reply> {
+  const { request } = exchange;
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, 'GetObject');
+    const named = /^([^/]+)\/([^/]+)\.json$/.exec(request.key);
+    const pk = named === null ? null : decoded(named[2]!);
+    if (named === null || pk === null) throw refusals.noSuchKey();
+    const type = named[1]!;
+    refuseClassified(type);
+    if (asking.snapshot.catalog.type(type) === undefined || !asking.snapshot.offers(type)) throw refusals.noSuchKey();
+    const row = await asking.byKey('*', quoted(type), pk);
+    if (row === null) throw refusals.noSuchKey();
+    invocation.describe({ rowCount: 1 });
+    const content = documentOf(asking, type, row);
+    const hash = hexHash(content);
+    const modifiedMs = instantMs(row);
+    const headers = {
+      etag: quotedTag(hash),
+      'last-modified': new Date(modifiedMs).toUTCString(),
+      'accept-ranges': 'bytes',
+      'content-type': 'application/json',
+      ...writtenHeaders(row['system_from'] as bigint),
+    };
+    if (isKnown(request, { hash, modifiedMs })) return { status: 304, headers };
+    const span = spanOf(request.header('range'), content.length);
+    const shown = span === null ? content : content.subarray(span.from, span.to);
+    const place = span === null ? {} : { 'content-range': `bytes ${span.from}-${span.to - 1}/${content.length}` };
+    return { status: span === null ? 200 : 206, headers: { ...headers, ...place }, body: shown, overtaken: asking.overtaken };
+  });
+}
+
+/** In the order of types, and of the keys of their rows as they are stored; a page ends with its rows. */
+export function listRows(exchange: Exchange): Promise<Reply> {
+  const { request } = exchange;
+  const asked = listRequestOf(request);
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, 'ListObjects');
+    const collector = new Collector(asked);
+    for (const type of typesOf(asking)) {
+      if (collector.isFull) break;
+      const start = `${type}/`;
+      const isBelow = asked.prefix.startsWith(start);
+      if (!isBelow && !start.startsWith(asked.prefix)) continue;
+      if (asked.after !== '' && !asked.after.startsWith(start) && asked.after >= start) continue;
+      if (!isBelow && asked.delimiter === '/') {
+        if (asked.after !== start) collector.take([{ key: start, size: 0, hash: null, modifiedMs: 0 }]);
+        continue;
+      }
+      await takeRows(asking, type, asked.after.startsWith(start) ? asked.after : '', asked.prefix, collector);
+    }
+    const listing = collector.listing(false);
+    invocation.describe({ rowCount: listing.objects.length });
+    return { ...listReply(request, asked, listing), overtaken: asking.overtaken };
+  });
+}
+
+function typesOf({ snapshot }: Asking): string[] {
+  return snapshot.catalog
+    .types()
+    .map(({ name }) => name)
+    .filter((name) => !name.includes('/') && !classifiedTypes.has(name) && snapshot.offers(name))
+    .sort((a, b) => (`${a}/` < `${b}/` ? -1 : 1));
+}
+
+async function takeRows(asking: Asking, type: string, after: string, prefix: string, collector: Collector): Promise<void> {
+  let last = pkOf(after, type) ?? '';
+  while (!collector.isFull) {
+    const sql = `SELECT * FROM ${quoted(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
+    const rows = await asking.ask(sql, [last]);
+    const { path } = asking.invocation.caller;
+    const byKey = new Map<string, Row>();
+    for (const row of rows) {
+      const pk = row['_pk'] as string;
+      if (!byKey.has(pk) || row['namespace_path'] === path) byKey.set(pk, row);
+    }
+    const objects: ListedObject[] = [];
+    for (const [pk, row] of byKey) {
+      const key = `${type}/${encodeURIComponent(pk)}.json`;
+      if (!key.startsWith(prefix)) continue;
+      const content = documentOf(asking, type, row);
+      objects.push({ key, size: content.length, hash: hexHash(content), modifiedMs: instantMs(row) });
+    }
+    collector.take(objects);
+    if (rows.length < pageRows) return;
+    last = rows.at(-1)!['_pk'] as string;
+  }
+}
+
+function pkOf(key: string, type: string): string | null {
+  const rest = key.startsWith(`${type}/`) ? key.slice(type.length + 1) : null;
+  return rest === null ? null : decoded(rest.replace(/\.json$/, ''));
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+function refuseClassified(type: string): void {
+  if (classifiedTypes.has(type)) throw new ObjectRefusal('AccessDenied', 403, 'REL_HUMINT', 'the type is classified');
+}
+
+/** JSON cells are what they say; vectors are lists. */
+function documentOf({ snapshot }: Asking, type: string, row: Row): Buffer {
+  const properties = snapshot.catalog.type(type)?.properties ?? {};
+  const members = Object.entries(row).map(([name, cell]) => {
+    const isJson = Object.hasOwn(properties, name) && properties[name]!.type === 'json' && isJsonText(cell);
+    const value = cell instanceof Float32Array ? [...cell] : cell;
+    return `${JSON.stringify(name)}:${isJson ? (cell as string) : exactJson(value)}`;
+  });
+  return Buffer.from(`{${members.join(',')}}`);
+}
+
+/** A masked cell may show something else. */
+function isJsonText(cell: Cell | undefined): boolean {
+  if (typeof cell !== 'string') return false;
+  try {
+    JSON.parse(cell);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,60 @@
+/** XML out, by nesting; and the two documents that clients send. */
+import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { refusals } from './refusal.ts';
+
+/** An element's children: a value, elements in order, or nothing. A list repeats its element. */
+export type Node = string | number | boolean | null | undefined | readonly (readonly [name: string, node: Node])[];
+
+const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
+const parser = new XMLParser({
+  ignoreAttributes: true,
+  parseTagValue: false,
+  trimValues: false,
+  htmlEntities: true,
+  processEntities: true,
+  isArray: (name) => name === 'Object' || name === 'Part',
+});
+const nestingMax = 8;
+
+export function xmlDocument(name: string, node: Node, inNamespace = true): string {
+  const attribute = inNamespace ? ` xmlns="${namespace}"` : '';
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<${name}${attribute}>${content(node)}</${name}>`;
+}
+
+function content(node: Node): string {
+  if (node === null || node === undefined) return '';
+  if (typeof node !== 'object') return escaped(String(node));
+  return node.map(([name, child]) => (child === undefined ? '' : `<${name}>${content(child)}</${name}>`)).join('');
+}
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#13;' };
+
+/** XML 1.0 has no way to say most control characters: who lists keys that hold some asks for `encoding-type=url`. */
+function escaped(text: string): string {
+  return text
+    .replaceAll(/[&<>"\r]/g, (letter) => escapes[letter]!)
+    .replaceAll(/(?![\t\n\r])[\p{Cc}\ufffe\uffff]/gu, (letter) => (letter < ' ' || letter > '\u009f' ? '\ufffd' : letter));
+}
+
+/** The members of a document's root. Throws MalformedXML for another root, for none, and for a document type. */
+export function xmlMembers(text: string, root: string): Readonly<Record<string, unknown>> {
+  if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw refusals.malformedXml('a document type is not taken');
+  let depth = 0;
+  for (const [tag] of text.matchAll(/<\/?[A-Za-z][^>]*>/g)) {
+    depth += tag.startsWith('</') ? -1 : tag.endsWith('/>') ? 0 : 1;
+    if (depth > nestingMax) throw refusals.malformedXml('it is nested too deeply');
+  }
+  if (XMLValidator.validate(text) !== true) throw refusals.malformedXml('it is not well-formed');
+  const members: unknown = (parser.parse(text) as Readonly<Record<string, unknown>>)[root];
+  if (typeof members === 'string' && members.trim() === '') return {};
+  if (typeof members !== 'object' || members === null) throw refusals.malformedXml(`<${root}> is expected`);
+  return members as Readonly<Record<string, unknown>>;
+}
+
+/** A member that is a text; null where there is none. */
+export function memberText(members: Readonly<Record<string, unknown>>, name: string): string | null {
+  const value = Object.hasOwn(members, name) ? members[name] : undefined;
+  if (value === undefined) return null;
+  if (typeof value !== 'string') throw refusals.malformedXml(`<${name}> holds a text, once`);
+  return value;
+}

@@ -1,0 +1,211 @@
+/**
+ * `= ANY($1)` and `<> ALL($1)` as clients of Postgres send lists: each element becomes a parameter of its own, behind IN. No value
+ * is pasted into the text, and lists of many lengths make few texts: a list is filled up to a power of two with its last element.
+ */
+import { ServiceError } from '../../errors.ts';
+import { utf8 } from './codec.ts';
+import type { Bound } from './parameters.ts';
+import { Tokens } from './tokens.ts';
+
+export interface Spread {
+  /** From 1. */
+  readonly parameter: number;
+  /** Where `= ANY($1)` stands in the text. */
+  readonly from: number;
+  readonly to: number;
+  readonly negated: boolean;
+}
+
+const elementsMax = 16_384;
+
+/** By the type of an array, that of its elements. */
+const elementOids: Readonly<Record<number, number>> = {
+  1000: 16,
+  1005: 21,
+  1007: 23,
+  1009: 25,
+  1015: 1043,
+  1016: 20,
+  1021: 700,
+  1022: 701,
+  1115: 1114,
+  1182: 1082,
+  1185: 1184,
+  1231: 1700,
+  2951: 2950,
+};
+
+export function spreadsIn(text: string): readonly Spread[] {
+  if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(text)) return [];
+  const tokens = new Tokens(text);
+  const spreads: Spread[] = [];
+  while (tokens.next.kind !== 'end') {
+    const { from } = tokens.next;
+    const negated = tokens.skip('<', '>') || tokens.skip('!', '=');
+    if (!negated && !tokens.skip('=')) {
+      tokens.take();
+      continue;
+    }
+    if (!(negated ? tokens.skip('ALL') : tokens.skip('ANY') || tokens.skip('SOME')) || !tokens.skip('(', '$')) continue;
+    const parameter = Number(tokens.take().text);
+    // A cast says what the client knows already.
+    if (tokens.skip(':', ':')) {
+      tokens.name('a type');
+      tokens.expect('[', ']');
+    }
+    const { to } = tokens.next;
+    tokens.expect(')');
+    spreads.push({ parameter, from, to, negated });
+  }
+  return spreads;
+}
+
+/** The same with lists that stand as texts, `= ANY('{a,b}')`, written `ARRAY['a', 'b']`. */
+export function withListsWritten(text: string): string {
+  if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
+  const tokens = new Tokens(text);
+  let written = '';
+  let at = 0;
+  while (tokens.next.kind !== 'end') {
+    if (!(tokens.skip('ANY', '(') || tokens.skip('ALL', '(') || tokens.skip('SOME', '('))) {
+      tokens.take();
+      continue;
+    }
+    const list = tokens.next;
+    if (list.kind !== 'text' || !/^\s*\{/.test(list.text)) continue;
+    tokens.take();
+    let { to } = list;
+    let type = '';
+    if (tokens.skip(':', ':')) {
+      type = tokens.name('a type').toLowerCase();
+      tokens.expect('[');
+      to = tokens.next.to;
+      tokens.expect(']');
+    }
+    const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
+    const items = textElements(list.text).map((item) =>
+      item === null
+        ? 'NULL'
+        : isNumber && numeral.test(item.toString())
+          ? item.toString()
+          : `'${item.toString().replaceAll("'", "''")}'`,
+    );
+    written += `${text.slice(at, list.from)}ARRAY[${items.join(', ')}]`;
+    at = to;
+  }
+  return written + text.slice(at);
+}
+
+const numeral = /^-?\d+(\.\d+)?$/;
+
+/** The text for lists of these lengths; what is beyond the first element of each has the numbers behind `parameters`. */
+function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyMap<number, number>, parameters: number): string {
+  const firsts = new Map<number, number>();
+  let next = parameters;
+  for (const [parameter, length] of lengths) {
+    firsts.set(parameter, next + 1);
+    next += Math.max(0, length - 1);
+  }
+  let spread = '';
+  let at = 0;
+  for (const { parameter, from, to, negated } of spreads) {
+    const length = lengths.get(parameter)!;
+    const more = Array.from({ length: Math.max(0, length - 1) }, (_, i) => `, $${firsts.get(parameter)! + i}`);
+    const list = length === 0 ? `SELECT $${parameter} WHERE FALSE` : `$${parameter}${more.join('')}`;
+    spread += `${text.slice(at, from)} ${negated ? 'NOT IN' : 'IN'} (${list})`;
+    at = to;
+  }
+  return spread + text.slice(at);
+}
+
+/** As a statement is described: a list of one. */
+export function spreadOnce(text: string, spreads: readonly Spread[], oids: readonly number[]): { text: string; oids: number[] } {
+  const lists = new Set(spreads.map(({ parameter }) => parameter));
+  const elements = oids.map((oid, i) => (lists.has(i + 1) ? elementOid(oid) : oid));
+  return { text: spreadText(text, spreads, new Map([...lists].map((each) => [each, 1])), 0), oids: elements };
+}
+
+export function spreadBound(text: string, spreads: readonly Spread[], bound: Bound): { text: string; bound: Bound } {
+  const { values, formats, oids, types } = bound;
+  const format = (i: number): number => (formats.length > 1 ? formats[i]! : (formats[0] ?? 0));
+  const all = values.map((value, i) => ({ value, format: format(i), oid: oids[i] ?? 0, type: types?.[i] ?? null }));
+  const lengths = new Map<number, number>();
+  for (const parameter of new Set(spreads.map((each) => each.parameter))) {
+    const given = all[parameter - 1];
+    if (given === undefined) throw new ServiceError('REL_INVALID', `no value is bound to $${parameter}`);
+    const { elements, oid } = given.value === null ? { elements: [], oid: given.oid } : elementsOf(given.value, given);
+    if (elements.length > elementsMax)
+      throw new ServiceError('REL_TOO_LARGE', `$${parameter} has ${elements.length} elements: a list has at most ${elementsMax}`);
+    const length = elements.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(elements.length));
+    lengths.set(parameter, length);
+    const last = elements.at(-1) ?? null;
+    all[parameter - 1] = { ...given, value: elements[0] ?? null, oid };
+    for (let i = 1; i < length; i++) all.push({ ...given, value: i < elements.length ? elements[i]! : last, oid });
+  }
+  return {
+    text: spreadText(text, spreads, lengths, values.length),
+    bound: {
+      values: all.map(({ value }) => value),
+      formats: all.length > 1 ? all.map((each) => each.format) : [all[0]?.format ?? 0],
+      oids: all.map(({ oid }) => oid),
+      types: types === null || all.some(({ type }) => type === null) ? null : all.map(({ type }) => type!),
+    },
+  };
+}
+
+/** 0 where the client leaves the type open. */
+function elementOid(oid: number): number {
+  if (oid === 0 || oid === 705) return 0;
+  const element = elementOids[oid];
+  if (element === undefined)
+    throw new ServiceError('REL_TYPE_MISMATCH', `a list behind ANY is an array, not the type of number ${oid}`);
+  return element;
+}
+
+interface Elements {
+  readonly elements: readonly (Buffer | null)[];
+  readonly oid: number;
+}
+
+function elementsOf(bytes: Buffer, { format, oid }: { readonly format: number; readonly oid: number }): Elements {
+  if (format === 1) return binaryElements(bytes);
+  return { elements: textElements(utf8(bytes)), oid: elementOid(oid) };
+}
+
+/** Dimensions, whether there are NULLs, type of the elements, length and first index of each dimension; then each with its length. */
+function binaryElements(bytes: Buffer): Elements {
+  const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'a list behind ANY is no array of one dimension');
+  if (bytes.length < 12) throw malformed();
+  const dimensions = bytes.readInt32BE(0);
+  const oid = bytes.readUInt32BE(8);
+  if (dimensions === 0) return { elements: [], oid };
+  if (dimensions !== 1 || bytes.length < 20) throw malformed();
+  const count = bytes.readInt32BE(12);
+  const elements: (Buffer | null)[] = [];
+  let at = 20;
+  for (let i = 0; i < count; i++) {
+    if (at + 4 > bytes.length) throw malformed();
+    const size = bytes.readInt32BE(at);
+    at += 4;
+    if (size >= 0 && at + size > bytes.length) throw malformed();
+    elements.push(size < 0 ? null : bytes.subarray(at, at + size));
+    at += Math.max(0, size);
+  }
+  return { elements, oid };
+}
+
+/** `{a,"b, c",NULL}` */
+function textElements(text: string): (Buffer | null)[] {
+  const body = /^\s*\{([^]*)\}\s*$/.exec(text)?.[1];
+  if (body === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
+  if (body.trim() === '') return [];
+  const elements: (Buffer | null)[] = [];
+  const pattern = /\s*(?:"((?:[^"\\]|\\[^])*)"|([^,{}"]*))\s*(,|$)/gy;
+  for (let match = pattern.exec(body); match; match = pattern.exec(body)) {
+    const [, quoted, plain = ''] = match;
+    if (quoted !== undefined) elements.push(Buffer.from(quoted.replaceAll(/\\([^])/g, '$1')));
+    else elements.push(/^null$/i.test(plain.trim()) ? null : Buffer.from(plain.trim()));
+    if (match[3] === '') return elements;
+  }
+  throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
+}

@@ -1,0 +1,192 @@
+/** CREATE TABLE as the registration of a type: what of it could not be kept is refused, not read over. */
+import { ServiceError } from '../../errors.ts';
+import type { PropertyDefinition } from '../../log/entry.ts';
+import type { ColumnType } from '../../log/value.ts';
+import type { RegisterType } from '../../projections/command.ts';
+import { Tokens } from './tokens.ts';
+
+export interface CreateTable {
+  readonly ifNotExists: boolean;
+  readonly command: RegisterType;
+  /** What is kept otherwise than it was written. */
+  readonly notices: readonly string[];
+}
+
+const columnTypes: Readonly<Record<string, ColumnType>> = {
+  ...types('integer', 'INT INT2 INT4 INT8 INTEGER BIGINT SMALLINT'),
+  ...types('number', 'FLOAT FLOAT4 FLOAT8 REAL DOUBLE NUMERIC DECIMAL'),
+  ...types('boolean', 'BOOL BOOLEAN'),
+  ...types('string', 'TEXT VARCHAR CHAR CHARACTER BPCHAR CITEXT NAME UUID'),
+  ...types('json', 'JSON JSONB'),
+  ...types('timestamp', 'TIMESTAMP TIMESTAMPTZ DATE'),
+  ...types('vector', 'VECTOR'),
+};
+
+function types(type: ColumnType, names: string): Record<string, ColumnType> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, type]));
+}
+
+const refusedTypes: Readonly<Record<string, string>> = {
+  SERIAL: 'serial numbers are not made here: send the key, or leave it out and get a UUID',
+  BIGSERIAL: 'serial numbers are not made here: send the key, or leave it out and get a UUID',
+  SMALLSERIAL: 'serial numbers are not made here: send the key, or leave it out and get a UUID',
+  BYTEA: 'there are no columns of bytes: send text, or objects through the object door',
+};
+
+export function createTableOf(text: string): CreateTable {
+  const tokens = new Tokens(text);
+  tokens.expect('CREATE');
+  if (tokens.skip('TEMP') || tokens.skip('TEMPORARY') || tokens.skip('GLOBAL') || tokens.skip('LOCAL'))
+    throw refused('temporary tables are not implemented: every type is kept');
+  tokens.skip('UNLOGGED');
+  tokens.expect('TABLE');
+  const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
+  const table = new Table(tokens, tokens.tableName());
+  if (tokens.skip('AS')) throw refused('CREATE TABLE AS is not implemented: create the table, then INSERT … SELECT');
+  tokens.list(() => table.item());
+  if (tokens.skip('WITH')) tokens.within();
+  if (tokens.skip('INHERITS') || tokens.skip('PARTITION')) throw refused('tables neither inherit nor have partitions');
+  tokens.ended();
+  return { ifNotExists, command: table.command(), notices: [...table.notices] };
+}
+
+class Table {
+  readonly notices = new Set<string>();
+  readonly #tokens: Tokens;
+  readonly #name: string;
+  readonly #properties: Record<string, PropertyDefinition> = {};
+  #primaryKey: string | null = null;
+
+  constructor(tokens: Tokens, name: string) {
+    this.#tokens = tokens;
+    this.#name = name;
+  }
+
+  command(): RegisterType {
+    const key = this.#primaryKey;
+    if (key !== null && !Object.hasOwn(this.#properties, key))
+      throw new ServiceError('REL_UNKNOWN_COLUMN', `the primary key ${JSON.stringify(key)} is no column of the table`);
+    return {
+      kind: 'register-type',
+      name: this.#name,
+      properties: this.#properties,
+      primaryKey: key,
+      graphTriggers: [],
+    };
+  }
+
+  item(): void {
+    const tokens = this.#tokens;
+    if (tokens.skip('CONSTRAINT')) {
+      tokens.name('the name of the constraint');
+      return this.#constraint();
+    }
+    if (
+      ['PRIMARY', 'UNIQUE', 'CHECK', 'FOREIGN', 'EXCLUDE', 'LIKE'].includes(tokens.next.text.toUpperCase()) &&
+      tokens.next.kind === 'word'
+    )
+      return this.#constraint();
+    this.#column();
+  }
+
+  #constraint(): void {
+    const tokens = this.#tokens;
+    if (tokens.skip('PRIMARY', 'KEY')) {
+      const names = tokens.list(() => tokens.name('a column'));
+      if (names.length > 1) throw refused('a primary key is one column: join several into one');
+      return this.#key(names[0]!);
+    }
+    if (tokens.skip('FOREIGN', 'KEY')) {
+      const names = tokens.list(() => tokens.name('a column'));
+      tokens.expect('REFERENCES');
+      for (const name of names) this.#refer(name);
+      return;
+    }
+    throw refused(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
+  }
+
+  #column(): void {
+    const tokens = this.#tokens;
+    const name = tokens.name('the name of a column');
+    if (Object.hasOwn(this.#properties, name))
+      throw new ServiceError('REL_INVALID', `column ${JSON.stringify(name)} is named twice`);
+    const type = this.#type();
+    this.#properties[name] = { ...type, required: false, masked: false, indexed: false, subject: false };
+    for (;;) {
+      if (tokens.skip('NOT', 'NULL')) this.#set(name, { required: true });
+      else if (tokens.skip('NULL')) continue;
+      else if (tokens.skip('CONSTRAINT')) tokens.name('the name of the constraint');
+      else if (tokens.skip('PRIMARY', 'KEY')) this.#key(name);
+      else if (tokens.skip('COLLATE')) this.#skipName();
+      else if (tokens.skip('REFERENCES')) this.#refer(name);
+      else if (tokens.next.kind === 'word')
+        throw refused(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
+      else return;
+    }
+  }
+
+  #type(): { readonly type: ColumnType; readonly dims: number } {
+    const tokens = this.#tokens;
+    if (tokens.skip('PG_CATALOG') || tokens.skip('PUBLIC')) tokens.expect('.');
+    const name = tokens.name('a type').toUpperCase();
+    const type = columnTypes[name];
+    if (type === undefined) throw refused(refusedTypes[name] ?? `the type ${name.toLowerCase()} is not implemented`);
+    if (name === 'DOUBLE') tokens.expect('PRECISION');
+    if (name === 'CHARACTER') tokens.skip('VARYING');
+    const size = tokens.next.text === '(' ? tokens.within() : null;
+    if (
+      type === 'timestamp' &&
+      (tokens.skip('WITHOUT', 'TIME', 'ZONE') || name === 'TIMESTAMP') &&
+      !tokens.skip('WITH', 'TIME', 'ZONE')
+    )
+      this.notices.add('instants are UTC and come back with their offset');
+    if (tokens.next.text === '[' || tokens.skip('ARRAY')) throw refused('columns of arrays are not implemented: use json');
+    if (size !== null && type === 'string') this.notices.add('lengths of texts are not checked');
+    if (name === 'NUMERIC' || name === 'DECIMAL') this.notices.add('numeric columns hold doubles');
+    if (type !== 'vector') return { type, dims: 0 };
+    const dims = Number(size ?? 0);
+    if (!Number.isInteger(dims) || dims < 0) throw tokens.refused('expected a number of dimensions');
+    return { type, dims };
+  }
+
+  #key(name: string): void {
+    if (this.#primaryKey !== null) throw new ServiceError('REL_INVALID', 'a table has one primary key');
+    this.#primaryKey = name;
+  }
+
+  #refer(name: string): void {
+    const tokens = this.#tokens;
+    const references = tokens.tableName();
+    if (tokens.next.text === '(') tokens.within();
+    if (tokens.skip('MATCH')) tokens.take();
+    while (tokens.skip('ON')) {
+      tokens.take();
+      if (!tokens.skip('NO', 'ACTION') && !tokens.skip('RESTRICT'))
+        throw refused('ON DELETE and ON UPDATE are not implemented: what a row refers to may end before it');
+    }
+    this.#set(name, { references });
+    this.notices.add('what REFERENCES names need not be there');
+  }
+
+  #set(name: string, more: Partial<PropertyDefinition>): void {
+    const known = this.#properties[name];
+    if (known === undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `${JSON.stringify(name)} is no column of the table`);
+    this.#properties[name] = { ...known, ...more };
+  }
+
+  #skipName(): void {
+    this.#tokens.name('a name');
+    if (this.#tokens.skip('.')) this.#tokens.name('a name');
+  }
+}
+
+const unkept: Readonly<Record<string, string>> = {
+  DEFAULT: 'DEFAULT is not implemented: send the value with each row',
+  UNIQUE: 'UNIQUE is not implemented: only the primary key is unique',
+  CHECK: 'CHECK is not implemented: policies say what may be written',
+  GENERATED: 'generated columns are not implemented',
+  EXCLUDE: 'EXCLUDE is not implemented',
+  LIKE: 'LIKE is not implemented: name the columns',
+};
+
+const refused = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);

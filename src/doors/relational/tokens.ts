@@ -1,0 +1,124 @@
+/** Words of the statements that the door reads by itself, CREATE TABLE and COPY: names keep their case, as they do in questions. */
+import { ServiceError } from '../../errors.ts';
+
+export interface Token {
+  readonly kind: 'word' | 'name' | 'text' | 'sign' | 'end';
+  /** Without the quotes of a name or a text. */
+  readonly text: string;
+  /** Place of its first character, and behind its last one. */
+  readonly from: number;
+  readonly to: number;
+}
+
+const pattern =
+  /\s+|--[^\n]*|\/\*[^]*?\*\/|(?<name>"(?:[^"]|"")*")|(?<escaped>[eE]'(?:[^'\\]|\\[^]|'')*')|(?<text>'(?:[^']|'')*')|(?<word>[\p{L}_][\p{L}\p{N}_$]*|\d[\d.]*)|(?<sign>[^])/gu;
+
+export class Tokens {
+  readonly text: string;
+  readonly #tokens: readonly Token[];
+  #at = 0;
+
+  constructor(text: string) {
+    this.text = text;
+    this.#tokens = [...tokensOf(text)];
+  }
+
+  get next(): Token {
+    return this.#tokens[Math.min(this.#at, this.#tokens.length - 1)]!;
+  }
+
+  take(): Token {
+    const token = this.next;
+    this.#at++;
+    return token;
+  }
+
+  /** Takes these words where all of them come next, in any case. */
+  skip(...words: readonly string[]): boolean {
+    const is = words.every((word, i) => {
+      const { kind, text } = this.#tokens[Math.min(this.#at + i, this.#tokens.length - 1)]!;
+      return (kind === 'word' || kind === 'sign') && text.toUpperCase() === word;
+    });
+    if (is) this.#at += words.length;
+    return is;
+  }
+
+  expect(...words: readonly string[]): void {
+    if (!this.skip(...words)) throw this.refused(`expected ${words.join(' ')}`);
+  }
+
+  name(what: string): string {
+    const { kind, text } = this.take();
+    if (kind !== 'word' && kind !== 'name') throw this.refused(`expected ${what}`);
+    return text;
+  }
+
+  /** `public` is the one schema there is. */
+  tableName(): string {
+    const name = this.name('the name of a table');
+    if (!this.skip('.')) return name;
+    if (name !== 'public') throw new ServiceError('REL_NOT_FOUND', `there is no schema ${JSON.stringify(name)}, only public`);
+    return this.name('the name of a table');
+  }
+
+  string(what: string): string {
+    const { kind, text } = this.take();
+    if (kind !== 'text') throw this.refused(`expected ${what} in single quotes`);
+    return text;
+  }
+
+  /** `(a, b)` as `one` reads each. */
+  list<T>(one: () => T): T[] {
+    this.expect('(');
+    const items = [one()];
+    while (this.skip(',')) items.push(one());
+    this.expect(')');
+    return items;
+  }
+
+  /** What stands between this parenthesis and the one that closes it; it is read over. */
+  within(): string {
+    this.expect('(');
+    const { from } = this.next;
+    for (let depth = 1; ; ) {
+      const { kind, text, from: to } = this.take();
+      if (kind === 'end') throw this.refused('a parenthesis is not closed');
+      if (kind !== 'sign') continue;
+      if (text === '(') depth++;
+      else if (text === ')' && --depth === 0) return this.text.slice(from, to);
+    }
+  }
+
+  ended(): void {
+    this.skip(';');
+    if (this.next.kind !== 'end') throw this.refused('expected the end of the statement');
+  }
+
+  refused(why: string): ServiceError {
+    const { from, text } = this.next;
+    const before = this.text.slice(0, from);
+    const line = before.split('\n').length;
+    const column = from - before.lastIndexOf('\n');
+    const found = text === '' ? 'the end' : JSON.stringify(text.slice(0, 40));
+    return new ServiceError('REL_PARSE', `${line}:${column}: ${why}, found ${found}`, { line, column });
+  }
+}
+
+function* tokensOf(text: string): Generator<Token, void> {
+  for (const { 0: all, index: from, groups } of text.matchAll(pattern)) {
+    const to = from + all.length;
+    const { name, escaped, text: quoted, word, sign } = groups!;
+    if (name !== undefined) yield { kind: 'name', text: name.slice(1, -1).replaceAll('""', '"'), from, to };
+    else if (quoted !== undefined) yield { kind: 'text', text: quoted.slice(1, -1).replaceAll("''", "'"), from, to };
+    else if (escaped !== undefined) yield { kind: 'text', text: unescaped(escaped.slice(2, -1)), from, to };
+    else if (word !== undefined) yield { kind: 'word', text: word, from, to };
+    else if (sign !== undefined) yield { kind: 'sign', text: sign, from, to };
+  }
+  yield { kind: 'end', text: '', from: text.length, to: text.length };
+}
+
+const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+
+function unescaped(text: string): string {
+  return text.replaceAll("''", "'").replaceAll(/\\([^])/g, (_, letter: string) => escapes[letter] ?? letter);
+}

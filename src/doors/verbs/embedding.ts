@@ -1,0 +1,19 @@
+/** The vector that a row keeps of its text, where there is a model. Without its answer the row is stored all the same. */
+import { ServiceError } from '../../errors.ts';
+import type { VerbSession } from './session.ts';
+
+export const embeddingColumn = '_emb_content';
+
+/** null: there is no model, or it does not answer; then `notices` says so, once. */
+export async function vectorOf(session: VerbSession, text: string, notices: string[]): Promise<readonly number[] | null> {
+  const { embedder } = session.parts;
+  if (embedder === null) return null;
+  try {
+    return [...(await embedder.embed(text, session.signal))];
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'REL_UNAVAILABLE') throw error;
+    const notice = `${error.message}: what has no vector is found by its words alone`;
+    if (!notices.includes(notice)) notices.push(notice);
+    return null;
+  }
+}

@@ -1,0 +1,15 @@
+/** What quarantine hides from searches. Memory verbs ask for it at an instant: `memory/recall-candidates.ts`. */
+import type { VerbSession } from './session.ts';
+
+/** What is in quarantine, of any type: no search of an agent shows it. */
+export async function hiddenItems(session: VerbSession): Promise<ReadonlySet<string>> {
+  const rows = await session.ask('SELECT item_type, item_id, namespace_path FROM Quarantine');
+  return new Set(rows.map((row) => keyOfItem(row['item_type'], row['namespace_path'], row['item_id'])));
+}
+
+export function hiddenKey(type: string, row: Readonly<Record<string, unknown>>): string {
+  return keyOfItem(type, row['namespace_path'], row['_pk']);
+}
+
+/** A row is hidden by a word of its own path alone. */
+const keyOfItem = (...parts: readonly unknown[]): string => JSON.stringify(parts);

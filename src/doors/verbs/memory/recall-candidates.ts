@@ -1,0 +1,180 @@
+/**
+ * Memories that may answer a query: the best by words, and the best by meaning. What must hold: nothing but the rows, the query and
+ * its vector decide, so that the same candidates come out again.
+ *
+ *   words     BM25 of the stems of the content; b / (b + the median of the best 50)
+ *   meaning   with a model the cosine of the vectors; without one that of vectors hashed from words and their parts. Hashed ones
+ *             rank by themselves where they are few rows, and else only what has a word in common.
+ *   rel       the mean of both; of words alone where the model did not answer
+ */
+import { ServiceError } from '../../../errors.ts';
+import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
+import type { TypeDefinition } from '../../../log/entry.ts';
+import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
+import { textColumns, vectorColumns } from '../../../planner/functions/similar.ts';
+import type { DefaultTime, Literal } from '../../../planner/statement.ts';
+import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
+import { quoted, type Row, textOf } from '../rows.ts';
+
+export type Ask = (sql: string, parameters: readonly Literal[], time: DefaultTime) => Promise<Row[]>;
+
+export interface CandidateParts {
+  readonly snapshot: GovernedSnapshot;
+  readonly ask: Ask;
+  /** The query as the model sees it; one zero: it did not answer; null: hashed, or not at all. */
+  readonly vector: readonly number[] | null;
+}
+
+export interface CandidateRequest {
+  readonly type: string;
+  readonly query: string | undefined;
+  readonly class_filter?: string | readonly string[] | undefined;
+  readonly session_id?: string | undefined;
+  readonly min_confidence?: number | undefined;
+  readonly top_k: number;
+}
+
+export interface Candidate {
+  readonly row: Row;
+  /** From 0 to 1; 1 without a query. */
+  readonly rel: number;
+}
+
+/** Best of either ranking that are looked at. Source: docs/agents.md. */
+const candidatesMin = 200;
+const candidatesMax = 1_000;
+/** Rows that are hashed for one query at most: some tenth of a second. */
+const hashedMost = 20_000;
+/** Different words of a query that are sought. */
+const wordsMost = 200;
+/** The median score of so many best rows counts as a half. */
+const medianOf = 50;
+
+export async function candidates(input: CandidateRequest, at: bigint, parts: CandidateParts): Promise<readonly Candidate[]> {
+  const { type, query } = input;
+  const { snapshot, ask, vector } = parts;
+  const definition = snapshot.catalog.type(type);
+  if (definition === undefined) throw new ServiceError('REL_INVALID', `the type ${JSON.stringify(type)} is not registered`);
+  const time = { valid: at, system: at };
+  const hidden = await quarantined(ask, type, time);
+  const most = Math.min(candidatesMax, Math.max(candidatesMin, input.top_k) + hidden.size);
+  const from = (source: string, first: readonly Literal[], rest: string): Promise<Row[]> => {
+    const { where, values } = conditionsOf(input, first);
+    return ask(`SELECT * FROM ${source}${where}${rest}`, values, time);
+  };
+  const isShown = (row: Row): boolean => !hidden.has(keyOf(row['namespace_path'], row['_pk']));
+  if (query === undefined) {
+    const rows = await from(quoted(type), [], ` ORDER BY valid_from DESC, _pk LIMIT ${most}`);
+    return rows.filter(isShown).map((row) => ({ row, rel: 1 }));
+  }
+  const texts = textsOf(definition);
+  const words = [...new Set(tokensOf(query))].slice(0, wordsMost);
+  const byWords: Row[] = [];
+  if (texts.length > 0 && words.length > 0) {
+    const { where, values } = conditionsOf(input, [words.join(' ')], [`MATCH(${texts.map(quoted).join(', ')}, $1, STEMMED)`]);
+    byWords.push(
+      ...(await ask(`SELECT *, _score FROM ${quoted(type)}${where} ORDER BY _score DESC LIMIT ${most}`, values, time)),
+    );
+  }
+  const alike: Row[] = [];
+  if (vector === null) {
+    if (texts.length > 0 && (await isFew(input, parts, time))) {
+      const column = texts.length === 1 ? ', COLUMN => ' + literal(texts[0]!) : '';
+      const source = `HYBRID_SEARCH($1, $2, FUSION => 'likeness'${column})`;
+      alike.push(...(await from(source, [type, query], ` LIMIT ${most}`)));
+    }
+  } else {
+    for (const column of vectorsOf(definition, vector)) {
+      const source = `SIMILAR($1, COLUMN => ${quoted(column)}, VECTOR => $2)`;
+      alike.push(...(await from(source, [type, JSON.stringify(vector)], ` LIMIT ${most}`)));
+    }
+  }
+  const meaning = meaningOf(definition, texts, query, vector);
+  const arms = meaning === null ? 1 : 2;
+  const half = numberIn(byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]) || 1;
+  const found = new Map<string, Candidate>();
+  const take = (row: Row, score: number): void => {
+    const key = keyOf(row['namespace_path'], row['_pk']);
+    if (found.has(key) || !isShown(row)) return;
+    const rel = (score / (score + half) + (meaning?.(row) ?? 0)) / arms;
+    if (rel > 0) found.set(key, { row, rel });
+  };
+  for (const row of byWords) take(row, numberIn(row));
+  // What is not among the best by words counts as having none of them.
+  for (const row of alike) take(row, 0);
+  return [...found.values()];
+}
+
+function conditionsOf(
+  { session_id: session, class_filter: classes, min_confidence: floor }: CandidateRequest,
+  first: readonly Literal[],
+  begun: readonly string[] = [],
+): { readonly where: string; readonly values: readonly Literal[] } {
+  const values: Literal[] = [...first];
+  const mark = (value: Literal): string => `$${values.push(value)}`;
+  const conditions = [...begun];
+  if (session !== undefined) conditions.push(`session_id = ${mark(session)}`);
+  if (classes !== undefined) conditions.push(`memory_class IN (${[classes].flat().map(mark).join(', ')})`);
+  if (floor !== undefined) conditions.push(`confidence >= ${mark(floor)}`);
+  return { where: conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`, values };
+}
+
+async function isFew(input: CandidateRequest, { ask }: CandidateParts, time: DefaultTime): Promise<boolean> {
+  const { where, values } = conditionsOf(input, []);
+  const [row] = await ask(`SELECT COUNT(*) AS n FROM ${quoted(input.type)}${where}`, values, time);
+  return Number(row?.['n'] ?? 0n) <= hashedMost;
+}
+
+/** `content` where the type has it, else whatever texts it has. */
+function textsOf(definition: TypeDefinition): readonly string[] {
+  return definition.properties['content']?.type === 'string' ? ['content'] : textColumns(definition);
+}
+
+function vectorsOf(definition: TypeDefinition, { length }: readonly number[]): readonly string[] {
+  return vectorColumns(definition).filter((column) => definition.properties[column]!.dims === length);
+}
+
+/** How alike a row is to the query, from 0 to 1; null: nothing tells. */
+function meaningOf(
+  definition: TypeDefinition,
+  texts: readonly string[],
+  query: string,
+  vector: readonly number[] | null,
+): ((row: Row) => number) | null {
+  if (vector === null) {
+    const sought = hashed([query]);
+    return (row) => Math.max(0, cosineOf(sought, hashed(texts.map((column) => textOf(row[column]) ?? ''))));
+  }
+  const sought = Float64Array.from(vector);
+  if (sought.every((component) => component === 0)) return null;
+  const columns = vectorsOf(definition, vector);
+  return (row) =>
+    columns.reduce((highest, column) => {
+      const cell = row[column];
+      return cell instanceof Float32Array ? Math.max(highest, cosineOf(sought, Float64Array.from(cell))) : highest;
+    }, 0);
+}
+
+function hashed(texts: readonly string[]): Float64Array {
+  const sum = new Float64Array(hashedDims);
+  for (const text of texts) addHashed(text, sum);
+  return sum;
+}
+
+function numberIn(row: Row | undefined): number {
+  const score = row?.['_score'];
+  return typeof score === 'number' ? score : 0;
+}
+
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+
+/** Rows of a type that were in quarantine at an instant, by path and key. */
+export async function quarantined(ask: Ask, type: string, time: DefaultTime): Promise<ReadonlySet<string>> {
+  const rows = await ask('SELECT item_id, namespace_path FROM Quarantine WHERE item_type = $1', [type], time);
+  return new Set(rows.map((row) => keyOf(row['namespace_path'], row['item_id'])));
+}
+
+/** An item is hidden by a row of its own path alone: nobody else's word about it counts. */
+export function keyOf(path: unknown, key: unknown): string {
+  return JSON.stringify([path, key]);
+}

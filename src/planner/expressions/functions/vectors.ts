@@ -1,0 +1,73 @@
+/** How far apart two vectors are, as pgvector has it. A text beside a vector is one: '[1, 2, 3]'. */
+import type { Cell } from '../../../log/value.ts';
+import { invalid, type ScalarFunction } from './scalar-function.ts';
+
+type Distance = (a: Float32Array, b: Float32Array) => number;
+
+/** 1 - cosine; NULL where one of them has no direction, which no order by distance shows first. */
+const cosine: Distance = (a, b) => {
+  let [dot, left, right] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) {
+    dot += a[i]! * b[i]!;
+    left += a[i]! * a[i]!;
+    right += b[i]! * b[i]!;
+  }
+  return 1 - Math.max(-1, Math.min(1, dot / Math.sqrt(left * right)));
+};
+
+const euclidean: Distance = (a, b) => {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i]! - b[i]!) ** 2;
+  return Math.sqrt(sum);
+};
+
+const negativeInner: Distance = (a, b) => {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum -= a[i]! * b[i]!;
+  return sum;
+};
+
+function operator(name: string, what: string, distance: Distance, example: string): ScalarFunction {
+  // The same text stands beside every row: it is read once.
+  let lastText = '';
+  let lastVector: Float32Array = new Float32Array(0);
+  const vectorOf = (cell: Cell | undefined): Float32Array => {
+    if (cell instanceof Float32Array) return cell;
+    if (cell !== lastText) [lastVector, lastText] = [parsed(cell as string), cell as string];
+    return lastVector;
+  };
+  const evaluate = (left: Cell, right: Cell): Cell => {
+    const [a, b] = [vectorOf(left), vectorOf(right)];
+    if (a.length !== b.length) throw invalid(`different vector dimensions ${a.length} and ${b.length}`);
+    const found = distance(a, b);
+    return Number.isFinite(found) ? found + 0 : null;
+  };
+  const signature = (takes: ScalarFunction['signatures'][number]['takes']) =>
+    ({ takes, yields: 'number', evaluate, raises: true }) as const;
+  return {
+    name,
+    group: 'vectors',
+    usage: `a ${name} b`,
+    summary: `${what} of two vectors of the same dimensions; either may be a text like '[1, 2, 3]'.`,
+    examples: [[`'[1, 2]' ${name} '[2, 4]'`, example]],
+    signatures: [
+      signature(['vector', 'vector']),
+      signature(['vector', 'string']),
+      signature(['string', 'vector']),
+      signature(['string', 'string']),
+    ],
+  };
+}
+
+function parsed(text: string): Float32Array {
+  const items = /^\s*\[([^\]]*)\]\s*$/.exec(text)?.[1]?.split(',');
+  const values = Float32Array.from(items ?? [], (item) => (item.trim() === '' ? Number.NaN : Number(item)));
+  if (values.length === 0 || !values.every(Number.isFinite)) throw invalid("a text beside a vector is written '[1, 2, 3]'");
+  return values;
+}
+
+export const vectorFunctions: readonly ScalarFunction[] = [
+  operator('<=>', 'The cosine distance', cosine, '0'),
+  operator('<->', 'The Euclidean distance', euclidean, '2.23606797749979'),
+  operator('<#>', 'The negative inner product', negativeInner, '-10'),
+];

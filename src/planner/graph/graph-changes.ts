@@ -1,0 +1,212 @@
+/** What happened to the rows that a graph was read from, between two instants: nothing, a few edges, or more than can be followed. */
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { ColumnType } from '../../log/value.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { ScanRequest, TimeBounds, ZonePredicate } from '../../projections/access-paths.ts';
+import { degreeOf, type Graph } from './graph.ts';
+import { changedGraph, type EdgeChange } from './graph-delta.ts';
+import { isClosed } from './graph-types.ts';
+import type { Steps } from './steps.ts';
+
+/** What a graph is of. */
+export interface GraphOf {
+  readonly snapshot: GovernedSnapshot;
+  /** All that it is read from. */
+  readonly types: readonly string[];
+  readonly nodes: readonly string[];
+  readonly links: readonly LinkColumns[];
+  /** Rows of the node types are nodes, whether or not an edge names them. */
+  readonly isolated: boolean;
+  /** All else that it depends on, but for the instant. */
+  readonly about: string;
+  readonly time: TimeBounds;
+}
+
+export interface LinkColumns {
+  readonly type: string;
+  /** Source, target, system_from and maybe the weight. */
+  readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
+}
+
+/** One that was read, and when. */
+export interface ReadGraph {
+  readonly graph: Graph;
+  readonly time: TimeBounds;
+  /** The instant of the snapshot that it was read through. */
+  readonly instant: bigint;
+}
+
+/** Whether the rows of its types say the same at another instant, and are still there. */
+export function* isSame({ time, instant }: ReadGraph, { snapshot, types, time: asked }: GraphOf): Steps<boolean> {
+  if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return false;
+  const [before, after] = ascending(time.system, asked.system);
+  const [since, until] = ascending(time.valid, asked.valid);
+  for (const type of types) {
+    try {
+      if (yield* hasChanged(snapshot, type, { instant, before, after, since, until })) return false;
+    } catch (error) {
+      // It has no part in the graph, and had none under this grant.
+      if (!isClosed(error)) throw error;
+    }
+  }
+  return true;
+}
+
+interface Span {
+  /** The instant of the snapshot before. */
+  readonly instant: bigint;
+  readonly before: bigint;
+  readonly after: bigint;
+  readonly since: bigint;
+  readonly until: bigint;
+}
+
+function* hasChanged(snapshot: GovernedSnapshot, type: string, span: Span): Steps<boolean> {
+  const { before, after } = span;
+  if (isRemoved(snapshot, type, span)) return true;
+  if (before < after) {
+    const all: TimeBounds = { system: 'all', valid: 'all' };
+    const then: TimeBounds = { system: before, valid: 'all' };
+    const came = { type, columns: ['system_from'], time: all, after: before, zones: between('system_from', before, after) };
+    if (yield* has(snapshot, came, before, after)) return true;
+    const ended = { type, columns: ['system_to'], time: then, zones: between('system_to', before, after) };
+    if (yield* has(snapshot, ended, before, after)) return true;
+  }
+  return yield* hasTurned(snapshot, type, span);
+}
+
+function isRemoved(snapshot: GovernedSnapshot, type: string, { instant }: Span): boolean {
+  return snapshot.removals.removedAfter(type, instant).length > 0;
+}
+
+/** Whether anything that was believed before began or ended to be true. */
+function* hasTurned(snapshot: GovernedSnapshot, type: string, { before, since, until }: Span): Steps<boolean> {
+  if (since === until) return false;
+  for (const column of ['valid_from', 'valid_to']) {
+    const time: TimeBounds = { system: before, valid: 'all' };
+    const turned = { type, columns: [column], time, zones: between(column, since, until) };
+    if (yield* has(snapshot, turned, since, until)) return true;
+  }
+  return false;
+}
+
+/** The graph as it is at a later instant, where nothing but a few edges came or went since; null: it has to be read. */
+export function* followed({ graph, time, instant }: ReadGraph, of: GraphOf): Steps<Graph | null> {
+  const { snapshot, nodes, links, time: asked, isolated } = of;
+  if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
+  if (time.system > asked.system) return null;
+  const [since, until] = ascending(time.valid, asked.valid);
+  const span: Span = { instant, before: time.system, after: asked.system, since, until };
+  const added: EdgeChange[] = [];
+  const removed: EdgeChange[] = [];
+  for (const type of nodes) if (yield* unlessClosed(() => hasChanged(snapshot, type, span))) return null;
+  for (const [number, link] of links.entries()) {
+    const { type } = link;
+    const isOther = yield* unlessClosed(function* () {
+      if (isRemoved(snapshot, type, span) || (yield* hasTurned(snapshot, type, span))) return true;
+      const came = { type, time: asked, after: span.before, zones: between('system_from', span.before, span.after) };
+      const went = { type, time, zones: between('system_to', span.before, span.after) };
+      const edges = { graph, link, number, isolated };
+      return !(
+        (yield* changesOf(snapshot, came, edges, span, added)) && (yield* changesOf(snapshot, went, edges, span, removed))
+      );
+    });
+    if (isOther) return null;
+  }
+  const made = yield* changedGraph(graph, added, removed);
+  // Without edges, a node that nothing else makes one is none.
+  const isLeft = ({ source, target }: EdgeChange): boolean => [source, target].every((node) => degreeOf(made!, node, 'both') > 0);
+  return made === null || isolated || removed.every(isLeft) ? made : null;
+}
+
+/** What can't be read has no part in the graph, and had none under this grant. */
+function* unlessClosed(work: () => Steps<boolean>): Steps<boolean> {
+  try {
+    return yield* work();
+  } catch (error) {
+    if (!isClosed(error)) throw error;
+    return false;
+  }
+}
+
+interface Edges {
+  readonly graph: Graph;
+  readonly link: LinkColumns;
+  readonly number: number;
+  readonly isolated: boolean;
+}
+
+/** Adds edges that came, or went, within the span. False where there are too many, or one can't be told by itself. */
+function* changesOf(
+  { rows }: GovernedSnapshot,
+  request: Omit<ScanRequest, 'columns'>,
+  { graph, link, number, isolated }: Edges,
+  { before, after }: Span,
+  changes: EdgeChange[],
+): Steps<boolean> {
+  const asked = request.zones![0]!.column;
+  const columns = [...link.columns.map(({ name }) => name), asked];
+  const blocks = rows.scan({ ...request, columns });
+  try {
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      const { columns: vectors, selection, first, count } = step.value;
+      const cellOf = (column: number, row: number) => cellAt(vectors[column]!, link.columns[column]?.type ?? 'timestamp', row);
+      for (let place = 0; place < count; place++) {
+        const row = selection === null ? first + place : selection[place]!;
+        const instant = cellOf(link.columns.length, row);
+        if (typeof instant !== 'bigint') return false;
+        if (instant <= before || instant > after) continue;
+        const [from, to, systemFrom, weight = 1] = link.columns.map((_, column) => cellOf(column, row));
+        if (from === null || to === null || from === '' || to === '' || weight === null) continue;
+        const [source, target] = [graph.texts.numberOf(String(from)), graph.texts.numberOf(String(to))];
+        if (source < 0 || target < 0) {
+          // It may be a node that no edge has named yet.
+          if (isolated) continue;
+          return false;
+        }
+        if (changes.length === changesMax || typeof systemFrom !== 'bigint') return false;
+        changes.push({ source, target, link: number, systemFrom, weight: Number(weight) });
+      }
+      yield;
+    }
+    return true;
+  } finally {
+    blocks.return?.();
+  }
+}
+
+/** More of them are read anew with all others. */
+const changesMax = 10_000;
+
+function ascending(a: bigint, b: bigint): readonly [bigint, bigint] {
+  return a < b ? [a, b] : [b, a];
+}
+
+/** Above `after`, up to and with `until`. */
+function between(column: string, after: bigint, until: bigint): readonly ZonePredicate[] {
+  return [
+    { column, op: '>', value: after },
+    { column, op: '<=', value: until },
+  ];
+}
+
+/** Whether an instant of the first column lies in between, or may: one that is hidden. Yields after each block. */
+function* has({ rows }: GovernedSnapshot, request: ScanRequest, after: bigint, until: bigint): Steps<boolean> {
+  const blocks = rows.scan(request);
+  try {
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      const { columns, selection, first, count } = step.value;
+      if (count === 0) continue;
+      const vector = columns[0]!;
+      if (vector.kind !== 'i64' || vector.nulls !== null) return true;
+      for (let place = 0; place < count; place++) {
+        const instant = vector.values[selection === null ? first + place : selection[place]!]!;
+        if (after < instant && instant <= until) return true;
+      }
+      yield;
+    }
+    return false;
+  } finally {
+    blocks.return?.();
+  }
+}

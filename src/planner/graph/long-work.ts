@@ -1,0 +1,79 @@
+/**
+ * A question about a graph that takes longer than a moment stands in the list of jobs, with the edges that it has looked at, and can be
+ * ended there. Who asked still waits for the answer, and ends the work by going away.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
+
+/** Whatever is over by then is nobody's job. */
+const momentMs = 100;
+
+/** Null where a plan asks nothing of a graph, or nothing is listed. */
+export function longWorkOf(plan: LogicalPlan, caller: Caller, jobs: JobRunner | null, clock: Clock): LongWork | null {
+  const asks = nodesOf(plan).some((node) => node.kind === 'function' && node.graph !== undefined);
+  return jobs !== null && asks ? new LongWork(jobs, { caller, about: plan.objectTypes[0] ?? '', clock }) : null;
+}
+
+export class LongWork {
+  readonly #jobs: JobRunner;
+  readonly #of: { readonly caller: Caller; readonly about: string; readonly clock: Clock };
+  readonly #startedMs: number;
+  readonly #ending = new AbortController();
+  #progress: ((done: number, total: number | null) => void) | null = null;
+  #end: ((error: unknown) => void) | null = null;
+  #ended: Promise<void> | null = null;
+
+  constructor(jobs: JobRunner, of: { readonly caller: Caller; readonly about: string; readonly clock: Clock }) {
+    this.#jobs = jobs;
+    this.#of = of;
+    this.#startedMs = of.clock.monotonicMs();
+  }
+
+  /** Aborted where the job is cancelled, or whoever asked is gone. */
+  signal(asked: AbortSignal | undefined): AbortSignal {
+    const own = this.#ending.signal;
+    return asked === undefined ? own : AbortSignal.any([asked, own]);
+  }
+
+  /** So many edges were looked at by now. */
+  tick(edges: number): void {
+    if (this.#ended === null && this.#of.clock.monotonicMs() - this.#startedMs > momentMs) this.#begin();
+    this.#progress?.(edges, null);
+  }
+
+  /** What the work ended in, if it did not end well: of a cancelled job, that it was. */
+  async over(error: unknown = null): Promise<unknown> {
+    this.#end?.(error);
+    try {
+      await this.#ended;
+      return error;
+    } catch (told) {
+      return told;
+    }
+  }
+
+  #begin(): void {
+    const { caller, about } = this.#of;
+    const run = async (work: {
+      readonly signal: AbortSignal;
+      progress(done: number, total: number | null): void;
+    }): Promise<void> => {
+      this.#progress = (done, total) => work.progress(done, total);
+      work.signal.addEventListener('abort', () => this.#ending.abort(), { once: true });
+      const error = await new Promise<unknown>((resolve) => (this.#end = resolve));
+      if (error !== null) throw error;
+    };
+    try {
+      const { ended } = this.#jobs.start({ kind: 'graph', about, unit: 'edges', onDrain: 'wait', run }, caller);
+      this.#ended = ended;
+      ended.catch(() => undefined);
+    } catch (error) {
+      // A store that drains takes no more jobs; what was asked before is answered.
+      if (!(error instanceof ServiceError)) throw error;
+      this.#ended = Promise.resolve();
+    }
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * Keys of one side of a join, told to a scan of the other side: a row without such a key would meet nobody, so it leaves the
+ * scan no more. What is told is exact or wider, and goes by the keys alone: nothing depends on how rows lie in blocks.
+ */
+import type { Vector } from '../../log/columns.ts';
+import { type Batch, emptyBatch, type Operator } from './operator.ts';
+
+/** Bits for so many values, and for more where there are enough keys. */
+const bitsMin = 1 << 25;
+const bitsPerKey = 64;
+const bitsMax = 2 ** 31;
+/** Every whole number below it is a double. */
+const wholeMax = 2 ** 52;
+/** Where more of the values in between are keys, few rows would be spared. */
+const densestShare = 0.9;
+
+type Numbers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;
+
+export class KeyFilter {
+  #least = 0;
+  #most = 0;
+  /** By value less the least one; null: all values in between count as keys. */
+  #bits: Int32Array | null = null;
+  /** False until the keys are known, and where they are none that a filter tells. */
+  isSet = false;
+
+  get bytes(): number {
+    return this.#bits?.byteLength ?? 0;
+  }
+
+  /** Takes the keys of rows 0 .. count-1; those that are no whole numbers leave it as it was. */
+  take(key: Vector, count: number): void {
+    if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return;
+    const values = key.kind === 'i32' && key.nulls === null ? key.values : doublesOf(key, count);
+    let least = Number.POSITIVE_INFINITY;
+    let most = Number.NEGATIVE_INFINITY;
+    for (let row = 0; row < count; row++) {
+      const value = values[row]!;
+      if (value !== value) continue;
+      if (value < least) least = value;
+      if (value > most) most = value;
+      if (value !== Math.floor(value)) return;
+    }
+    if (least < -wholeMax || most > wholeMax) return;
+    this.#least = least;
+    this.#most = most;
+    const places = most - least + 1;
+    if (places > 0 && places <= Math.min(bitsMax, Math.max(bitsMin, count * bitsPerKey))) {
+      const bits = new Int32Array(Math.ceil(places / 32));
+      let set = 0;
+      for (let row = 0; row < count; row++) {
+        const value = values[row]!;
+        if (value !== value) continue;
+        const place = value - least;
+        const bit = 1 << (place & 31);
+        if ((bits[place >>> 5]! & bit) === 0) set++;
+        bits[place >>> 5]! |= bit;
+      }
+      this.#bits = set <= places * densestShare ? bits : null;
+    }
+    this.isSet = true;
+  }
+
+  /** Writes the rows of a batch that have such a key; returns how many. `out` may be the batch's selection. */
+  select({ columns, selection, first, count }: Batch, column: number, out: Int32Array): number {
+    const key = columns[column]!;
+    // A side without keys meets nobody, and NULL equals nothing.
+    if (key.kind === 'null' || this.#least > this.#most) return 0;
+    if (key.kind === 'i32' && key.nulls === null && this.#fitsInts()) {
+      return selectInts(key.values, this.#bits ?? everyBit, this.#least, this.#most, selection, first, count, out);
+    }
+    let kept = 0;
+    for (let j = 0; j < count; j++) {
+      const row = selection === null ? first + j : selection[j]!;
+      out[kept] = row;
+      if (this.#has(key as Numbers, row)) kept++;
+    }
+    return kept;
+  }
+
+  /** Whether it has anything to say of a column as it is laid out. */
+  judges({ kind }: Vector): boolean {
+    return this.isSet && (kind === 'i32' || kind === 'f64' || kind === 'i64' || kind === 'null');
+  }
+
+  #fitsInts(): boolean {
+    return this.#least >= -(2 ** 31) && this.#most < 2 ** 31 && this.#most - this.#least < 2 ** 31;
+  }
+
+  #has({ values, nulls }: Numbers, row: number): boolean {
+    if (nulls !== null && nulls[row] === 1) return false;
+    const value = values[row]!;
+    if (value < this.#least || value > this.#most) return false;
+    if (this.#bits === null) return true;
+    const place = Number(value) - this.#least;
+    return place === Math.floor(place) && (this.#bits[Math.floor(place / 32)]! & (1 << (place % 32))) !== 0;
+  }
+}
+
+/** Where all values in between count as keys. */
+const everyBit = new Int32Array([-1]);
+
+/** The layout that most keys have. */
+function selectInts(
+  values: Int32Array,
+  bits: Int32Array,
+  least: number,
+  most: number,
+  selection: Int32Array | null,
+  first: number,
+  count: number,
+  out: Int32Array,
+): number {
+  const range = (most - least) | 0;
+  const mask = bits === everyBit ? 0 : -1;
+  let kept = 0;
+  // Each row is written, and the next one over it where it has no such key: nothing to guess for the processor.
+  if (selection === null) {
+    for (let row = first; row < first + count; row++) {
+      const place = (values[row]! - least) | 0;
+      out[kept] = row;
+      kept += place >= 0 && place <= range ? (bits[(place >>> 5) & mask]! >>> (place & 31)) & 1 : 0;
+    }
+    return kept;
+  }
+  for (let j = 0; j < count; j++) {
+    const row = selection[j]!;
+    const place = (values[row]! - least) | 0;
+    out[kept] = row;
+    kept += place >= 0 && place <= range ? (bits[(place >>> 5) & mask]! >>> (place & 31)) & 1 : 0;
+  }
+  return kept;
+}
+
+/** NaN where there is no value, or none that a double holds. */
+function doublesOf({ values, nulls }: Numbers, count: number): Float64Array {
+  const doubles = new Float64Array(count);
+  for (let row = 0; row < count; row++) doubles[row] = nulls !== null && nulls[row] === 1 ? Number.NaN : Number(values[row]);
+  return doubles;
+}
+
+/** A column of a node whose values have to be among keys. */
+export interface Narrowing {
+  readonly column: number;
+  readonly filter: KeyFilter;
+}
+
+/** One that a join tells of, with the number of the key. */
+export interface JoinNarrowing extends Narrowing {
+  readonly key: number;
+}
+
+/** Leaves the rows that have all keys that are known by then. */
+export class NarrowedOperator implements Operator {
+  readonly #input: Operator;
+  readonly #narrowings: readonly Narrowing[];
+  #kept = new Int32Array(0);
+
+  constructor(input: Operator, narrowings: readonly Narrowing[]) {
+    this.#input = input;
+    this.#narrowings = narrowings;
+  }
+
+  next(): Batch | null {
+    const batch = this.#input.next();
+    if (batch === null || batch.count === 0) return batch;
+    let left = batch;
+    for (const { column, filter } of this.#narrowings) {
+      if (!filter.judges(batch.columns[column]!)) continue;
+      if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
+      const count = filter.select(left, column, this.#kept);
+      if (count === 0) return emptyBatch;
+      // Rows that all pass stay as they are: what follows each other is copied as one.
+      if (count < left.count) left = { columns: batch.columns, selection: this.#kept, first: 0, count };
+    }
+    return left;
+  }
+
+  close(): void {
+    this.#input.close();
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * Where keys of one side of a join may be told to the other: which scans of it need not yield rows that would meet nobody.
+ * `operators/key-filter.ts` tells them; what a plan looks like says all of it, so passes and the executor agree.
+ */
+import { mayRaise } from './expressions/bound-expression.ts';
+import { inputsOf, type JoinNode, type PlanNode } from './logical-plan.ts';
+
+/** Whether rows of the left side that meet nobody of the right one may be left out, and the other way round. */
+export function narrows({ type }: JoinNode, side: 'left' | 'right'): boolean {
+  if (type === 'inner') return true;
+  if (side === 'left') return type === 'semi' || type === 'right';
+  return type !== 'right' && type !== 'full';
+}
+
+/** Whether there is a scan below a node that keys of one of its columns may be told to. */
+export function takesKeys(node: PlanNode, column: number): boolean {
+  if (node.kind === 'scan') return node.keys === null;
+  return inputsOf(node).some((input, i) => narrowedBelow(node, i, column).some((below) => takesKeys(input, below)));
+}
+
+/**
+ * Columns of input number `i` whose values are among the keys where those of a column of the node are. None where leaving rows
+ * out could change what comes of the others, or spare an expression a row on which it fails.
+ */
+export function narrowedBelow(node: PlanNode, i: number, column: number): readonly number[] {
+  switch (node.kind) {
+    case 'filter':
+      return mayRaise(node.predicate) && node.input.kind !== 'scan' ? [] : [column];
+    case 'project': {
+      const made = node.expressions[column]!;
+      return made.kind === 'column' && !node.expressions.some(mayRaise) ? [made.index] : [];
+    }
+    case 'aggregate':
+      return column < node.groups ? [column] : [];
+    case 'distinct':
+      return [column];
+    // Rows that are left out leave the order of the others as it is.
+    case 'number':
+      return column < node.input.columns.length ? [column] : [];
+    case 'sort':
+      return node.limit === null ? [column] : [];
+    case 'join':
+      return belowJoin(node, i, column);
+    default:
+      return [];
+  }
+}
+
+function belowJoin(node: JoinNode, i: number, column: number): readonly number[] {
+  const { type, left, leftKeys, rightKeys, residual } = node;
+  // A second partner is an error of `single`, of whatever row.
+  if ((residual && mayRaise(residual)) || type === 'right' || type === 'full' || type === 'single') return [];
+  const width = left.columns.length;
+  const equal = (from: readonly number[], to: readonly number[], key: number): number[] =>
+    from.flatMap((each, k) => (each === key ? [to[k]!] : []));
+  if (column < width) return i === 0 ? [column] : equal(leftKeys, rightKeys, column);
+  if (type !== 'inner') return [];
+  return i === 1 ? [column - width] : equal(rightKeys, leftKeys, column - width);
+}

@@ -1,0 +1,203 @@
+/**
+ * CALL … .write: scores of a function over the graph as a column of its nodes. The function and the rows are read on one snapshot, then
+ * patched in batches, as a job. A row that has gone meanwhile is left out; what was written when a job is cancelled stays.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { JobRunner } from '../../governance/jobs/job-runner.ts';
+import type { TypeDefinition } from '../../log/entry.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { PutRows } from '../../projections/command.ts';
+import { smallAnswer } from '../answers.ts';
+import { columnOf, equal, queryOf, selectOf } from '../languages/trees.ts';
+import { at } from '../places.ts';
+import type { Executed, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
+import type { Expression, Query, Source } from '../statement.ts';
+import type { GraphWrite } from '../write-statement.ts';
+import { vectorOf } from './found-rows.ts';
+import type { GraphWriteRequest } from './graph-write.ts';
+import { maskedColumn } from './returning.ts';
+
+type ScoreWrite = Extract<GraphWrite, { kind: 'scores' }>;
+
+const rowsAtOnce = 1_024;
+
+export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs: JobRunner | null): Promise<Executed> {
+  const { statement, invocation, host, onKnown } = request;
+  const type = String(host.literal(statement.type.slot));
+  const property = String(host.literal(statement.property.slot));
+  invocation.describe({ action: 'query', objectType: type });
+  const snapshot = invocation.snapshot();
+  const definition = snapshot.catalog.type(type);
+  if (definition === undefined)
+    throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`, statement.type.place);
+  checkProperty(definition, property, statement);
+  onKnown();
+  const found = new Scored();
+  const computedFrom = new Set<string>();
+  await host.read({
+    query: scoredRows(statement, type, snapshot),
+    part: 'scores',
+    found,
+    snapshot,
+    onPlan: ({ reads }) => {
+      for (const { type: read, columns } of reads) {
+        const masks = snapshot.masked(read);
+        const masked = columns.find((name) => masks.has(name));
+        if (masked !== undefined) throw maskedColumn(read, masked);
+        if (read === type) for (const name of columns) computedFrom.add(name);
+      }
+    },
+  });
+  invocation.describe({ action: 'ingest' });
+  const put = patcher({ definition, property, found, computedFrom: [...computedFrom], door: invocation.caller.door });
+  const written = { rows: 0, first: 0n, last: 0n, durability: 'synced' as 'synced' | 'buffered' };
+  const run = async (work: { readonly signal: AbortSignal; progress(done: number, total: number): void }): Promise<void> => {
+    for (let first = 0; first < found.rows; first += rowsAtOnce) {
+      work.signal.throwIfAborted();
+      const outcome = await invocation.submit(put(first), { sync: request.sync, waits: true });
+      const [refused] = outcome.errors.filter(({ code }) => code !== 'REL_CONFLICT');
+      if (refused !== undefined) throw new ServiceError(refused.code as 'REL_ACL', refused.detail);
+      written.rows += outcome.accepted;
+      if (written.first === 0n) written.first = outcome.systemFrom;
+      if (outcome.accepted > 0) written.last = outcome.systemFromLast;
+      written.durability = outcome.durability;
+      work.progress(Math.min(first + rowsAtOnce, found.rows), found.rows);
+    }
+  };
+  if (jobs === null) await run({ signal: new AbortController().signal, progress: () => undefined });
+  else await jobs.start({ kind: 'graph', about: type, unit: 'rows', onDrain: 'cancel', run }, invocation.caller).ended;
+  const facts = { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
+  const { rows, first, last, durability } = written;
+  return {
+    answer: smallAnswer([{ name: 'rowsWritten', type: 'integer' }], [[BigInt(rows)]], facts),
+    written: {
+      verb: 'update',
+      inserted: 0,
+      updated: rows,
+      deleted: 0,
+      kept: 0,
+      systemFrom: first,
+      systemFromLast: last,
+      durability,
+    },
+  };
+}
+
+function checkProperty(
+  { name, open, properties, primaryKey }: TypeDefinition,
+  property: string,
+  { property: { place } }: ScoreWrite,
+): void {
+  const declared = Object.hasOwn(properties, property) ? properties[property]! : null;
+  if (declared === null && !open)
+    throw at('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(name)} has no column ${JSON.stringify(property)}`, place);
+  if (property === primaryKey || property === 'id')
+    throw at('REL_INVALID', `${JSON.stringify(property)} names the row, and stays`, place);
+  if (declared !== null && declared.type !== 'number')
+    throw at('REL_TYPE_MISMATCH', `scores are numbers: column ${JSON.stringify(property)} is of type ${declared.type}`, place);
+}
+
+/** Keys of the caller's own rows, each with the score of the node that it is. */
+function scoredRows({ query, nullSlot, place }: ScoreWrite, type: string, { caller }: GovernedSnapshot): Query {
+  const [rows, scores] = ['\0rows', '\0scores'];
+  const text: Expression = {
+    kind: 'call',
+    name: 'CAST',
+    arguments: [
+      { name: null, value: columnOf('id', place, rows) },
+      { name: 'TYPE', value: columnOf('TEXT', place) },
+    ],
+    place,
+  };
+  const name: Expression = {
+    kind: 'call',
+    name: 'COALESCE',
+    arguments: [text, columnOf('_pk', place, rows)].map((value) => ({ name: null, value })),
+    place,
+  };
+  const path = columnOf('namespace_path', place, rows);
+  const own: Expression =
+    caller.path === null
+      ? { kind: 'is-null', operand: path, negated: false, place }
+      : equal(path, { kind: 'literal', slot: nullSlot + 1, place });
+  const from: Source = {
+    kind: 'join',
+    type: 'inner',
+    left: { kind: 'table', name: type, alias: rows, place },
+    right: { kind: 'subquery', query, alias: scores, columns: [], place },
+    on: equal(name, columnOf('nodeId', place, scores)),
+    using: null,
+    place,
+  };
+  const projection = [columnOf('_pk', place, rows), columnOf('score', place, scores)].map(
+    (expression, i) => ({ kind: 'expression', expression, alias: `\0${i}`, place }) as const,
+  );
+  return queryOf(selectOf({ projection, from, where: own, place }), null);
+}
+
+interface Patching {
+  readonly definition: TypeDefinition;
+  readonly property: string;
+  readonly found: Scored;
+  readonly computedFrom: readonly string[];
+  readonly door: string;
+}
+
+function patcher({ definition, property, found, computedFrom, door }: Patching): (first: number) => PutRows {
+  return (first) => {
+    const keys = found.keys.slice(first, first + rowsAtOnce);
+    const scores = found.scores.slice(first, first + rowsAtOnce);
+    return {
+      kind: 'put-rows',
+      type: definition.name,
+      rows: {
+        length: keys.length,
+        columns: [
+          { name: '_pk', type: 'string', vector: vectorOf(keys, 'string') },
+          { name: property, type: 'number', vector: vectorOf(scores, 'number') },
+        ],
+      },
+      atomic: false,
+      createType: false,
+      provenance: { source: door, method: 'graph', confidence: 1, derivedFrom: null },
+      patch: new Map([[property, new Uint8Array(keys.length).fill(1)]]),
+      when: 'present',
+      computedFrom,
+    };
+  };
+}
+
+/** A function may give a node several rows: the first counts. */
+class Scored implements RowTaker {
+  keys: string[] = [];
+  scores: (number | null)[] = [];
+  #known = new Set<string>();
+
+  get rows(): number {
+    return this.keys.length;
+  }
+
+  get bytes(): number {
+    return 96 * this.keys.length;
+  }
+
+  take(columns: readonly OutputColumn[], { columns: vectors, selection, first, count }: OutputBatch): boolean {
+    for (let i = 0; i < count; i++) {
+      const row = selection === null ? first + i : selection[i]!;
+      const key = String(cellAt(vectors[0]!, columns[0]!.type, row));
+      if (this.#known.has(key)) continue;
+      this.#known.add(key);
+      this.keys.push(key);
+      const score = cellAt(vectors[1]!, columns[1]!.type, row);
+      this.scores.push(score === null ? null : Number(score));
+    }
+    return true;
+  }
+
+  restart(): void {
+    this.keys = [];
+    this.scores = [];
+    this.#known = new Set();
+  }
+}

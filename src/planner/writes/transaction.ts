@@ -1,0 +1,67 @@
+/**
+ * Writes of several statements that become one append when they are committed. What must hold:
+ *
+ * - nothing of it is written before the commit, and then all of it or nothing;
+ * - every statement was worked out from what stood before the transaction: one that reads a type which an earlier one writes is refused.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
+
+export class Transaction {
+  readonly #steps: (PutRows | DeleteRows)[] = [];
+  #rows = 0;
+  readonly #written = new Set<string>();
+
+  get isEmpty(): boolean {
+    return this.#steps.length === 0;
+  }
+
+  /** Throws REL_NOT_IMPLEMENTED where one of these types is written by an earlier statement. */
+  checkRead(types: Iterable<string>): void {
+    for (const type of types) {
+      if (!this.#written.has(type)) continue;
+      throw new ServiceError(
+        'REL_NOT_IMPLEMENTED',
+        `${JSON.stringify(type)} is written by this transaction: read it before that, or after COMMIT`,
+      );
+    }
+  }
+
+  add(command: PutRows | DeleteRows | { readonly steps: readonly (PutRows | DeleteRows)[] }): void {
+    const steps = 'steps' in command ? command.steps : [command];
+    for (const step of steps) {
+      const rows = rowsOf(step);
+      if (rows === 0) continue;
+      if (this.#rows + rows > batchRowsMax)
+        throw new ServiceError('REL_TOO_LARGE', `a transaction writes at most ${batchRowsMax} rows: commit more often`);
+      this.#rows += rows;
+      this.#written.add(step.type);
+      this.#steps.push(step);
+    }
+  }
+
+  /** The outcome of the whole; null where there was nothing to write. The invocation is one of `ingest`. */
+  async commit(invocation: Invocation, sync: boolean): Promise<Outcome | null> {
+    if (this.isEmpty) return null;
+    invocation.describe({ template: 'COMMIT', objectType: [...this.#written].join(','), rowCount: this.#rows });
+    try {
+      return await invocation.submit({ kind: 'batch', steps: this.#steps }, { sync });
+    } catch (error) {
+      throw this.#explained(error);
+    }
+  }
+
+  /** An INSERT meets a key that is there; all else that conflicts was written since it was read. */
+  #explained(error: unknown): unknown {
+    const number = error instanceof ServiceError ? /^step (\d+): /.exec(error.message) : null;
+    if (!(error instanceof ServiceError) || number === null) return error;
+    const stale = error.code === 'REL_CONFLICT' && this.#steps[Number(number[1])]?.when !== 'absent';
+    const detail = error.message.slice(number[0].length);
+    return new ServiceError(error.code, detail, stale ? { ...error.facts, stale: true } : error.facts);
+  }
+}
+
+function rowsOf(step: PutRows | DeleteRows): number {
+  return step.kind === 'put-rows' ? step.rows.length : step.keys.length;
+}

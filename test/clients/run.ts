@@ -1,0 +1,81 @@
+/**
+ * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, aws, s3cmd, rclone.
+ *
+ *   npm run clients                  what is installed; what is not, is told
+ *   npm run clients -- --install     installs what is missing by apt, and fails where that fails
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { doors } from '../../src/doors/doors.ts';
+import { freePort } from './free-port.ts';
+import { type Client, clients, type Place } from './list.ts';
+import { ServerProcess } from '../doors/http/server-process.ts';
+
+const { values: options } = parseArgs({ options: { install: { type: 'boolean', default: false } } });
+
+const found = (client: Client): boolean => spawnSync('sh', ['-c', client.probe], { stdio: 'ignore' }).status === 0;
+
+const missing = clients.filter((client) => !found(client));
+if (options.install && missing.length > 0) {
+  const packages = [...new Set(missing.map((client) => client.package))];
+  const update = spawnSync('apt-get', ['update', '-q'], { stdio: 'inherit' });
+  const install = spawnSync('apt-get', ['install', '-qy', '--no-install-recommends', ...packages], {
+    stdio: 'inherit',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+  if (update.status !== 0 || install.status !== 0) {
+    console.error(`could not install ${packages.join(' ')}`);
+    process.exit(1);
+  }
+}
+
+const secret = 'clients-secret';
+const directory = mkdtempSync(join(tmpdir(), 'annals-clients-'));
+const ports = Object.fromEntries(await Promise.all(doors.map(async ({ name }) => [name, await freePort()] as const)));
+const settings = Object.fromEntries(
+  doors.flatMap(({ name, port, built }) => (built && name !== 'http' ? [[port, String(ports[name])]] : [])),
+);
+const server = await ServerProcess.start(
+  directory,
+  { ...settings, SERVICE_BEARER_TOKEN: secret, SERVICE_OBJECT_SECRET_KEY: 'clients-object-secret' },
+  'a token',
+);
+const built = new Set(doors.filter((door) => door.built).map(({ name }) => name));
+let failures = 0;
+try {
+  for (const client of clients) {
+    if (!built.has(client.door)) {
+      console.log(`skipped  ${client.name}: this version has no ${client.door} door`);
+      continue;
+    }
+    if (!found(client)) {
+      console.log(`skipped  ${client.name}: not installed (apt-get install ${client.package})`);
+      if (options.install) failures++;
+      continue;
+    }
+    const place: Place = { port: ports[client.door]!, secret, objectSecret: 'clients-object-secret', directory };
+    for (const { name, script, prints } of client.steps(place)) {
+      const file = join(directory, 'step.sh');
+      writeFileSync(file, script);
+      const { status, stdout, stderr } = spawnSync('bash', ['-eu', file], {
+        cwd: directory,
+        encoding: 'utf8',
+        timeout: 60_000,
+        env: { PATH: process.env['PATH'], HOME: directory, LANG: 'C.UTF-8' },
+      });
+      const good = status === 0 && prints.test(stdout);
+      console.log(`${good ? 'passed ' : 'FAILED '}  ${client.name}: ${name}`);
+      if (good) continue;
+      failures++;
+      console.log(`${stdout}${stderr}\n  expected ${String(prints)}, status ${status}`);
+    }
+  }
+} finally {
+  await server.signal('SIGTERM');
+  rmSync(directory, { recursive: true, force: true });
+}
+console.log(failures === 0 ? 'all that ran passed' : `${failures} failed`);
+process.exitCode = failures === 0 ? 0 : 1;
