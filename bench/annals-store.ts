@@ -80,7 +80,7 @@ export class AnnalsStore {
   async rule(id: string, text: string | null): Promise<void> {
     const admin: Caller = { ...analyst, credential: 'admin' };
     const request = { action: 'administer', purpose: null, correlationId: 'bench' } as const;
-    await this.#service.gate.invoke(admin, request, (invocation) => 
+    await this.#service.gate.invoke(admin, request, (invocation) =>
       invocation.submit(text === null ? { kind: 'delete-policy', id } : { kind: 'put-policy', id, text }),
     );
   }

@@ -38,7 +38,12 @@ afterAll(() => {
 
 test('every example of README and docs does and prints what they say', async () => {
   const [port, adminPort, objectPort] = [await freePort(), await freePort(), await freePort()];
-  const [secondPort, secondAdminPort, kvPort, documentPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const [secondPort, secondAdminPort, kvPort, documentPort] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
   const env = {
     ...process.env,
     SERVICE_PORT: String(port),

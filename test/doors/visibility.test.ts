@@ -274,7 +274,10 @@ const drivers: Readonly<Record<string, Driver>> = {
     stores: { type: 'DocumentEntry', key: 'shop.seen/k1', note: '"database"' },
     async write(world, _type, _key, path) {
       await asDocuments(world, path, (client) =>
-        client.db('shop').collection<{ _id: string; note: string }>('seen').insertOne({ _id: 'k1', note: `of ${path}` }),
+        client
+          .db('shop')
+          .collection<{ _id: string; note: string }>('seen')
+          .insertOne({ _id: 'k1', note: `of ${path}` }),
       );
     },
     reads: {

@@ -36,7 +36,11 @@ interface Comes {
 
 /** Null for who can't come by a protocol without headers. */
 function comesAs(stage: Stage, adversary: Adversary): Comes | null {
-  const { authorization = '', 'x-organization-id': organization = null, 'x-service-purpose': purpose = null } = adversary.headers(stage);
+  const {
+    authorization = '',
+    'x-organization-id': organization = null,
+    'x-service-purpose': purpose = null,
+  } = adversary.headers(stage);
   if (typeof authorization !== 'string' || adversary.name === 'the bootstrap secret') return null;
   if (Array.isArray(organization) || Array.isArray(purpose)) return null;
   const token = authorization.replace(/^bearer /i, '');

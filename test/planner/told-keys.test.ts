@@ -31,7 +31,10 @@ beforeAll(async () => {
       const name = `${size}_${layout}`;
       tables.set(name, rows);
       await store.register(name, { id: 'integer', k: type, v: 'integer' });
-      await store.put(name, rows.map((row) => ({ ...row })));
+      await store.put(
+        name,
+        rows.map((row) => ({ ...row })),
+      );
     }
   }
 });

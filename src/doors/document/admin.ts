@@ -124,7 +124,15 @@ export const collections: Readonly<Record<string, CommandRow>> = {
 /** What is answered without a look at anything. */
 export const answers: Readonly<Record<string, (connection: number) => WritableObject>> = {
   ping: () => ({ ok: 1 }),
-  buildInfo: () => ({ version: serverVersion, versionArray: [6, 0, 0, 0], gitVersion: 'annals', bits: 64, maxBsonObjectSize: documentBytesMax, modules: [], ok: 1 }),
+  buildInfo: () => ({
+    version: serverVersion,
+    versionArray: [6, 0, 0, 0],
+    gitVersion: 'annals',
+    bits: 64,
+    maxBsonObjectSize: documentBytesMax,
+    modules: [],
+    ok: 1,
+  }),
   endSessions: () => ({ ok: 1 }),
   refreshSessions: () => ({ ok: 1 }),
   logout: () => ({ ok: 1 }),

@@ -4,7 +4,15 @@
  */
 import { Decimal128 } from 'bson';
 import { ServiceError } from '../../errors.ts';
-import { bytesOf, milliseconds, type Stored, type StoredObject, timestampOf, wrapperNames, wrapperOf } from '../../planner/documents/values.ts';
+import {
+  bytesOf,
+  milliseconds,
+  type Stored,
+  type StoredObject,
+  timestampOf,
+  wrapperNames,
+  wrapperOf,
+} from '../../planner/documents/values.ts';
 import { depthMax } from '../../planner/documents/filter.ts';
 
 const malformed = (what = 'malformed BSON'): ServiceError => new ServiceError('REL_INVALID', what);
@@ -43,7 +51,8 @@ function members(reader: Reader, end: number, depth: number): Record<string, Sto
     if (wrapperNames.has(name)) throw malformed(`${name} is no name of a field, and no operator`);
     const value = valueOf(reader, type, end, depth);
     // A plain assignment would take `__proto__` for something else.
-    if (name === '__proto__') Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+    if (name === '__proto__')
+      Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
     else object[name] = value;
   }
   if (reader.at !== end - 1) throw malformed();

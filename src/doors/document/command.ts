@@ -81,12 +81,16 @@ export class CommandContext {
 
   objects(name: string): readonly StoredObject[] {
     const value = this.command[name];
-    if (!isList(value) || !value.every((each) => isObject(each))) throw refusals.wrongType(`${this.name}.${name}`, 'a list of objects');
+    if (!isList(value) || !value.every((each) => isObject(each)))
+      throw refusals.wrongType(`${this.name}.${name}`, 'a list of objects');
     return value as readonly StoredObject[];
   }
 
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
-  async read<T>(run: (reading: Reading) => Promise<T>, asked: Partial<Asked> = {}): Promise<{ result: T; answers: readonly Answer[] }> {
+  async read<T>(
+    run: (reading: Reading) => Promise<T>,
+    asked: Partial<Asked> = {},
+  ): Promise<{ result: T; answers: readonly Answer[] }> {
     const answers: Answer[] = [];
     const result = await this.asker.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
       keep({ overtaken: () => answers.some((answer) => answer.overtaken()) });

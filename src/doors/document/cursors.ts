@@ -39,7 +39,11 @@ export class OpenCursors {
     const id = Buffer.from(this.#random.fill(new Uint8Array(8))).readBigUInt64LE() >> 1n || 1n;
     this.#open.set(id, cursor);
     if (!this.#open.has(id))
-      throw new DocumentRefusal(292, 'more is left of the answer than the door keeps for later batches: use limit', 'REL_MEMORY_CAP');
+      throw new DocumentRefusal(
+        292,
+        'more is left of the answer than the door keeps for later batches: use limit',
+        'REL_MEMORY_CAP',
+      );
     return id;
   }
 
@@ -66,7 +70,10 @@ export function encoded(documents: readonly StoredObject[]): Encoded[] {
 }
 
 /** The next of them, and what is left. */
-export function batchOf(rest: readonly Encoded[], most: number): { readonly batch: Encoded[]; readonly rest: readonly Encoded[] } {
+export function batchOf(
+  rest: readonly Encoded[],
+  most: number,
+): { readonly batch: Encoded[]; readonly rest: readonly Encoded[] } {
   let bytes = 0;
   let n = 0;
   while (n < rest.length && n < most) {

@@ -198,7 +198,10 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
   for (const { columns: vectors, selection, first, count } of answer.batches) {
     for (let i = 0; i < count; i++) {
       const at = selection === null ? first + i : selection[i]!;
-      const cells = answer.columns.map(({ name, type: of }, n): [string, Stored] => [name, storedCell(cellAt(vectors[n]!, of, at), of, name)]);
+      const cells = answer.columns.map(({ name, type: of }, n): [string, Stored] => [
+        name,
+        storedCell(cellAt(vectors[n]!, of, at), of, name),
+      ]);
       const key = cells[names.indexOf('_pk')]![1] as string;
       const document = { _id: key, ...Object.fromEntries(cells.filter(([name, value]) => value !== null && name !== '_pk')) };
       const own = cells[names.indexOf('namespace_path')]![1] === invocation.caller.path;
@@ -240,7 +243,10 @@ export async function namesIn(reading: Reading, database: string | null, time: D
     time,
   });
   return answer.batches.flatMap(({ columns: vectors, selection, first, count }) =>
-    Array.from({ length: count }, (_, i) => cellAt(vectors[0]!, 'string', selection === null ? first + i : selection[i]!) as string),
+    Array.from(
+      { length: count },
+      (_, i) => cellAt(vectors[0]!, 'string', selection === null ? first + i : selection[i]!) as string,
+    ),
   );
 }
 

@@ -60,7 +60,8 @@ export function errorDocument(error: ServiceError): StoredObject {
 export const refusals = {
   unknownField: (command: string, field: string) =>
     new DocumentRefusal(40_415, `BSON field '${command}.${field}' is an unknown field.`),
-  wrongType: (field: string, wanted: string) => new DocumentRefusal(14, `BSON field '${field}' is the wrong type, expected ${wanted}`),
+  wrongType: (field: string, wanted: string) =>
+    new DocumentRefusal(14, `BSON field '${field}' is the wrong type, expected ${wanted}`),
   notFound: (command: string) => new DocumentRefusal(59, `no such command: '${command}'`, 'REL_NOT_IMPLEMENTED'),
   notSupported: (what: string) => new DocumentRefusal(115, `${what} is not supported`, 'REL_NOT_IMPLEMENTED'),
   readOnly: (database: string) =>

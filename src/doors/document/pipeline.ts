@@ -1,6 +1,16 @@
 /** What is done with documents once they are found: sorted, cut, projected, grouped. Pure. */
 import { compileFilter } from '../../planner/documents/filter.ts';
-import { compare, identityOf, isList, isObject, kindOf, numberOf, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
+import {
+  compare,
+  identityOf,
+  isList,
+  isObject,
+  kindOf,
+  numberOf,
+  type Stored,
+  type StoredObject,
+  valuesAt,
+} from '../../planner/documents/values.ts';
 import { doubleValue } from './bson.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
@@ -35,7 +45,8 @@ export function sortOf(given: Stored | undefined): Stage {
   const keys = Object.entries(given).map(([name, direction]) => {
     if (isObject(direction)) throw refusals.notSupported('a sort by $meta');
     const sign = kindOf(direction) === 'number' ? Number(numberOf(direction)) : 0;
-    if (sign !== 1 && sign !== -1) throw new DocumentRefusal(2, `$sort key ordering must be 1 (for ascending) or -1 (for descending)`);
+    if (sign !== 1 && sign !== -1)
+      throw new DocumentRefusal(2, `$sort key ordering must be 1 (for ascending) or -1 (for descending)`);
     return { path: name.split('.'), sign };
   });
   if (keys.length === 0) return (documents) => documents;
@@ -62,7 +73,8 @@ export function projectionOf(given: Stored | undefined): (document: StoredObject
   if (given === undefined) return (document) => document;
   if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
   const fields = Object.entries(given).map(([name, value]) => {
-    if (isObject(value) || typeof value === 'string' || isList(value)) throw refusals.notSupported('an expression in a projection');
+    if (isObject(value) || typeof value === 'string' || isList(value))
+      throw refusals.notSupported('an expression in a projection');
     if (name.includes('$')) throw refusals.notSupported('$ in a projection');
     return { name, keeps: value !== false && value !== null && !(kindOf(value) === 'number' && Number(numberOf(value)) === 0) };
   });
@@ -71,7 +83,10 @@ export function projectionOf(given: Stored | undefined): (document: StoredObject
   const keeps = others.length > 0 ? others[0]!.keeps : fields[0]!.keeps;
   const wrong = others.find((field) => field.keeps !== keeps);
   if (wrong)
-    throw new DocumentRefusal(2, `Cannot do ${wrong.keeps ? 'inclusion' : 'exclusion'} on field ${wrong.name} in the other kind of projection`);
+    throw new DocumentRefusal(
+      2,
+      `Cannot do ${wrong.keeps ? 'inclusion' : 'exclusion'} on field ${wrong.name} in the other kind of projection`,
+    );
   const id = fields.find(({ name }) => name === '_id');
   const tree: Tree = { leaf: false, inner: new Map() };
   for (const { name } of others) plant(tree, name.split('.'));
@@ -192,7 +207,9 @@ const accumulators: Readonly<Record<string, Accumulate>> = {
   $sum: (values) => total(numbersOf(values)),
   $avg: (values) => {
     const numbers = numbersOf(values);
-    return numbers.length === 0 ? null : doubleValue(numbers.reduce<number>((sum, each) => sum + Number(numberOf(each)), 0) / numbers.length);
+    return numbers.length === 0
+      ? null
+      : doubleValue(numbers.reduce<number>((sum, each) => sum + Number(numberOf(each)), 0) / numbers.length);
   },
   $min: (values) => extreme(values, -1),
   $max: (values) => extreme(values, 1),

@@ -31,10 +31,13 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const inOrder = sortOf(sort);
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
-    async (reading) => (await findDocuments(reading, { ...place, filter, time: context.time, most })).map(({ document }) => document),
+    async (reading) =>
+      (await findDocuments(reading, { ...place, filter, time: context.time, most })).map(({ document }) => document),
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
-  const found = inOrder(result).slice(skip, skip + limit).map(project);
+  const found = inOrder(result)
+    .slice(skip, skip + limit)
+    .map(project);
   const size = context.number('batchSize') ?? firstBatch;
   return cursorReply(context, found, answers, given < 0 || command['singleBatch'] === true ? Number.POSITIVE_INFINITY : size);
 }
@@ -135,7 +138,8 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   return cursorReply(context, documents, answers, size === undefined ? firstBatch : countOf(size, 'cursor.batchSize'));
 }
 
-const findMembers = 'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
+const findMembers =
+  'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
 
 export const reads: Readonly<Record<string, CommandRow>> = {
   find: { takes: findMembers.split(' '), run: find },

@@ -111,7 +111,11 @@ export class DocumentSession implements Session<Message> {
     if (name === 'connectionStatus') return this.#status();
     for (const transactional of ['txnNumber', 'startTransaction', 'autocommit'])
       if (Object.hasOwn(command, transactional))
-        throw new DocumentRefusal(20, 'Transaction numbers are only allowed on a replica set member or mongos', 'REL_NOT_IMPLEMENTED');
+        throw new DocumentRefusal(
+          20,
+          'Transaction numbers are only allowed on a replica set member or mongos',
+          'REL_NOT_IMPLEMENTED',
+        );
     const row = Object.hasOwn(rows, name) ? rows[name]! : undefined;
     if (row === undefined) throw refusals.notFound(name.slice(0, 128));
     for (const member of Object.keys(command))
@@ -162,7 +166,11 @@ export class DocumentSession implements Session<Message> {
   async #saslStart(command: StoredObject): Promise<WritableObject> {
     const mechanism = String(command['mechanism']);
     if (mechanism !== scramMechanism)
-      throw new DocumentRefusal(334, `Received authentication for mechanism ${mechanism.slice(0, 64)} which is not enabled`, 'REL_UNAUTHENTICATED');
+      throw new DocumentRefusal(
+        334,
+        `Received authentication for mechanism ${mechanism.slice(0, 64)} which is not enabled`,
+        'REL_UNAUTHENTICATED',
+      );
     return this.#step(async () => {
       const { authenticator, random, readLimit } = this.#parts;
       admitAddress(this.#parts, readLimit, this.#connection.clientIp);
@@ -189,7 +197,8 @@ export class DocumentSession implements Session<Message> {
       const { clientIp } = this.#connection;
       const organization = organizationOf(proving.user);
       const caller = authenticator.provenCaller(proving.exchange, { door: doorName, clientIp, organization });
-      if (organizationRequired && caller.path === null) throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation');
+      if (organizationRequired && caller.path === null)
+        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation');
       gate.checkStanding(caller);
       proving.caller = caller;
       if (proving.short) this.#login(caller);

@@ -17,20 +17,23 @@ export function updateOf(given: Stored | undefined): Update {
     checkNames(given);
     return (document) => replaced(document, given);
   }
-  const steps = Object.entries(given).map(([operator, fields]): { on: 'all' | 'insert'; apply: (into: StoredObject) => StoredObject } => {
-    if (operator !== '$set' && operator !== '$inc' && operator !== '$setOnInsert') {
-      if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
-      throw new DocumentRefusal(9, `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update`);
-    }
-    if (!isObject(fields)) throw new DocumentRefusal(9, `Modifiers operate on fields but we found another type for ${operator}`);
-    checkNames(Object.values(fields));
-    const paths = Object.entries(fields).map(([name, value]) => ({ path: pathOf(name), value }));
-    const write = operator === '$inc' ? added : (_old: Stored | undefined, value: Stored): Stored => value;
-    return {
-      on: operator === '$setOnInsert' ? 'insert' : 'all',
-      apply: (into) => paths.reduce((document, { path, value }) => withValue(document, path, (old) => write(old, value)), into),
-    };
-  });
+  const steps = Object.entries(given).map(
+    ([operator, fields]): { on: 'all' | 'insert'; apply: (into: StoredObject) => StoredObject } => {
+      if (operator !== '$set' && operator !== '$inc' && operator !== '$setOnInsert') {
+        if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
+        throw new DocumentRefusal(9, `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update`);
+      }
+      if (!isObject(fields))
+        throw new DocumentRefusal(9, `Modifiers operate on fields but we found another type for ${operator}`);
+      checkNames(Object.values(fields));
+      const paths = Object.entries(fields).map(([name, value]) => ({ path: pathOf(name), value }));
+      const write = operator === '$inc' ? added : (_old: Stored | undefined, value: Stored): Stored => value;
+      return {
+        on: operator === '$setOnInsert' ? 'insert' : 'all',
+        apply: (into) => paths.reduce((document, { path, value }) => withValue(document, path, (old) => write(old, value)), into),
+      };
+    },
+  );
   checkApart(Object.values(given).flatMap((fields) => Object.keys(fields as StoredObject)));
   return (document, isInsert) => {
     const made = steps.reduce((into, { on, apply }) => (on === 'all' || isInsert ? apply(into) : into), document);
@@ -75,7 +78,12 @@ function withValue(into: Stored | undefined, path: readonly string[], write: (ol
   return placed(into ?? {}, path, 0, write) as StoredObject;
 }
 
-function placed(value: Stored | undefined, path: readonly string[], at: number, write: (old: Stored | undefined) => Stored): Stored {
+function placed(
+  value: Stored | undefined,
+  path: readonly string[],
+  at: number,
+  write: (old: Stored | undefined) => Stored,
+): Stored {
   if (at === path.length) return write(value);
   const name = path[at]!;
   if (isList(value)) {
@@ -111,7 +119,8 @@ function added(old: Stored | undefined, by: Stored): Stored {
 }
 
 const isDecimal = (value: Stored): boolean => isWrapped(value, '$numberDecimal');
-const isWrapped = (value: Stored, name: string): boolean => typeof value === 'object' && value !== null && Object.hasOwn(value, name);
+const isWrapped = (value: Stored, name: string): boolean =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name);
 const isWhole = (value: Stored): boolean =>
   (typeof value === 'number' && Number.isInteger(value)) || isWrapped(value, '$numberLong') || isWrapped(value, '$numberInt');
 
@@ -139,7 +148,8 @@ export function seedOf(filter: Stored): StoredObject {
     for (const [name, condition] of Object.entries(each)) {
       if (name === '$and' && isList(condition)) for (const part of condition) take(part);
       if (name.startsWith('$')) continue;
-      const value = isObject(condition) && Object.keys(condition).some((key) => key.startsWith('$')) ? condition['$eq'] : condition;
+      const value =
+        isObject(condition) && Object.keys(condition).some((key) => key.startsWith('$')) ? condition['$eq'] : condition;
       if (value === undefined || kindOf(value) === 'regex') continue;
       checkNames(value);
       seed = withValue(seed, pathOf(name), () => value);

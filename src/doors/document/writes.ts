@@ -54,8 +54,12 @@ async function insert(context: CommandContext): Promise<WritableObject> {
           written.push(row);
         }
       }
-      const commands: Command[] = written.length === 0 ? [] : [putCommand(place, written, { when: 'absent', door: doorName, changes: false })];
-      return { commands, result: { n: written.length, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 } as WritableObject };
+      const commands: Command[] =
+        written.length === 0 ? [] : [putCommand(place, written, { when: 'absent', door: doorName, changes: false })];
+      return {
+        commands,
+        result: { n: written.length, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 } as WritableObject,
+      };
     }),
   );
 }
@@ -76,7 +80,11 @@ interface Changed {
 }
 
 /** Those of the caller's own path alone: what lies below it is read, and not written. */
-async function ownDocuments(context: CommandContext, reading: Reading, { filter, multi, sort }: Pick<Change, 'filter' | 'multi' | 'sort'>) {
+async function ownDocuments(
+  context: CommandContext,
+  reading: Reading,
+  { filter, multi, sort }: Pick<Change, 'filter' | 'multi' | 'sort'>,
+) {
   const found = (await find(reading, { ...context.place, filter, time: 'current' })).filter(({ own }) => own);
   if (multi || found.length < 2) return found;
   if (sort === undefined) return found.slice(0, 1);
@@ -96,7 +104,11 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
       const id = document['_id'] ?? newId(context);
       const upserted = { _id: id, ...document };
       checkNames(upserted);
-      const put = putCommand(place, [{ key: keyOf(place, id), document: upserted }], { when: 'absent', door: doorName, changes: false });
+      const put = putCommand(place, [{ key: keyOf(place, id), document: upserted }], {
+        when: 'absent',
+        door: doorName,
+        changes: false,
+      });
       return { commands: [put], result: { matched, made: [], modified: 0, upserted } };
     }
     const made = matched.map(({ document }) => wanted.update(document, false));
@@ -112,10 +124,18 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
 
 function checkCount(count: number): void {
   if (count > batchRowsMax)
-    throw new DocumentRefusal(2, `one statement writes at most ${batchRowsMax} documents: narrow its filter`, 'REL_UNPROCESSABLE');
+    throw new DocumentRefusal(
+      2,
+      `one statement writes at most ${batchRowsMax} documents: narrow its filter`,
+      'REL_UNPROCESSABLE',
+    );
 }
 
-function end(context: CommandContext, reading: Reading, wanted: Pick<Change, 'filter' | 'multi' | 'sort'>): Promise<readonly Found[]> {
+function end(
+  context: CommandContext,
+  reading: Reading,
+  wanted: Pick<Change, 'filter' | 'multi' | 'sort'>,
+): Promise<readonly Found[]> {
   const { invocation } = reading;
   return context.decided(invocation, async () => {
     const since = invocation.snapshot().instant;
@@ -137,7 +157,17 @@ function keysOf(statements: readonly StoredObject[]): number | null {
   return statements.every(({ q }) => isObject(q) && isById(q)) ? statements.length : null;
 }
 
-const updateMembers: ReadonlySet<string> = new Set(['q', 'u', 'multi', 'upsert', 'hint', 'collation', 'arrayFilters', 'c', 'sort']);
+const updateMembers: ReadonlySet<string> = new Set([
+  'q',
+  'u',
+  'multi',
+  'upsert',
+  'hint',
+  'collation',
+  'arrayFilters',
+  'c',
+  'sort',
+]);
 const deleteMembers: ReadonlySet<string> = new Set(['q', 'limit', 'hint', 'collation']);
 
 function checkMembers(statement: StoredObject, known: ReadonlySet<string>, command: string): void {

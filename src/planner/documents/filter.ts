@@ -48,12 +48,16 @@ export function compileFilter(filter: Stored): Filter {
 
 function compiledPart(filter: Stored): Filter {
   if (!isObject(filter)) throw invalid('a filter is an object');
-  const parts = Object.entries(filter).map(([name, condition]) => (name.startsWith('$') ? whole(name, condition) : field(name, condition)));
+  const parts = Object.entries(filter).map(([name, condition]) =>
+    name.startsWith('$') ? whole(name, condition) : field(name, condition),
+  );
   return (document) => parts.every((part) => part(document));
 }
 
 const unbuilt: ReadonlySet<string> = new Set(
-  '$where $expr $text $jsonSchema $geoWithin $geoIntersects $near $nearSphere $bitsAllSet $bitsAnySet $bitsAllClear $bitsAnyClear'.split(' '),
+  '$where $expr $text $jsonSchema $geoWithin $geoIntersects $near $nearSphere $bitsAllSet $bitsAnySet $bitsAllClear $bitsAnyClear'.split(
+    ' ',
+  ),
 );
 
 function whole(name: string, condition: Stored): Filter {
@@ -183,7 +187,8 @@ function operator(name: string, value: Stored, around: StoredObject): PathTest {
     }
     case '$type': {
       const kinds = (isList(value) ? value : [value]).map(typeTest);
-      return (values) => values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
+      return (values) =>
+        values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
     }
   }
   if (unbuilt.has(name)) throw missing(name);
@@ -224,7 +229,9 @@ function regex(value: Stored, options?: Stored): Test {
     made = RE2JS.compile(pattern, bits);
   } catch (error) {
     if (error instanceof RE2JSException || error instanceof RangeError)
-      throw invalid('the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around');
+      throw invalid(
+        'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
+      );
     throw error;
   }
   return (text) => typeof text === 'string' && made.matcher(text).find();
@@ -281,5 +288,11 @@ function typeTest(asked: Stored): Test {
 function numberType(value: Stored): string {
   if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'double';
   const [wrapper] = Object.keys(value as StoredObject);
-  return wrapper === '$numberLong' ? 'long' : wrapper === '$numberDecimal' ? 'decimal' : wrapper === '$numberInt' ? 'int' : 'double';
+  return wrapper === '$numberLong'
+    ? 'long'
+    : wrapper === '$numberDecimal'
+      ? 'decimal'
+      : wrapper === '$numberInt'
+        ? 'int'
+        : 'double';
 }

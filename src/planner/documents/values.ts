@@ -65,12 +65,14 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
   $oid: { kind: 'objectId', holds: (inner) => isText(inner) && /^[0-9a-f]{24}$/.test(inner) },
   $date: {
     kind: 'date',
-    holds: (inner) => (isText(inner) ? !Number.isNaN(Date.parse(inner)) : isTexts(inner, '$numberLong') && isWhole((inner as StoredObject)['$numberLong']!)),
+    holds: (inner) =>
+      isText(inner)
+        ? !Number.isNaN(Date.parse(inner))
+        : isTexts(inner, '$numberLong') && isWhole((inner as StoredObject)['$numberLong']!),
   },
   $timestamp: {
     kind: 'timestamp',
-    holds: (inner) =>
-      typeof inner === 'object' && inner !== null && !isList(inner) && isCount(inner['t']) && isCount(inner['i']),
+    holds: (inner) => typeof inner === 'object' && inner !== null && !isList(inner) && isCount(inner['t']) && isCount(inner['i']),
   },
   $binary: { kind: 'binData', holds: (inner) => isTexts(inner, 'base64', 'subType') },
   $regularExpression: { kind: 'regex', holds: (inner) => isTexts(inner, 'pattern', 'options') },

@@ -1,5 +1,17 @@
 /** The document door by the driver that most people use: one server, everything asked through `mongodb`. */
-import { Binary, type Collection, Decimal128, Double, Int32, Long, MaxKey, type MongoClient, ObjectId, Timestamp, UUID } from 'mongodb';
+import {
+  Binary,
+  type Collection,
+  Decimal128,
+  Double,
+  Int32,
+  Long,
+  MaxKey,
+  type MongoClient,
+  ObjectId,
+  Timestamp,
+  UUID,
+} from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { StoreWorld } from '../http/store-world.ts';
 import { documentsConnected, errorOf } from './document-client.ts';
@@ -31,7 +43,11 @@ describe('documents', () => {
     expect(await collection.findOne({ _id: 'a' })).toEqual({ _id: 'a', name: 'één', n: 1, in: { x: [1, 2.5] } });
     expect(await collection.findOne({ _id: 'b' })).toBeNull();
     const [row] = await world.rows("SELECT _pk, database, document FROM DocumentEntry WHERE collection = 'first'");
-    expect(row).toEqual({ _pk: 'shop.first/a', database: 'shop', document: { _id: 'a', name: 'één', n: 1, in: { x: [1, 2.5] } } });
+    expect(row).toEqual({
+      _pk: 'shop.first/a',
+      database: 'shop',
+      document: { _id: 'a', name: 'één', n: 1, in: { x: [1, 2.5] } },
+    });
     const made = await client.db('shop').collection('own').insertOne({ x: 1 });
     expect(made.insertedId).toBeInstanceOf(ObjectId);
     expect(await client.db('shop').collection('own').findOne({ _id: made.insertedId })).toEqual({ _id: made.insertedId, x: 1 });
@@ -86,7 +102,14 @@ describe('finding', () => {
       { _id: 'ann', age: 31, tags: ['a', 'b'], address: { city: 'Oslo' }, kids: [{ name: 'x', age: 3 }] },
       { _id: 'bob', age: 25, tags: ['b'], address: { city: 'Rome' } },
       { _id: 'cid', age: 47.5, tags: [], address: null },
-      { _id: 'dan', age: '31', kids: [{ name: 'x', age: 9 }, { name: 'y', age: 3 }] },
+      {
+        _id: 'dan',
+        age: '31',
+        kids: [
+          { name: 'x', age: 9 },
+          { name: 'y', age: 3 },
+        ],
+      },
     ]);
   });
 
@@ -121,7 +144,12 @@ describe('finding', () => {
   ])('%j', async (filter, ids) => {
     const people = things('people');
     const found = await people.find(filter).toArray();
-    expect(found.map(({ _id }) => _id).sort().join(' ')).toBe(ids);
+    expect(
+      found
+        .map(({ _id }) => _id)
+        .sort()
+        .join(' '),
+    ).toBe(ids);
     expect(await people.countDocuments(filter)).toBe(found.length);
   });
 
@@ -170,22 +198,36 @@ describe('finding', () => {
       { _id: 'Oslo', n: 1, ages: [31] },
       { _id: null, n: 1, ages: [47.5] },
     ]);
-    expect(await things('people').aggregate([{ $skip: 1 }, { $limit: 2 }, { $count: 'n' }]).toArray()).toEqual([{ n: 2 }]);
+    expect(
+      await things('people')
+        .aggregate([{ $skip: 1 }, { $limit: 2 }, { $count: 'n' }])
+        .toArray(),
+    ).toEqual([{ n: 2 }]);
   });
 });
 
 describe('changing', () => {
   test('some fields, or all of it', async () => {
     const collection = things('changed');
-    await collection.insertMany([{ _id: 'a', n: 1, in: { x: 1 } }, { _id: 'b', n: 1 }]);
-    expect(await collection.updateOne({ n: 1 }, { $set: { 'in.y': 2 }, $inc: { n: 4 } })).toMatchObject({ matchedCount: 1, modifiedCount: 1 });
+    await collection.insertMany([
+      { _id: 'a', n: 1, in: { x: 1 } },
+      { _id: 'b', n: 1 },
+    ]);
+    expect(await collection.updateOne({ n: 1 }, { $set: { 'in.y': 2 }, $inc: { n: 4 } })).toMatchObject({
+      matchedCount: 1,
+      modifiedCount: 1,
+    });
     expect(await collection.findOne({ _id: 'a' })).toEqual({ _id: 'a', n: 5, in: { x: 1, y: 2 } });
     expect(await collection.updateMany({}, { $inc: { n: 1 } })).toMatchObject({ matchedCount: 2, modifiedCount: 2 });
     expect(await collection.updateMany({}, { $set: { done: true } })).toMatchObject({ modifiedCount: 2 });
     expect(await collection.updateMany({}, { $set: { done: true } })).toMatchObject({ matchedCount: 2, modifiedCount: 0 });
     expect(await collection.replaceOne({ _id: 'b' }, { only: 1 })).toMatchObject({ modifiedCount: 1 });
     expect(await collection.findOne({ _id: 'b' })).toEqual({ _id: 'b', only: 1 });
-    const upserted = await collection.updateOne({ _id: 'c', kind: 'k' }, { $set: { n: 1 }, $setOnInsert: { made: 1 } }, { upsert: true });
+    const upserted = await collection.updateOne(
+      { _id: 'c', kind: 'k' },
+      { $set: { n: 1 }, $setOnInsert: { made: 1 } },
+      { upsert: true },
+    );
     expect(upserted).toMatchObject({ upsertedCount: 1, upsertedId: 'c' });
     expect(await collection.findOne({ _id: 'c' })).toEqual({ _id: 'c', kind: 'k', n: 1, made: 1 });
     await collection.updateOne({ _id: 'c' }, { $setOnInsert: { made: 2 } }, { upsert: true });
@@ -197,11 +239,20 @@ describe('changing', () => {
 
   test('and getting it, at once', async () => {
     const collection = things('modified');
-    await collection.insertMany([{ _id: 'a', n: 1 }, { _id: 'b', n: 2 }]);
+    await collection.insertMany([
+      { _id: 'a', n: 1 },
+      { _id: 'b', n: 2 },
+    ]);
     expect(await collection.findOneAndUpdate({}, { $inc: { n: 1 } }, { sort: { n: -1 } })).toEqual({ _id: 'b', n: 2 });
-    expect(await collection.findOneAndUpdate({ _id: 'b' }, { $inc: { n: 1 } }, { returnDocument: 'after' })).toEqual({ _id: 'b', n: 4 });
+    expect(await collection.findOneAndUpdate({ _id: 'b' }, { $inc: { n: 1 } }, { returnDocument: 'after' })).toEqual({
+      _id: 'b',
+      n: 4,
+    });
     expect(await collection.findOneAndDelete({ _id: 'a' })).toEqual({ _id: 'a', n: 1 });
-    expect(await collection.findOneAndReplace({ _id: 'q' }, { n: 9 }, { upsert: true, returnDocument: 'after' })).toEqual({ _id: 'q', n: 9 });
+    expect(await collection.findOneAndReplace({ _id: 'q' }, { n: 9 }, { upsert: true, returnDocument: 'after' })).toEqual({
+      _id: 'q',
+      n: 9,
+    });
     await Promise.all(Array.from({ length: 10 }, () => collection.updateOne({ _id: 'b' }, { $inc: { n: 1 } })));
     expect(await collection.findOne({ _id: 'b' })).toEqual({ _id: 'b', n: 14 });
   });
@@ -237,7 +288,11 @@ describe('time and what a command states', () => {
   });
 
   test('rows of any type', async () => {
-    await world.call('POST', '/types', { name: 'Item', properties: { sku: 'string', n: 'integer', at: 'timestamp' }, primary_key: 'sku' });
+    await world.call('POST', '/types', {
+      name: 'Item',
+      properties: { sku: 'string', n: 'integer', at: 'timestamp' },
+      primary_key: 'sku',
+    });
     await world.call('POST', '/ingest?object_type=Item', { sku: 's1', n: 7, at: '2024-05-01' });
     await world.call('POST', '/ingest?object_type=Item', { sku: 's2', n: 8 });
     const items = client.db('types').collection<{ _id: string; n: number }>('Item');
@@ -271,13 +326,31 @@ describe('refusals', () => {
     ['$where', () => refused().findOne({ $where: 'true' }), '115 CommandNotSupported'],
     ['$expr', () => refused().findOne({ $expr: { $eq: [1, 1] } }), '115 CommandNotSupported'],
     ['an unknown operator', () => refused().findOne({ a: { $nope: 1 } } as object), '2 BadValue'],
-    ['$lookup', () => refused().aggregate([{ $lookup: {} }]).toArray(), '115 CommandNotSupported'],
-    ['an unknown stage', () => refused().aggregate([{ $nope: {} }]).toArray(), '40324 Location40324'],
+    [
+      '$lookup',
+      () =>
+        refused()
+          .aggregate([{ $lookup: {} }])
+          .toArray(),
+      '115 CommandNotSupported',
+    ],
+    [
+      'an unknown stage',
+      () =>
+        refused()
+          .aggregate([{ $nope: {} }])
+          .toArray(),
+      '40324 Location40324',
+    ],
     ['a change stream', () => refused().watch().next(), '115 CommandNotSupported'],
     ['an unknown command', () => client.db('shop').command({ nope: 1 }), '59 CommandNotFound'],
     ['an unknown member', () => client.db('shop').command({ find: 'x', nope: 1 }), '40415 Location40415'],
     ['a name with $', () => refused().insertOne({ _id: 1, a: { $b: 1 } }), '52 DollarPrefixedFieldName'],
-    ['an _id that changes', () => refused().updateOne({ _id: 'r' }, { $set: { _id: 'q' } } as object, { upsert: true }), 'answered'],
+    [
+      'an _id that changes',
+      () => refused().updateOne({ _id: 'r' }, { $set: { _id: 'q' } } as object, { upsert: true }),
+      'answered',
+    ],
     ['a unique index', () => refused().createIndex({ a: 1 }, { unique: true }), '115 CommandNotSupported'],
     ['a collection with $', () => client.db('shop').command({ find: 'a$b' }), '73 InvalidNamespace'],
   ])('%s', async (_name, run, code) => {
@@ -290,8 +363,12 @@ describe('refusals', () => {
     const insert = client.db('shop').command({ insert: 'refused', documents: [{ _id: 'in' }], ...inTransaction });
     expect(await errorOf(insert)).toBe('20 IllegalOperation');
     expect(await refused().findOne({ _id: 'in' })).toBeNull();
-    expect(await errorOf(documentsConnected(world, { auth: { username: 'x', password: 'wrong' } }))).toBe('18 AuthenticationFailed');
-    const bare = await documentsConnected(world, { auth: undefined as never, authMechanism: undefined as never }).catch(() => null);
+    expect(await errorOf(documentsConnected(world, { auth: { username: 'x', password: 'wrong' } }))).toBe(
+      '18 AuthenticationFailed',
+    );
+    const bare = await documentsConnected(world, { auth: undefined as never, authMechanism: undefined as never }).catch(
+      () => null,
+    );
     if (bare !== null) {
       expect(await errorOf(bare.db('shop').collection('people').findOne())).toBe('13 Unauthorized');
       await bare.close();

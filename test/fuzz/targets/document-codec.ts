@@ -45,13 +45,65 @@ const message = (document: StoredObject): Buffer => encodeReply(7, { number: 0, 
 
 export function seeds(): Uint8Array[] {
   const commands: StoredObject[] = [
-    { find: 'c', filter: { a: { $gt: 1, $in: [1, 'x', null] }, $or: [{ b: { $regex: '^a(b|c)*$' } }, { c: { $elemMatch: { d: 1 } } }] }, $db: 'd' },
-    { insert: 'c', documents: [{ _id: { $oid: '0123456789abcdef01234567' }, l: { $numberLong: '9007199254740993' }, d: { $numberDouble: '-0.0' } }], $db: 'd' },
-    { insert: 'c', documents: [{ when: { $date: { $numberLong: '-1' } }, b: { $binary: { base64: 'AP8=', subType: '00' } }, r: { $regularExpression: { pattern: 'a', options: 'i' } } }] },
-    { update: 'c', updates: [{ q: { 'a.b': 1 }, u: { $set: { 'a.0.c': [1] }, $inc: { n: { $numberLong: '1' } }, $setOnInsert: { x: 1 } }, upsert: true }], $db: 'd' },
-    { aggregate: 'c', pipeline: [{ $match: { a: { $mod: [3, 1] } } }, { $group: { _id: { a: '$a.b' }, n: { $sum: '$n' }, all: { $push: '$$ROOT' } } }, { $sort: { n: -1 } }, { $project: { 'a.b': 1 } }] },
-    { x: { $numberDecimal: '1.10' }, t: { $timestamp: { t: 1, i: 2 } }, min: { $minKey: 1 }, max: { $maxKey: 1 }, u: { $undefined: true }, c: { $code: 'f' }, s: { $symbol: 's' } },
-    { hello: 1, speculativeAuthenticate: { saslStart: 1, mechanism: 'SCRAM-SHA-256', payload: { $binary: { base64: 'biws', subType: '00' } } } },
+    {
+      find: 'c',
+      filter: { a: { $gt: 1, $in: [1, 'x', null] }, $or: [{ b: { $regex: '^a(b|c)*$' } }, { c: { $elemMatch: { d: 1 } } }] },
+      $db: 'd',
+    },
+    {
+      insert: 'c',
+      documents: [
+        { _id: { $oid: '0123456789abcdef01234567' }, l: { $numberLong: '9007199254740993' }, d: { $numberDouble: '-0.0' } },
+      ],
+      $db: 'd',
+    },
+    {
+      insert: 'c',
+      documents: [
+        {
+          when: { $date: { $numberLong: '-1' } },
+          b: { $binary: { base64: 'AP8=', subType: '00' } },
+          r: { $regularExpression: { pattern: 'a', options: 'i' } },
+        },
+      ],
+    },
+    {
+      update: 'c',
+      updates: [
+        {
+          q: { 'a.b': 1 },
+          u: { $set: { 'a.0.c': [1] }, $inc: { n: { $numberLong: '1' } }, $setOnInsert: { x: 1 } },
+          upsert: true,
+        },
+      ],
+      $db: 'd',
+    },
+    {
+      aggregate: 'c',
+      pipeline: [
+        { $match: { a: { $mod: [3, 1] } } },
+        { $group: { _id: { a: '$a.b' }, n: { $sum: '$n' }, all: { $push: '$$ROOT' } } },
+        { $sort: { n: -1 } },
+        { $project: { 'a.b': 1 } },
+      ],
+    },
+    {
+      x: { $numberDecimal: '1.10' },
+      t: { $timestamp: { t: 1, i: 2 } },
+      min: { $minKey: 1 },
+      max: { $maxKey: 1 },
+      u: { $undefined: true },
+      c: { $code: 'f' },
+      s: { $symbol: 's' },
+    },
+    {
+      hello: 1,
+      speculativeAuthenticate: {
+        saslStart: 1,
+        mechanism: 'SCRAM-SHA-256',
+        payload: { $binary: { base64: 'biws', subType: '00' } },
+      },
+    },
   ];
   const query = Buffer.concat([
     Buffer.from([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xd4, 7, 0, 0, 0, 0, 0, 0]),
@@ -67,5 +119,11 @@ export function seeds(): Uint8Array[] {
   sequence.writeInt32LE(sequence.length, 0);
   let deep: Stored = 1;
   for (let i = 0; i < 60; i++) deep = i % 2 ? [deep] : { a: deep };
-  return [...commands.map(message), query, sequence, message({ find: 'c', filter: { a: deep } }), Buffer.concat(commands.map(message))];
+  return [
+    ...commands.map(message),
+    query,
+    sequence,
+    message({ find: 'c', filter: { a: deep } }),
+    Buffer.concat(commands.map(message)),
+  ];
 }

@@ -21,7 +21,7 @@ export function seeds(): Uint8Array[] {
   const texts = [
     '*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n',
     '*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\na\r\nb\0\u{ff}\r\n',
-    'PING\r\nSET k "a \\x41\\n" \'it\\\'s\'\r\n\r\nGET k\n',
+    "PING\r\nSET k \"a \\x41\\n\" 'it\\'s'\r\n\r\nGET k\n",
     '*0\r\n*-1\r\n*1\r\n$0\r\n\r\n',
     '*99999999\r\n$99999999\r\n',
     `*3\r\n$${2_000}\r\n${'*a'.repeat(1_000)}\r\n$${2_000}\r\n${'a'.repeat(2_000)}\r\n$6\r\n[^a-\\]\r\n`,

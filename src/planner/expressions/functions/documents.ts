@@ -7,7 +7,7 @@ export const documentFunctions: readonly ScalarFunction[] = [
   {
     name: 'DOCUMENT_MATCHES',
     group: 'json',
-    usage: "DOCUMENT_MATCHES(j, '{\"name\": …}')",
+    usage: 'DOCUMENT_MATCHES(j, \'{"name": …}\')',
     summary: 'Whether a document fulfils a filter as the document door takes it, by the order and the types of BSON.',
     examples: [[`DOCUMENT_MATCHES(CAST('{"a": [1, 7]}' AS JSON), '{"a": {"$gt": 5}}')`, 'true']],
     signatures: [
