@@ -1,6 +1,6 @@
 /** What the planner takes from the settings alone. */
 import { rankingRules, type Settings } from './config.ts';
-import type { PlannerOptions } from './planner/planner.ts';
+import type { PlannerOptions } from './planner/options.ts';
 
 type FromSettings = Pick<PlannerOptions, 'limits' | 'pinnedBranches' | 'sketchColumns' | 'searchPreset' | 'rankings'>;
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Backups, type CopyBeside, type DigestBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { isLoopback, type Settings } from './config.ts';
+import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
 import { builtDoors } from './doors/doors.ts';
 import { ConfigError, ServiceError } from './errors.ts';
 import { Authenticator } from './governance/authentication/authenticator.ts';
@@ -43,7 +44,6 @@ import { Checkpoint, dropCheckpoint, removeStrays } from './projections/checkpoi
 import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
 import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
-import type { RowSettings } from './projections/rows/row-storage.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import type { RestoreBeside } from './restores.ts';
 import { plannerOptions } from './planner-options.ts';
@@ -415,22 +415,6 @@ function newRooms(
     rows: { indexes, ...more.rows, settings: { ...rowSettings(settings), ...more.rows?.settings } },
   });
   return { projections, audit };
-}
-
-/** Indexes of texts take at most one part in so many of the memory for rows. */
-const INDEX_SHARE = 4;
-/** The same where nothing bounds what rows take. */
-const UNBOUND_INDEX_BYTES = 256 * 2 ** 20;
-
-function rowBudget(settings: Settings, derived: DerivedParts): number {
-  return derived.budgetBytes ?? (settings.SERVICE_MEMORY_BUDGET_MB * 2 ** 20 || Math.floor(derived.machineBytes / 2));
-}
-
-function rowSettings(settings: Settings): Pick<RowSettings, 'bloomColumns' | 'temporalIndexMax'> {
-  return {
-    bloomColumns: settings.SERVICE_BLOOM_COLUMNS ?? [],
-    temporalIndexMax: settings.SERVICE_TEMPORAL_INDEX_MAX_ENTRIES,
-  };
 }
 
 /** Replays into the projections what they have not applied yet. */

@@ -6,7 +6,6 @@ import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.t
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
-import type { RankingRule } from './binding/ranking.ts';
 import { runControl } from './control.ts';
 import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './describe.ts';
 import type { ControlStatement, Standing } from './control-request.ts';
@@ -63,6 +62,7 @@ import type {
   QuestionRequest,
   SessionVerb,
 } from './planner-contract.ts';
+import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
 import { type TypoTolerance, typoPresets } from './search/query.ts';
 import { SearchRules } from './search/text-rules.ts';
@@ -81,61 +81,6 @@ export const passes: readonly Pass[] = [
   orderJoins, // needs to know which scans are lookups
   pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one
 ];
-
-export interface PlannerLimits {
-  readonly timeoutMs: number;
-  readonly resultRowsMax: number;
-  readonly scannedRowsMax: number;
-  readonly memoryBytesMax: number;
-  /** Rows that a function that ranks may yield; 0: any number. */
-  readonly vectorRowsMax?: number;
-  /** Visible rows up to which nearest vectors are found by a look at all of them. */
-  readonly vectorExactRows?: number;
-  /** Rows that operators exchange at once. */
-  readonly blockRows?: number;
-}
-
-export interface PlannerOptions {
-  readonly clock: Clock;
-  /** Version of this program, as recipes of exhibits name it. */
-  readonly version?: string;
-  readonly limits?: Partial<PlannerLimits>;
-  /** Gives other work a turn; a queue of its own unless whoever opens the store has one for all. */
-  readonly yieldTurn?: () => Promise<void>;
-  /** Standing queries and what else outlives its statement; without it these statements are refused. */
-  readonly standing?: Standing;
-  /** Names of branches whose plans no other branch's may push out. */
-  readonly pinnedBranches?: readonly string[];
-  /** Columns that are sketched, of whatever type has them. */
-  readonly sketchColumns?: readonly string[];
-  /** Keys of nodes and edges that CREATE makes without one. */
-  readonly newKey?: () => string;
-  /** Where long questions about a graph are listed, and can be ended. */
-  readonly jobs?: JobRunner;
-  /** The model that texts are given to; without one their vectors are hashed. */
-  readonly embedder?: Embedder | null;
-  /** The model that orders what HYBRID_SEARCH … RERANK found. */
-  readonly reranker?: Reranker | null;
-  /** What searches start from that say nothing of typos; `exact` where this is absent. */
-  readonly searchPreset?: keyof typeof typoPresets;
-  /** By type: what its searches rank by that have no RANK BY. */
-  readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
-  /** Fewer passes give the same answers, only slower; the first one can't be left out. */
-  readonly passes?: readonly Pass[];
-  /** False: every question has its plan made. The same answers, only slower. */
-  readonly keepPlans?: boolean;
-}
-
-/** Source: specification, "Limits". */
-const defaultLimits: Required<PlannerLimits> = {
-  timeoutMs: 30_000,
-  resultRowsMax: 1_000_000,
-  scannedRowsMax: 10_000_000,
-  memoryBytesMax: 512 * 1024 * 1024,
-  vectorRowsMax: 1_000,
-  vectorExactRows: 250_000,
-  blockRows: 8_192,
-};
 
 const shortText = 4_096;
 /** Graphs that are kept for questions to come. */

@@ -1,5 +1,10 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
+import { systemClock } from '../../src/clock.ts';
+import { inspected } from '../../src/doors/relational/catalogue/inspect.ts';
+import { parseSelect } from '../../src/doors/relational/catalogue/parser.ts';
+import { Variables } from '../../src/doors/relational/variables.ts';
 import { ServiceError } from '../../src/errors.ts';
+import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
 import { exactJson, rowsOf } from '../harness.ts';
 import type { Adversary } from './adversaries.ts';
@@ -90,29 +95,61 @@ const written: readonly string[] = [
   'DELETE FROM SourceTrueIdentity',
 ];
 
-/** A statement that may write, as the doors that take some will run it. */
-async function executed(stage: Stage, adversary: Adversary, sql: string): Promise<Heard> {
+/** Asks within an invocation of the relational door, as the adversary. */
+async function invoked(
+  stage: Stage,
+  adversary: Adversary,
+  { action, sql }: { readonly action: 'query' | 'inspect'; readonly sql: string },
+  answer: (invocation: Invocation) => Promise<unknown>,
+): Promise<Heard> {
   const { authorization, 'x-organization-id': organization, 'x-service-purpose': purpose } = adversary.headers(stage);
   const { service } = stage.lab;
   await stage.lab.tick();
-  const answer = async (): Promise<string> => {
+  const asking = async (): Promise<string> => {
     const named = typeof organization === 'string' ? { organization } : {};
     const stated = { authorization: String(authorization), door: 'relational', clientIp: '127.0.0.1', ...named };
     const caller = service.authenticator.dataCaller(stated as Parameters<typeof service.authenticator.dataCaller>[0]);
-    const asked = {
-      action: 'query',
-      purpose: typeof purpose === 'string' ? purpose : null,
-      correlationId: service.ids.next(),
-    } as const;
-    const done = await service.gate.invoke(caller, asked, (invocation) => service.planner.execute(invocation, { sql }));
-    return exactJson({ columns: done.answer.columns, rows: rowsOf(done.answer), written: done.written });
+    const asked = { action, purpose: typeof purpose === 'string' ? purpose : null, correlationId: service.ids.next() } as const;
+    return exactJson(await service.gate.invoke(caller, asked, answer));
   };
-  const body = await answer().catch((error: unknown) => {
+  const body = await asking().catch((error: unknown) => {
     if (error instanceof ServiceError) return `${error.code} ${error.message}`;
     throw error;
   });
   return { sent: { method: 'EXECUTE', path: sql }, status: 200, headers: [], body: Buffer.from(body) };
 }
+
+/** A statement that may write, as the doors that take some will run it. */
+const executed = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
+  invoked(stage, adversary, { action: 'query', sql }, async (invocation) => {
+    const done = await stage.lab.service.planner.execute(invocation, { sql });
+    return { columns: done.answer.columns, rows: rowsOf(done.answer), written: done.written };
+  });
+
+/** What the Postgres catalogue tells of names: listed, looked up, counted, and by their numbers. */
+const catalogued: readonly string[] = [
+  'SELECT oid, relname, relkind, relnatts, relhasindex, relacl FROM pg_class ORDER BY oid',
+  'SELECT attrelid, attname, atttypid, attnotnull FROM pg_attribute ORDER BY attrelid, attnum',
+  'SELECT * FROM information_schema.columns ORDER BY table_name, ordinal_position',
+  'SELECT * FROM information_schema.table_constraints ORDER BY table_name',
+  'SELECT * FROM pg_matviews ORDER BY matviewname',
+  'SELECT oid, datname FROM pg_database ORDER BY datname',
+  'SELECT count(*), max(oid), min(oid) FROM pg_class',
+  "SELECT to_regclass('Hidden'), to_regclass('hidden_view'), to_regclass('Deal'), to_regclass('Mine_pkey')",
+  "SELECT 'Hidden'::regclass",
+  "SELECT has_table_privilege('Deal', 'SELECT'), pg_get_viewdef('by_note')",
+  "SELECT relname FROM pg_class WHERE relname LIKE 'Hid%'",
+];
+
+const inspectedBy = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
+  invoked(stage, adversary, { action: 'inspect', sql }, async (invocation) => {
+    const session = { user: 'me', database: 'annals', process: 1, variables: new Variables(() => undefined) };
+    const { planner } = stage.lab.service;
+    const yieldTurn = (): Promise<void> => Promise.resolve();
+    const inspection = { invocation, session, planner, clock: systemClock, yieldTurn, signal: new AbortController().signal };
+    const answer = await inspected(inspection, { text: sql, select: parseSelect(sql), stated: [] }, []);
+    return { columns: answer.columns, rows: rowsOf(answer) };
+  });
 
 export const conversations: readonly Conversation[] = [
   {
@@ -244,6 +281,14 @@ export const conversations: readonly Conversation[] = [
         const path = `/types/Deal/${id}?hard=true`;
         heard.push(await stage.lab.ask({ method: 'DELETE', path, headers: adversary.headers(stage) }));
       }
+      return heard;
+    },
+  },
+  {
+    name: 'the Postgres catalogue',
+    hold: async (stage, adversary) => {
+      const heard: Heard[] = [];
+      for (const sql of catalogued) heard.push(await inspectedBy(stage, adversary, sql));
       return heard;
     },
   },

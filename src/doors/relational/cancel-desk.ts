@@ -5,31 +5,33 @@ import type { Random } from '../../clock.ts';
 export interface CancelKey {
   readonly process: number;
   readonly secret: number;
-  /** For the statement that begins now: aborts when it is cancelled, or `gone` does. Only the newest can be cancelled. */
-  signal(gone: AbortSignal): AbortSignal;
+  /** For the statement that begins now: aborts when it is cancelled, or the client is gone. One that nobody aborted serves the next, too. */
+  signal(): AbortSignal;
 }
 
 export class CancelDesk {
   readonly #random: Random;
-  readonly #open = new Map<number, { readonly secret: Buffer; running: AbortController | null }>();
+  readonly #open = new Map<number, { readonly secret: Buffer; running: AbortController }>();
   #next = 1;
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  open(): CancelKey {
+  open(gone: AbortSignal): CancelKey {
     while (this.#open.has(this.#next)) this.#next = (this.#next % 0x7fff_ffff) + 1;
     const process = this.#next;
     this.#next = (this.#next % 0x7fff_ffff) + 1;
-    const entry = { secret: this.#random.fill(Buffer.alloc(4)), running: null as AbortController | null };
+    const entry = { secret: this.#random.fill(Buffer.alloc(4)), running: new AbortController() };
     this.#open.set(process, entry);
+    gone.addEventListener('abort', () => entry.running.abort(), { once: true });
     return {
       process,
       secret: entry.secret.readInt32BE(),
-      signal: (gone) => {
-        entry.running = new AbortController();
-        return AbortSignal.any([gone, entry.running.signal]);
+      signal: () => {
+        // A cancellation that came too late for the statement before must not end this one.
+        if (entry.running.signal.aborted && !gone.aborted) entry.running = new AbortController();
+        return entry.running.signal;
       },
     };
   }
@@ -39,7 +41,7 @@ export class CancelDesk {
     if (entry === undefined) return;
     const given = Buffer.alloc(4);
     given.writeInt32BE(secret);
-    if (timingSafeEqual(given, entry.secret)) entry.running?.abort();
+    if (timingSafeEqual(given, entry.secret)) entry.running.abort();
   }
 
   close({ process }: CancelKey): void {

@@ -1,6 +1,7 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
+import { catalogueQuestion } from './catalogue/question.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { Tokens } from './tokens.ts';
@@ -107,7 +108,7 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 export function commandOf(statement: string): Command {
-  const text = withListsWritten(statement);
+  const text = catalogueQuestion(statement) === null ? withListsWritten(statement) : statement;
   const said = bare(text);
   const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;
@@ -152,7 +153,7 @@ export function commandOf(statement: string): Command {
   }
   const refusal = refusals[first];
   if (refusal !== undefined) throw refused(refusal);
-  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) : true;
+  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) && catalogueQuestion(text) === null : true;
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
   return {
     kind: 'ask',

@@ -67,11 +67,19 @@ export class CopyIn {
   }
 
   async #run(invocation: Invocation, ready: () => void): Promise<number> {
-    const { copy, caller, signal } = this.#parts;
-    signal.addEventListener('abort', () => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled')), {
-      once: true,
-    });
+    const { copy, signal } = this.#parts;
     invocation.describe({ template: 'COPY ? FROM STDIN', objectType: copy.table! });
+    const cancelled = (): void => this.#chunks.end(new ServiceError('REL_CANCELLED', 'the COPY was cancelled'));
+    signal.addEventListener('abort', cancelled, { once: true });
+    try {
+      return await this.#write(invocation, ready);
+    } finally {
+      signal.removeEventListener('abort', cancelled);
+    }
+  }
+
+  async #write(invocation: Invocation, ready: () => void): Promise<number> {
+    const { copy, caller } = this.#parts;
     const definition = definitionOf(invocation, copy.table!);
     this.#columns = columnsOf(definition, copy.columns);
     ready();

@@ -223,7 +223,8 @@ export class Extended {
   async #run(portal: Portal, command: Ask | Extract<Command, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
     if (portal.ran !== null) return portal.ran;
     const { values, formats, resultFormats, prepared } = portal;
-    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types };
+    const found = (types: readonly ColumnType[]): void => void (prepared.types = types);
+    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types, found };
     const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
     portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };
     return portal.ran;

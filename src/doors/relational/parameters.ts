@@ -13,6 +13,8 @@ export interface Bound {
   readonly oids: readonly number[];
   /** Once they are known. */
   readonly types: readonly ColumnType[] | null;
+  /** Told when they are found out on the way: the next values of the statement are of them, too. */
+  readonly found?: (types: readonly ColumnType[]) => void;
 }
 
 const oid = {

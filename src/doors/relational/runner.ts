@@ -2,6 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { ColumnType } from '../../log/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Literal } from '../../planner/statement.ts';
@@ -14,6 +15,9 @@ import { type Command, isControl } from './commands.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
+import { describedCatalogue, type Inspection, inspected } from './catalogue/inspect.ts';
+import { catalogueQuestion } from './catalogue/question.ts';
+import type { Select } from './catalogue/trees.ts';
 import { type Bound, parameterValue, statedType } from './parameters.ts';
 import type { Field, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
@@ -166,11 +170,13 @@ export class Runner {
 
   /** Asks the planner: one invocation, one access record. */
   ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+    const { text: sql, bound: values } =
+      bound === null || command.spreads.length === 0
+        ? { text: command.text, bound }
+        : spreadBound(command.text, command.spreads, bound);
+    const select = command.mayWrite ? null : catalogueQuestion(sql);
+    if (select) return this.#inspect({ ...command, text: sql }, select, values);
     return this.#invoke(command, async (invocation, options) => {
-      const { text: sql, bound: values } =
-        bound === null || command.spreads.length === 0
-          ? { text: command.text, bound }
-          : spreadBound(command.text, command.spreads, bound);
       const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
       const transaction = this.#explicit ?? this.#implicit;
       return this.#parts.planner.execute(invocation, {
@@ -278,7 +284,36 @@ export class Runner {
 
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
     const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
+    const select = command.mayWrite ? null : catalogueQuestion(once.text);
+    if (select) {
+      const asked = { text: once.text, select, stated: once.oids.map(statedType) };
+      return this.#invoke(
+        command,
+        (invocation, { signal }) => describedCatalogue(this.#inspection(invocation, signal), asked),
+        'inspect',
+      );
+    }
     return this.#invoke(command, (invocation) => this.#describe(invocation, once.text, once.oids));
+  }
+
+  /** What the catalogue tells of itself: the types that GET /types lists, in the words of Postgres. */
+  #inspect(command: Ask, select: Select, bound: Bound | null): Promise<Executed> {
+    return this.#invoke(
+      command,
+      async (invocation, { signal }) => {
+        const { values = [], oids = [], types = null } = bound ?? {};
+        const stated = values.map((_, i) => statedType(oids[i] ?? 0) ?? types?.[i] ?? null);
+        const given = bound === null ? [] : literalsOf(bound, stated);
+        const answer = await inspected(this.#inspection(invocation, signal), { text: command.text, select, stated }, given);
+        return { answer, written: null };
+      },
+      'inspect',
+    );
+  }
+
+  #inspection(invocation: Invocation, signal: AbortSignal): Inspection {
+    const { user, database, process, variables, planner, clock, yieldTurn } = this.#parts;
+    return { invocation, session: { user, database, process, variables }, planner, clock, yieldTurn, signal };
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
@@ -371,10 +406,11 @@ export class Runner {
   async #invoke<T>(
     command: Ask,
     run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+    action: 'query' | 'inspect' = 'query',
   ): Promise<T> {
     if (this.isOpen && isControl(command))
       throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.verb} runs at once: send it outside of a transaction, by itself`);
-    return this.#enter('query', command.mayWrite, run);
+    return this.#enter(action, command.mayWrite, run);
   }
 
   /** One invocation of the gate. */
@@ -423,13 +459,24 @@ export class Runner {
   }
 
   /** Within the invocation of the statement: types that nobody stated are found out. */
-  async #values(invocation: Invocation, text: string, { values, formats, oids, types }: Bound): Promise<Literal[]> {
+  async #values(invocation: Invocation, text: string, bound: Bound): Promise<Literal[]> {
+    const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.some((type, i) => type === null && values[i] !== null);
-    const found = types ?? (isOpen ? (await this.#describe(invocation, text, oids)).parameters : []);
-    return values.map((bytes, i) => {
-      const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
-      return parameterValue(bytes, format, oids[i] ?? 0, stated[i] ?? found[i] ?? 'string', i + 1);
-    });
+    const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
+    if (described !== null) bound.found?.(described);
+    const found = types ?? described ?? [];
+    return literalsOf(
+      bound,
+      stated.map((type, i) => type ?? found[i] ?? null),
+    );
   }
+}
+
+/** Where nobody has said the type, they are text. */
+function literalsOf({ values, formats, oids }: Bound, types: readonly (ColumnType | null)[]): Literal[] {
+  return values.map((bytes, i) => {
+    const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
+    return parameterValue(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);
+  });
 }

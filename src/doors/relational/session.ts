@@ -125,7 +125,7 @@ export class RelationalSession implements Session<Frontend> {
       this.#variables.begin(login.settings, login.user);
     });
     this.#connection.authenticated();
-    this.#key = this.#parts.cancels.open();
+    this.#key = this.#parts.cancels.open(this.#connection.gone);
     this.#replies.backendKey(this.#key.process, this.#key.secret);
     this.#replies.ready('I');
     const runner = new Runner({
@@ -137,7 +137,7 @@ export class RelationalSession implements Session<Frontend> {
       connection: this.#connection,
       replies: this.#replies,
       variables: this.#variables,
-      signal: () => this.#key!.signal(this.#connection.gone),
+      signal: () => this.#key!.signal(),
     });
     this.#extended = new Extended(runner, this.#replies);
     this.#state = { at: 'open', runner };

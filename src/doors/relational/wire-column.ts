@@ -2,6 +2,7 @@
 import type { Vector } from '../../log/columns.ts';
 import { putI64, putInteger, putNumber } from '../../planner/formats/cell-text.ts';
 import type { Replies } from './replies.ts';
+import { binaryText, isFloat, putBinaryNumber } from './wire-binary.ts';
 import { instantMicroseconds, instantText, type WireType, wireTypes } from './wire-types.ts';
 
 /** Cells of one column, batch after batch: each with its length before it, -1 for NULL. */
@@ -11,6 +12,8 @@ export class WireColumn {
   #vector: Vector = { kind: 'null' };
   #nulls: Uint8Array | null = null;
   #halves: Int32Array = noHalves;
+  /** null: texts are sent as they are. */
+  #encode: ((replies: Replies, text: string) => void) | null = null;
 
   constructor(of: WireType, format: number) {
     this.#type = of;
@@ -18,6 +21,7 @@ export class WireColumn {
   }
 
   open(vector: Vector): void {
+    if (this.#binary && (vector.kind === 'text' || vector.kind === 'dict')) this.#encode = binaryText(this.#type);
     this.#vector = vector;
     this.#nulls = vector.kind === 'null' ? null : vector.nulls;
     if (vector.kind === 'i64') {
@@ -51,6 +55,7 @@ export class WireColumn {
   }
 
   #bytes(replies: Replies, bytes: Uint8Array, from: number, to: number): void {
+    if (this.#encode) return this.#encode(replies, Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString());
     replies.int32(to - from);
     replies.writer.copy(bytes, from, to);
   }
@@ -58,19 +63,12 @@ export class WireColumn {
   #number(replies: Replies, value: number): void {
     if (this.#type === wireTypes.timestamptz) return this.#instant(replies, BigInt(value));
     const { writer } = replies;
-    if (this.#binary) {
-      replies.int32(8);
-      writer.reserve(8);
-      if (this.#type === wireTypes.float8) writer.view.setFloat64(writer.length, value);
-      else writer.view.setBigInt64(writer.length, BigInt(value));
-      writer.length += 8;
-      return;
-    }
+    if (this.#binary) return putBinaryNumber(replies, this.#type, value);
     if (!Number.isFinite(value)) return this.#text(replies, String(value));
     writer.reserve(cellBytes);
     const from = writer.length + 4;
     // An integer column has no minus zero.
-    const to = this.#type === wireTypes.float8 ? putNumber(writer.bytes, from, value) : putInteger(writer.bytes, from, value + 0);
+    const to = isFloat(this.#type) ? putNumber(writer.bytes, from, value) : putInteger(writer.bytes, from, value + 0);
     writer.view.setInt32(writer.length, to - from);
     writer.length = to;
   }

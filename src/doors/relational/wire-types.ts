@@ -28,6 +28,52 @@ export const wireTypes = {
   vector: type('vector', 16_385, -1, 16_386),
 } as const;
 
+/** Types that only columns of the catalogue have, and those of the store; arrays are named as Postgres does: `_text`. */
+export const catalogueTypes: ReadonlyMap<string, WireType> = new Map(
+  [
+    ...Object.values(wireTypes),
+    type('bytea', 17, -1, 1001),
+    type('char', 18, 1, 1002),
+    type('name', 19, 64, 1003),
+    type('int2', 21, 2, 1005),
+    type('int2vector', 22, -1, 1006),
+    type('int4', 23, 4, 1007),
+    type('regproc', 24, 4, 1008),
+    type('oid', 26, 4, 1028),
+    type('xid', 28, 4, 1011),
+    type('oidvector', 30, -1, 1013),
+    type('pg_node_tree', 194, -1, 0),
+    type('float4', 700, 4, 1021),
+    type('unknown', 705, -2, 0),
+    type('aclitem', 1033, 12, 1034),
+    type('bpchar', 1042, -1, 1014),
+    type('varchar', 1043, -1, 1015),
+    type('date', 1082, 4, 1182),
+    type('time', 1083, 8, 1183),
+    type('timestamp', 1114, 8, 1115),
+    type('interval', 1186, 16, 1187),
+    type('numeric', 1700, -1, 1231),
+    type('regprocedure', 2202, 4, 2207),
+    type('regclass', 2205, 4, 2210),
+    type('regtype', 2206, 4, 2211),
+    type('record', 2249, -1, 2287),
+    type('any', 2276, 4, 0),
+    type('anyarray', 2277, -1, 0),
+    type('uuid', 2950, 16, 2951),
+    type('jsonb', 3802, -1, 3807),
+    type('regnamespace', 4089, 4, 4090),
+    type('regrole', 4096, 4, 4097),
+  ].flatMap((each) => [
+    [each.name, each] as const,
+    ...(each.array === 0 ? [] : [[`_${each.name}`, type(`_${each.name}`, each.array, -1, 0)] as const]),
+  ]),
+);
+
+/** A column that says itself how it is sent. */
+export interface WiredColumn extends OutputColumn {
+  readonly wire: WireType;
+}
+
 const ofColumn: Record<ColumnType, WireType> = {
   string: wireTypes.text,
   integer: wireTypes.int8,
@@ -41,7 +87,9 @@ const ofColumn: Record<ColumnType, WireType> = {
 /** How instants are shown: those of properties as timestamptz, or all of them as nanoseconds. */
 export type InstantStyle = 'timestamptz' | 'int8';
 
-export function wireTypeOf({ name, type: of }: OutputColumn, instants: InstantStyle): WireType {
+export function wireTypeOf(column: OutputColumn | WiredColumn, instants: InstantStyle): WireType {
+  if ('wire' in column) return column.wire;
+  const { name, type: of } = column;
   if (of === 'timestamp' && (instants === 'int8' || name in systemColumns)) return wireTypes.int8;
   return ofColumn[of];
 }

@@ -218,7 +218,7 @@ test('a statement is cancelled by its key, and nothing else is', async () => {
   [16, 80_877_102, processID, secretKey].forEach((word, i) => request.writeInt32BE(word, i * 4));
   const cancel = (): Promise<void> =>
     new Promise((resolve) => {
-      const socket = connect(world.others[0]!.port, '127.0.0.1', () => socket.write(request));
+      const socket = connect(world.others.find(({ name }) => name === 'relational')!.port, '127.0.0.1', () => socket.write(request));
       socket.on('close', () => resolve()).on('error', () => resolve());
     });
   const numbers =
@@ -234,7 +234,7 @@ test('a statement is cancelled by its key, and nothing else is', async () => {
 describe('byte by byte', () => {
   let raw: RawClient;
   beforeAll(async () => {
-    raw = await RawClient.ready(world.others[0]!.port, relationalSecret);
+    raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
   });
   afterAll(() => raw.close());
 
@@ -300,16 +300,16 @@ describe('byte by byte', () => {
   });
 
   test('bytes that are no message end the connection with an error', async () => {
-    const stranger = await RawClient.open(world.others[0]!.port);
+    const stranger = await RawClient.open(world.others.find(({ name }) => name === 'relational')!.port);
     stranger.socket.write('GET / HTTP/1.1\r\n\r\n');
     expect(kinds(await stranger.until('Z'))).toBe('E');
-    const broken = await RawClient.ready(world.others[0]!.port, relationalSecret);
+    const broken = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
     broken.socket.write(Buffer.from([0x51, 0x7f, 0xff, 0xff, 0xff]));
     expect(state(await broken.until('Z'))).toBe('54000');
   });
 
   test('a message before the login is none', async () => {
-    const stranger = await RawClient.open(world.others[0]!.port);
+    const stranger = await RawClient.open(world.others.find(({ name }) => name === 'relational')!.port);
     stranger.socket.write(Buffer.concat([Buffer.from([0, 0, 0, 14, 0, 3, 0, 0]), Buffer.from('user\0a\0\0').subarray(0, 6)]));
     stranger.socket.write(simple('SELECT 1'));
     expect(kinds(await stranger.until('Z'))).not.toContain('D');

@@ -4,7 +4,8 @@ import type { Clock } from '../../../src/clock.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import type { RowBlock } from '../../../src/projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../../src/governance/gate-contract.ts';
-import { Planner, type PlannerLimits } from '../../../src/planner/planner.ts';
+import type { PlannerLimits } from '../../../src/planner/options.ts';
+import { Planner } from '../../../src/planner/planner.ts';
 import { FakeStore, type Row, rowsOf } from '../fake-snapshot.ts';
 
 const rows: Row[] = Array.from({ length: 1_000 }, (_, i) => ({ n: BigInt(i % 700), text: `row ${i}` }));

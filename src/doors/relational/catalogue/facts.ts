@@ -1,0 +1,179 @@
+/** What the catalogue tells of: tables with their columns, made of the types and views that the caller may know of. */
+import { splitTypeName } from '../../../projections/access-paths.ts';
+import type { BranchView, GovernedSnapshot } from '../../../governance/gate-contract.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
+import type { ColumnType } from '../../../log/value.ts';
+import { readableColumns } from '../../../planner/binding/source-binder.ts';
+import { nearestView } from '../../../planner/binding/views.ts';
+import type { OutputColumn } from '../../../planner/planner-contract.ts';
+import type { Variables } from '../variables.ts';
+import { type InstantStyle, type WireType, wireTypeOf } from '../wire-types.ts';
+
+export interface Session {
+  readonly user: string;
+  readonly database: string;
+  readonly process: number;
+  readonly variables: Pick<Variables, 'all' | 'instants'>;
+}
+
+export interface TableColumn {
+  readonly name: string;
+  /** From 1. */
+  readonly number: number;
+  readonly type: WireType;
+  /** Length of its vectors; -1 elsewhere. */
+  readonly modifier: number;
+  readonly notNull: boolean;
+}
+
+export interface Table {
+  readonly oid: number;
+  readonly name: string;
+  /** r: a type; m: a materialized view. */
+  readonly kind: 'r' | 'm';
+  /** Null: it was not asked for the columns of views. */
+  readonly columns: readonly TableColumn[] | null;
+  /** The column that is its primary key. */
+  readonly key: TableColumn | null;
+  /** Whether rows of it may be read at all. */
+  readonly isReadable: boolean;
+  /** The query of a view. */
+  readonly sql: string | null;
+}
+
+export interface Facts {
+  readonly session: Session;
+  readonly tables: readonly Table[];
+  readonly tableOf: (oid: number) => Table | undefined;
+  readonly tableNamed: (name: string) => Table | undefined;
+  /** Branches, main by the names that it has as a database. */
+  readonly databases: readonly { readonly oid: number; readonly name: string }[];
+}
+
+/** Beside a table stand its index and its constraint. */
+export const indexOf = ({ oid }: Table): number => oid + 1;
+export const constraintOf = ({ oid }: Table): number => oid + 2;
+export const keyName = ({ name }: Table): string => `${name}_pkey`;
+
+export function factsOf(
+  session: Session,
+  snapshot: GovernedSnapshot,
+  branches: readonly BranchView[],
+  /** Columns of views by name, where they are wanted. */
+  viewColumns: ReadonlyMap<string, readonly OutputColumn[]> | null,
+): Facts {
+  let known: Known | null = null;
+  const all = (): Known => (known ??= knownTables(session, snapshot, viewColumns));
+  const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
+  const numbers = new Numbers();
+  return {
+    session,
+    get tables() {
+      return all().tables;
+    },
+    tableOf: (oid) => (oid < firstOid ? undefined : all().byOid.get(oid - (oid % 4))),
+    tableNamed: (name) => all().byName.get(name),
+    databases: names.map((name) => ({ oid: numbers.of(`\0${name}`), name })),
+  };
+}
+
+interface Known {
+  readonly tables: readonly Table[];
+  readonly byOid: ReadonlyMap<number, Table>;
+  readonly byName: ReadonlyMap<string, Table>;
+}
+
+/** Made for questions that are about tables: many of what psql asks are not. */
+function knownTables(
+  session: Session,
+  { catalog, offers, views }: GovernedSnapshot,
+  viewColumns: ReadonlyMap<string, readonly OutputColumn[]> | null,
+): Known {
+  const oids = new Numbers();
+  const instants = session.variables.instants;
+  const types = catalog.types().filter(({ name }) => splitTypeName(name) === null);
+  const viewNames = new Set(views.map(({ name }) => name).filter((name) => catalog.type(name) === undefined));
+  const tables: Table[] = types.map((definition) => new TypeTable(oids.of(definition.name), definition, offers, instants));
+  for (const name of viewNames) {
+    const columns = viewColumns?.get(name)?.map((column, i) => columnOf(column, i + 1, instants, undefined, false)) ?? null;
+    const { sql } = nearestView(views, name)!;
+    tables.push({ oid: oids.of(name), name, kind: 'm', columns, key: null, isReadable: true, sql });
+  }
+  return {
+    tables,
+    byOid: new Map(tables.map((table) => [table.oid, table])),
+    byName: new Map(tables.map((table) => [table.name, table])),
+  };
+}
+
+/** Columns are made when somebody looks at them: a tenant may have 10,000 types. */
+class TypeTable implements Table {
+  readonly kind = 'r';
+  readonly sql = null;
+  readonly oid: number;
+  readonly name: string;
+  readonly #definition: TypeDefinition;
+  readonly #offers: (name: string) => boolean;
+  readonly #instants: InstantStyle;
+  #columns: readonly TableColumn[] | null = null;
+
+  constructor(oid: number, definition: TypeDefinition, offers: (name: string) => boolean, instants: InstantStyle) {
+    this.oid = oid;
+    this.name = definition.name;
+    this.#definition = definition;
+    this.#offers = offers;
+    this.#instants = instants;
+  }
+
+  get isReadable(): boolean {
+    return this.#offers(this.name);
+  }
+
+  get columns(): readonly TableColumn[] {
+    if (this.#columns) return this.#columns;
+    const { properties, primaryKey } = this.#definition;
+    this.#columns = readableColumns(this.#definition).map((column, i) => {
+      const property = Object.hasOwn(properties, column.name) ? properties[column.name] : undefined;
+      const notNull = column.name === primaryKey || property?.required === true || alwaysThere.has(column.name);
+      return columnOf(column, i + 1, this.#instants, property, notNull);
+    });
+    return this.#columns;
+  }
+
+  get key(): TableColumn {
+    const name = this.#definition.primaryKey ?? '_pk';
+    return this.columns.find((column) => column.name === name)!;
+  }
+}
+
+const alwaysThere: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', 'system_from', 'system_to']);
+
+function columnOf(
+  { name, type }: { readonly name: string; readonly type: ColumnType },
+  number: number,
+  instants: InstantStyle,
+  property: PropertyDefinition | undefined,
+  notNull: boolean,
+): TableColumn {
+  const modifier = type === 'vector' && property && property.dims > 0 ? property.dims : -1;
+  return { name, number, type: wireTypeOf({ name, type }, instants), modifier, notNull };
+}
+
+/** Numbers that names keep from one statement to the next, each four apart; those of Postgres' own things are smaller. */
+class Numbers {
+  readonly #taken = new Set<number>();
+
+  of(name: string): number {
+    let hash = 0x811c9dc5;
+    for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+    let oid = firstOid + ((hash >>> 0) % room) * 4;
+    while (this.#taken.has(oid)) oid = oid === lastOid ? firstOid : oid + 4;
+    this.#taken.add(oid);
+    return oid;
+  }
+}
+
+const firstOid = 1 << 20;
+/** Below 2^31: not every client takes the upper half of the numbers. */
+const room = ((1 << 30) - firstOid) / 4;
+const lastOid = firstOid + (room - 1) * 4;

@@ -1,0 +1,371 @@
+/**
+ * Functions that questions of the catalogue may call. Each says what it takes and yields in the words of Postgres; NULL in is NULL
+ * out, but for those that end with `null`.
+ */
+import { ServiceError } from '../../../errors.ts';
+import { type Facts, indexOf, type Table } from './facts.ts';
+import { type CatalogueNames, keyWords, quotedName } from './names.ts';
+import { procedures } from './procedures.ts';
+import { indexDefinition } from './relations.ts';
+import { compare, detailsOf, elementOf, textOf, typesByOid, type Value, wireOf } from './types.ts';
+
+export interface FunctionContext {
+  readonly facts: Facts;
+  readonly names: CatalogueNames;
+}
+
+export interface CatalogueFunction {
+  readonly name: string;
+  /** Names of types; `any` and `anyarray` take what comes. */
+  readonly takes: readonly string[];
+  readonly optional: number;
+  /** `element`, `same`: as the first argument says. */
+  readonly yields: string;
+  readonly isSet: boolean;
+  /** Fields of the records that it yields. */
+  readonly fields: readonly { readonly name: string; readonly type: string }[];
+  readonly takesNull: boolean;
+  /** Whether a question without FROM is one of the catalogue because of it. */
+  readonly marks: boolean;
+  run(context: FunctionContext, values: readonly Value[], types: readonly string[]): Value;
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- what a function takes is said by its usage, which is what calls are checked against
+type Run = (context: FunctionContext, ...values: any[]) => Value;
+
+const records: Readonly<Record<string, CatalogueFunction['fields']>> = {
+  _pg_expandarray: [
+    { name: 'x', type: 'int4' },
+    { name: 'n', type: 'int4' },
+  ],
+  pg_get_keywords: [
+    { name: 'word', type: 'text' },
+    { name: 'catcode', type: 'char' },
+    { name: 'catdesc', type: 'text' },
+    { name: 'barelabel', type: 'bool' },
+    { name: 'baredesc', type: 'text' },
+  ],
+};
+
+/** `name(type, type?) yields`; `setof` before what a set yields. */
+function made(usage: string, run: Run, marks = true, takesTypes = false): CatalogueFunction {
+  const [, name, given, set, yields, nulls] = /^(\w+)\((.*?)\) (setof )?(\w+)( null)?$/.exec(usage)!;
+  const takes = given === '' ? [] : given!.split(', ');
+  return {
+    name: name!,
+    takes: takes.map((type) => type.replace('?', '')),
+    optional: takes.filter((type) => type.endsWith('?')).length,
+    yields: yields!,
+    isSet: set !== undefined,
+    fields: yields === 'record' ? (records[name!] ?? []) : [],
+    takesNull: nulls !== undefined,
+    marks,
+    run: (context, values, types) => (takesTypes ? run(context, values, types) : run(context, ...values)),
+  };
+}
+
+const plain = (usage: string, run: Run): CatalogueFunction => made(usage, run, false);
+
+const tableOf = ({ facts }: FunctionContext, oid: number): Table | undefined => {
+  const table = facts.tableOf(oid);
+  return table?.oid === oid ? table : undefined;
+};
+
+/** What somebody is told to be able to do with a table: policies decide when it is done. */
+function mayTable(context: FunctionContext, oid: number): boolean | null {
+  const table = tableOf(context, oid);
+  if (table) return table.isReadable;
+  return context.names.nameOf('regclass', oid) === null ? null : true;
+}
+
+const classOid = (context: FunctionContext, of: string | number): number => {
+  if (typeof of === 'number') return of;
+  const found = /^\d+$/.test(of) ? Number(of) : context.names.oidOf('regclass', of);
+  if (found === null) throw new ServiceError('REL_UNKNOWN_TYPE', `there is no relation ${JSON.stringify(of.slice(0, 200))}`);
+  return found;
+};
+
+/** With or without a role before the thing that is asked about. */
+const privilege = (
+  name: string,
+  judge: (context: FunctionContext, of: string | number) => boolean | null,
+): CatalogueFunction[] => [
+  made(`${name}(any, text) bool`, (context, of) => judge(context, of)),
+  made(`${name}(any, any, text) bool`, (context, _role, of) => judge(context, of)),
+];
+
+const size = (bytes: number): string => {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  let [value, unit] = [bytes, 0];
+  while (Math.abs(value) >= 10_240 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Math.round(value)} ${units[unit]!}`;
+};
+
+const currentUser: Run = ({ facts }) => facts.session.user;
+const currentDatabase: Run = ({ facts }) => facts.session.database;
+const nothing: Run = () => null;
+const yes: Run = () => true;
+
+function setting({ facts }: FunctionContext, name: string, missing = false): Value {
+  const found = facts.session.variables.all().find((each) => each.name === name.toLowerCase());
+  if (found) return found.value;
+  if (missing) return null;
+  throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}; SHOW ALL lists them`);
+}
+
+function formatType(_: FunctionContext, oid: number | null, modifier: number | null): Value {
+  if (oid === null) return null;
+  const type = typesByOid.get(oid);
+  if (type === undefined) return '???';
+  const { formatted } = detailsOf(type);
+  return type === 'vector' && modifier !== null && modifier > 0 ? `${formatted}(${modifier})` : formatted;
+}
+
+function indexText({ facts }: FunctionContext, oid: number, column = 0): Value {
+  const table = facts.tableOf(oid);
+  if (!table?.key || oid !== indexOf(table)) return null;
+  return column === 0 ? indexDefinition(table) : column === 1 ? quotedName(table.key.name) : '';
+}
+
+const formattedOid = (oid: number): string => detailsOf(typesByOid.get(oid)!).formatted;
+
+function argumentsOf(oid: number, withDefaults: boolean): Value {
+  const found = procedures.find((each) => each.oid === oid);
+  if (!found) return null;
+  const { takes, names, optional } = found;
+  return takes
+    .map((type, i) => {
+      const text = `${names ? `${names[i]!} ` : ''}${formattedOid(type)}`;
+      return withDefaults && i >= takes.length - optional ? `${text} DEFAULT NULL` : text;
+    })
+    .join(', ');
+}
+
+export const version = 'PostgreSQL 15.0 (Annals)';
+
+const functions: readonly CatalogueFunction[] = [
+  made('version() text', () => version),
+  made('current_database() name', currentDatabase),
+  made('current_catalog() name', currentDatabase),
+  made('current_schema() name', () => 'public'),
+  made('current_schemas(bool) _name', (_, implicit) => (implicit ? ['pg_catalog', 'public'] : ['public'])),
+  made('current_user() name', currentUser),
+  made('session_user() name', currentUser),
+  made('current_role() name', currentUser),
+  made('user() name', currentUser),
+  made('current_setting(text, bool?) text', setting),
+  made('pg_backend_pid() int4', ({ facts }) => facts.session.process),
+  made('pg_is_in_recovery() bool', () => false),
+  made('pg_my_temp_schema() oid', () => 0),
+  made('pg_is_other_temp_schema(oid) bool', () => false),
+  made('txid_current_if_assigned() int8', nothing),
+  made('inet_server_addr() text', nothing),
+  made('inet_client_addr() text', nothing),
+  made('pg_client_encoding() name', () => 'UTF8'),
+  made('getdatabaseencoding() name', () => 'UTF8'),
+  made('pg_encoding_to_char(int4) name', (_, encoding) => (encoding === 6 ? 'UTF8' : '')),
+  made('pg_char_to_encoding(name) int4', (_, name) => (/^utf-?8$/i.test(name) ? 6 : -1)),
+  made('pg_encoding_max_length(int4) int4', (_, encoding) => (encoding === 6 ? 4 : null)),
+  made('pg_get_userbyid(oid) name', ({ names }, oid) => names.roleName(oid) ?? `unknown (OID=${oid})`),
+  made('format_type(oid, int4) text null', formatType),
+  made('pg_typeof(any) regtype null', (_, __, [type]: string[]) => wireOf(type!).oid, true, true),
+  made('pg_get_expr(pg_node_tree, oid, bool?) text', nothing),
+  made('pg_get_indexdef(oid, int4?, bool?) text', indexText),
+  made('pg_get_constraintdef(oid, bool?) text', ({ names }, oid) => {
+    const found = names.constraint(oid);
+    return found && `PRIMARY KEY (${quotedName(found.key)})`;
+  }),
+  made('pg_get_viewdef(any, any?) text', (context, of) => context.facts.tableOf(classOid(context, of))?.sql ?? null),
+  made('pg_get_partkeydef(oid) text', nothing),
+  made('pg_get_partition_constraintdef(oid) text', nothing),
+  made('pg_get_triggerdef(oid, bool?) text', nothing),
+  made('pg_get_ruledef(oid, bool?) text', nothing),
+  made('pg_get_statisticsobjdef_columns(oid) text', nothing),
+  made('pg_get_serial_sequence(text, text) text', nothing),
+  made('pg_get_functiondef(oid) text', nothing),
+  made('pg_get_function_result(oid) text', (_, oid) => {
+    const found = procedures.find((each) => each.oid === oid);
+    if (!found) return null;
+    return `${found.isSet ? 'SETOF ' : ''}${formattedOid(found.yields)}`;
+  }),
+  made('pg_get_function_arguments(oid) text', (_, oid) => argumentsOf(oid, true)),
+  made('pg_get_function_identity_arguments(oid) text', (_, oid) => argumentsOf(oid, false)),
+  ...[
+    'table',
+    'type',
+    'function',
+    'operator',
+    'opclass',
+    'opfamily',
+    'collation',
+    'conversion',
+    'statistics_obj',
+    'ts_config',
+    'ts_dict',
+  ].map((kind) => made(`pg_${kind}_is_visible(oid) bool`, kind === 'table' ? isVisible : yes)),
+  made('pg_relation_is_publishable(regclass) bool', () => false),
+  made('pg_relation_is_updatable(regclass, bool) int4', (context, oid) => (tableOf(context, oid)?.kind === 'r' ? 28 : 0)),
+  made('pg_column_is_updatable(regclass, int2, bool) bool', (context, oid) => tableOf(context, oid)?.kind === 'r'),
+  made('pg_index_column_has_property(regclass, int4, text) bool', nothing),
+  made('pg_index_has_property(regclass, text) bool', nothing),
+  made('pg_indexam_has_property(oid, text) bool', nothing),
+  made('pg_get_keywords() setof record', () =>
+    [...keyWords].map((word) => ({
+      fields: { word, catcode: 'R', catdesc: 'reserved', barelabel: true, baredesc: 'can be bare label' },
+    })),
+  ),
+  made('obj_description(oid, name?) text', (_, oid, catalogue) =>
+    catalogue === 'pg_proc' ? (procedures.find((each) => each.oid === oid)?.summary ?? null) : null,
+  ),
+  made('col_description(oid, int4) text', nothing),
+  made('shobj_description(oid, name) text', nothing),
+  ...[
+    'pg_table_size(regclass)',
+    'pg_total_relation_size(regclass)',
+    'pg_relation_size(regclass, text?)',
+    'pg_indexes_size(regclass)',
+  ].map((usage) => made(`${usage} int8`, nothing)),
+  made('pg_database_size(any) int8', nothing),
+  made('pg_stat_get_numscans(oid) int8', nothing),
+  made('pg_tablespace_location(oid) text', () => ''),
+  made('pg_tablespace_size(any) int8', nothing),
+  made('pg_size_pretty(float8) text', (_, bytes) => size(bytes)),
+  ...privilege('has_table_privilege', (context, of) => mayTable(context, classOid(context, of))),
+  ...privilege('has_any_column_privilege', (context, of) => mayTable(context, classOid(context, of))),
+  made('has_column_privilege(any, any, text) bool', (context, of) => mayTable(context, classOid(context, of))),
+  made('has_column_privilege(any, any, any, text) bool', (context, _, of) => mayTable(context, classOid(context, of))),
+  ...['schema', 'database', 'function', 'type', 'language', 'sequence', 'tablespace'].flatMap((kind) =>
+    privilege(`has_${kind}_privilege`, () => true),
+  ),
+  made('pg_has_role(any, text) bool', yes),
+  made('pg_has_role(any, any, text) bool', yes),
+  made('to_regclass(text) regclass', ({ names }, text) => names.oidOf('regclass', text)),
+  made('to_regtype(text) regtype', ({ names }, text) => names.oidOf('regtype', text)),
+  made('to_regnamespace(text) regnamespace', ({ names }, text) => names.oidOf('regnamespace', text)),
+  made('to_regproc(text) regproc', ({ names }, text) => names.oidOf('regproc', text)),
+  made('to_regrole(text) regrole', ({ names }, text) => names.oidOf('regrole', text)),
+  made('quote_ident(text) text', (_, text) => quotedName(text)),
+  made('_pg_expandarray(anyarray) setof record', (_, values: Value[]) => values.map((x, i) => ({ fields: { x, n: i + 1 } }))),
+  made(
+    'array_to_string(anyarray, text, text?) text null',
+    ({ names }, [values, between, nulls = null]: Value[], [type]: string[]) => {
+      if (values === null || between === null) return null;
+      return (values as Value[])
+        .flatMap((value) =>
+          value === null ? (nulls === null ? [] : [nulls as string]) : [textOf(value, elementOf(type!)!, names)],
+        )
+        .join(between as string);
+    },
+    false,
+    true,
+  ),
+  plain('array_length(anyarray, int4) int4', (_, values: Value[], dimension) =>
+    dimension === 1 && values.length > 0 ? values.length : null,
+  ),
+  plain('array_upper(anyarray, int4) int4', (_, values: Value[], dimension) =>
+    dimension === 1 && values.length > 0 ? values.length : null,
+  ),
+  plain('array_lower(anyarray, int4) int4', (_, values: Value[], dimension) => (dimension === 1 && values.length > 0 ? 1 : null)),
+  plain('array_ndims(anyarray) int4', (_, values: Value[]) => (values.length > 0 ? 1 : null)),
+  plain('cardinality(anyarray) int4', (_, values: Value[]) => values.length),
+  plain('array_position(anyarray, any) int4', (_, values: Value[], of: Value) => {
+    const found = values.findIndex((value) => value !== null && compare(value, of) === 0);
+    return found < 0 ? null : found + 1;
+  }),
+  plain('unnest(anyarray) setof element', (_, values: Value[]) => values),
+  plain('generate_series(int8, int8, int8?) setof int4', (_, from: number, to: number, step = 1) => series(from, to, step)),
+  // The vectors of the catalogue count from 0, all else from 1.
+  made(
+    'generate_subscripts(anyarray, int4) setof int4',
+    (_, [values]: [Value[]], [type]: string[]) => {
+      const first = type === 'int2vector' || type === 'oidvector' ? 0 : 1;
+      return values.map((_each, i) => i + first);
+    },
+    false,
+    true,
+  ),
+  plain('lower(text) text', (_, text) => text.toLowerCase()),
+  plain('upper(text) text', (_, text) => text.toUpperCase()),
+  plain('length(text) int4', (_, text) => [...text].length),
+  plain('char_length(text) int4', (_, text) => [...text].length),
+  plain('ltrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, true, false)),
+  plain('rtrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, false, true)),
+  plain('btrim(text, text?) text', (_, text, letters = ' ') => trimmed(text, letters, true, true)),
+  plain('substring(text, int4, int4?) text', substring),
+  plain('substr(text, int4, int4?) text', substring),
+  plain('left(text, int4) text', (_, text, n) => [...text].slice(0, n).join('')),
+  plain('replace(text, text, text) text', (_, text, what, by) => (what === '' ? text : text.replaceAll(what, by))),
+  plain('strpos(text, text) int4', (_, text, what) => (text.includes(what) ? [...text.split(what, 1)[0]].length + 1 : 0)),
+  plain('split_part(text, text, int4) text', (_, text, by, n) => text.split(by)[n - 1] ?? ''),
+  plain('abs(float8) float8', (_, value) => Math.abs(value)),
+];
+
+function isVisible({ names, facts }: FunctionContext, oid: number): Value {
+  const table = facts.tableOf(oid);
+  if (table) return oid === table.oid || (table.key !== null && oid === indexOf(table)) ? true : null;
+  const name = names.nameOf('regclass', oid);
+  return name === null ? null : !name.startsWith('information_schema.');
+}
+
+function trimmed(text: string, letters: string, before: boolean, behind: boolean): string {
+  let [from, to] = [0, text.length];
+  while (before && from < to && letters.includes(text[from]!)) from++;
+  while (behind && from < to && letters.includes(text[to - 1]!)) to--;
+  return text.slice(from, to);
+}
+
+/** `%s` a value, `%I` a name, `%L` a literal, `%%` a percent sign. */
+export function formatted(pattern: string, values: readonly (string | null)[]): string {
+  let next = 0;
+  return pattern.replaceAll(/%(.)/g, (mark, kind: string) => {
+    if (kind === '%') return '%';
+    if (!'sIL'.includes(kind)) throw new ServiceError('REL_NOT_IMPLEMENTED', `format() with ${mark} is not implemented`);
+    if (next >= values.length) throw new ServiceError('REL_INVALID', 'format() is given fewer values than its text has places');
+    const value = values[next++]!;
+    if (kind === 's') return value ?? '';
+    if (kind === 'L') return value === null ? 'NULL' : `'${value.replaceAll("'", "''")}'`;
+    if (value === null) throw new ServiceError('REL_INVALID', 'format() is given NULL for a name');
+    return quotedName(value);
+  });
+}
+
+function substring(_: FunctionContext, text: string, from: number, length?: number): Value {
+  const letters = Array.from(text);
+  const start = from - 1;
+  return letters.slice(Math.max(0, start), length === undefined ? undefined : Math.max(0, start + length)).join('');
+}
+
+const seriesMax = 100_000;
+
+function series(from: number, to: number, step: number): number[] {
+  if (step === 0) throw new ServiceError('REL_INVALID', 'the step of generate_series is not 0');
+  const count = Math.max(0, Math.floor((to - from) / step) + 1);
+  if (count > seriesMax) throw new ServiceError('REL_TOO_LARGE', `generate_series makes at most ${seriesMax} rows`);
+  return Array.from({ length: count }, (_, i) => from + i * step);
+}
+
+const byName = new Map<string, CatalogueFunction[]>();
+for (const each of functions) byName.set(each.name, [...(byName.get(each.name) ?? []), each]);
+
+/** By name and number of arguments; null: there is none. */
+export function functionOf(name: string, given: number): CatalogueFunction | null {
+  const found = byName.get(name)?.find(({ takes, optional }) => given <= takes.length && given >= takes.length - optional);
+  return found ?? null;
+}
+
+/** Whether a name, called without FROM, makes a question one of the catalogue. */
+export function marksCatalogue(name: string): boolean {
+  return byName.get(name)?.some(({ marks }) => marks) === true;
+}
+
+export function isFunction(name: string): boolean {
+  return byName.has(name);
+}
+
+/** Names that mark a question, as its text has them. */
+export const markingNames: readonly string[] = [...byName.keys()].filter(
+  (name) => marksCatalogue(name) && !name.startsWith('pg_'),
+);

@@ -1,0 +1,153 @@
+/** Rows of `information_schema`. */
+import { type Facts, keyName, type Table, type TableColumn } from './facts.ts';
+import type { Cells, Maker } from './maker.ts';
+import { relationColumns, type RelationColumns } from './columns.ts';
+import { namespaces, owner } from './names.ts';
+import { detailsOf, elementOf, wireOf } from './types.ts';
+
+const yesNo = (flag: boolean): string => (flag ? 'YES' : 'NO');
+const isTable = ({ kind }: Table): boolean => kind === 'r';
+
+/** Materialized views are none of the standard's: this schema does not list them. */
+const tablesOf = ({ tables }: Facts): readonly Table[] => tables.filter(isTable);
+
+function named(table: Table, { session }: Facts): Cells {
+  return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
+}
+
+function constrained(table: Table, { session }: Facts): Cells {
+  return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: keyName(table) };
+}
+
+const privileges: Maker = {
+  *all(facts) {
+    for (const table of tablesOf(facts))
+      for (const privilege of table.isReadable ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE'] : [])
+        yield {
+          grantor: owner.name,
+          grantee: facts.session.user,
+          ...named(table, facts),
+          privilege_type: privilege,
+          is_grantable: 'NO',
+          with_hierarchy: yesNo(privilege === 'SELECT'),
+        };
+  },
+};
+
+export const informationRows: Readonly<Record<string, Maker>> = {
+  'information_schema.information_schema_catalog_name': {
+    *all({ session }) {
+      yield { catalog_name: session.database };
+    },
+  },
+  'information_schema.schemata': {
+    *all({ session }) {
+      for (const schema of Object.keys(namespaces))
+        yield { catalog_name: session.database, schema_name: schema, schema_owner: owner.name };
+    },
+  },
+  'information_schema.enabled_roles': {
+    *all({ session }) {
+      yield { role_name: session.user };
+    },
+  },
+  'information_schema.tables': {
+    *all(facts) {
+      for (const table of tablesOf(facts))
+        yield { ...named(table, facts), table_type: 'BASE TABLE', is_insertable_into: 'YES', is_typed: 'NO' };
+      for (const { schema, name } of relationColumns)
+        yield {
+          table_catalog: facts.session.database,
+          table_schema: schema,
+          table_name: name,
+          table_type: schema === 'pg_catalog' ? 'BASE TABLE' : 'VIEW',
+          is_insertable_into: 'NO',
+          is_typed: 'NO',
+        };
+    },
+  },
+  'information_schema.columns': {
+    *all(facts) {
+      for (const table of tablesOf(facts)) yield* columnsOf(table, facts);
+      for (const relation of relationColumns) yield* ownColumns(relation, facts);
+    },
+    by: {
+      column: 'table_name',
+      *rows(facts, name) {
+        const table = typeof name === 'string' ? facts.tableNamed(name) : undefined;
+        if (table && isTable(table)) yield* columnsOf(table, facts);
+        for (const relation of relationColumns) if (relation.name === name) yield* ownColumns(relation, facts);
+      },
+    },
+  },
+  'information_schema.table_constraints': {
+    *all(facts) {
+      for (const table of tablesOf(facts)) {
+        const own = {
+          ...constrained(table, facts),
+          ...named(table, facts),
+          is_deferrable: 'NO',
+          initially_deferred: 'NO',
+          enforced: 'YES',
+        };
+        if (table.key) yield { ...own, constraint_type: 'PRIMARY KEY' };
+      }
+    },
+  },
+  'information_schema.key_column_usage': {
+    *all(facts) {
+      for (const table of tablesOf(facts))
+        if (table.key)
+          yield { ...constrained(table, facts), ...named(table, facts), column_name: table.key.name, ordinal_position: 1 };
+    },
+  },
+  'information_schema.constraint_column_usage': {
+    *all(facts) {
+      for (const table of tablesOf(facts))
+        if (table.key) yield { ...constrained(table, facts), ...named(table, facts), column_name: table.key.name };
+    },
+  },
+  'information_schema.table_privileges': privileges,
+  'information_schema.role_table_grants': privileges,
+};
+
+function* columnsOf(table: Table, facts: Facts): Iterable<Cells> {
+  for (const column of table.columns ?? []) yield { ...named(table, facts), ...told(column, facts) };
+}
+
+function* ownColumns({ schema, name, columns }: RelationColumns, facts: Facts): Iterable<Cells> {
+  const own = { table_catalog: facts.session.database, table_schema: schema, table_name: name };
+  for (const [i, column] of columns.entries()) {
+    const type = wireOf(column.type);
+    yield {
+      ...own,
+      ...told({ name: column.name, number: i + 1, type, modifier: -1, notNull: false }, facts),
+      is_updatable: 'NO',
+    };
+  }
+}
+
+function told({ name, number, type, notNull }: TableColumn, { session }: Facts): Cells {
+  const { formatted } = detailsOf(type.name);
+  const isVector = type.name === 'vector';
+  return {
+    column_name: name,
+    ordinal_position: number,
+    is_nullable: yesNo(!notNull),
+    data_type: isVector ? 'USER-DEFINED' : elementOf(type.name) === null ? formatted : 'ARRAY',
+    numeric_precision: type.name === 'int8' ? 64 : type.name === 'float8' ? 53 : null,
+    numeric_precision_radix: type.name === 'int8' || type.name === 'float8' ? 2 : null,
+    numeric_scale: type.name === 'int8' ? 0 : null,
+    datetime_precision: type.name === 'timestamptz' ? 6 : null,
+    character_octet_length: type.name === 'text' ? 1_073_741_824 : null,
+    udt_catalog: session.database,
+    udt_schema: isVector ? 'public' : 'pg_catalog',
+    udt_name: type.name,
+    dtd_identifier: String(number),
+    is_self_referencing: 'NO',
+    is_identity: 'NO',
+    identity_cycle: 'NO',
+    is_generated: 'NEVER',
+    is_updatable: 'YES',
+  };
+}

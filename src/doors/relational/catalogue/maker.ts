@@ -1,0 +1,12 @@
+/** How rows of a relation are made: cells by the names of their columns. */
+import type { Facts } from './facts.ts';
+import type { Value } from './types.ts';
+
+export type Row = readonly Value[];
+/** Columns that are not said are NULL. */
+export type Cells = Readonly<Record<string, Value>>;
+
+export interface Maker {
+  all(facts: Facts): Iterable<Cells>;
+  readonly by?: { readonly column: string; rows(facts: Facts, value: Value): Iterable<Cells> };
+}

@@ -1,0 +1,160 @@
+/** What things of the catalogue are called, and which number a name stands for. */
+import { constraintOf, type Facts, indexOf, keyName } from './facts.ts';
+import { relationColumns } from './columns.ts';
+import { procedures } from './procedures.ts';
+import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireOf } from './types.ts';
+
+export const namespaces = { pg_catalog: 11, public: 2200, information_schema: 13_000 } as const;
+
+/** Who owns what nobody in particular made. */
+export const owner = { oid: 10, name: 'annals' } as const;
+export const userOid = 16_384;
+
+/** Numbers that clients write out; the others follow on 12,000. */
+const wellKnown: Readonly<Record<string, number>> = {
+  pg_type: 1247,
+  pg_attribute: 1249,
+  pg_proc: 1255,
+  pg_class: 1259,
+  pg_database: 1262,
+  pg_tablespace: 1213,
+  pg_am: 2601,
+  pg_attrdef: 2604,
+  pg_constraint: 2606,
+  pg_description: 2609,
+  pg_index: 2610,
+  pg_inherits: 2611,
+  pg_language: 2612,
+  pg_namespace: 2615,
+  pg_opclass: 2616,
+  pg_rewrite: 2618,
+  pg_trigger: 2620,
+  pg_extension: 3079,
+  pg_policy: 3256,
+  pg_collation: 3456,
+  pg_enum: 3501,
+  pg_publication: 6104,
+};
+
+export const relationOids: ReadonlyMap<string, number> = new Map(
+  relationColumns.map(({ schema, name }, i) => [
+    `${schema}.${name}`,
+    (schema === 'pg_catalog' ? wellKnown[name] : undefined) ?? 12_000 + i,
+  ]),
+);
+const relationsByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
+
+/** As it has to be written: in quotes where it is no plain word. */
+export function quotedName(name: string): string {
+  return /^[a-z_][a-z0-9_$]*$/.test(name) && !keyWords.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+export const keyWords: ReadonlySet<string> = new Set(
+  (
+    'all analyse analyze and any array as asc both case cast check collate column constraint create default desc distinct do else end ' +
+    'except false fetch for foreign from grant group having in initially intersect into lateral leading limit not null offset on only ' +
+    'or order primary references returning select some table then to trailing true union unique user using variadic when where window with'
+  ).split(' '),
+);
+
+/** The parts of a name as it is written, unquoted words in lower case; null: it is none. */
+function partsOf(text: string): { readonly name: string; readonly written: string }[] | null {
+  const parts: { name: string; written: string }[] = [];
+  const pattern = /\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)/y;
+  for (;;) {
+    const found = pattern.exec(text);
+    if (found === null) return null;
+    const [, quoted, plain, end] = found;
+    const name = quoted?.replaceAll('""', '"') ?? plain!.toLowerCase();
+    parts.push({ name, written: quoted === undefined ? plain! : name });
+    if (end === '') return parts;
+  }
+}
+
+export class CatalogueNames implements Names {
+  readonly #facts: Facts;
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  nameOf(kind: ReferenceKind, oid: number): string | null {
+    switch (kind) {
+      case 'regclass':
+        return this.#className(oid);
+      case 'regtype': {
+        const type = typesByOid.get(oid);
+        return type === undefined ? null : detailsOf(type).formatted;
+      }
+      case 'regproc':
+        return procedures.find((each) => each.oid === oid)?.name ?? null;
+      case 'regnamespace':
+        return Object.entries(namespaces).find(([, each]) => each === oid)?.[0] ?? null;
+      case 'regrole':
+        return this.roleName(oid);
+    }
+  }
+
+  oidOf(kind: ReferenceKind, text: string): number | null {
+    const parts = partsOf(kind === 'regproc' ? text.replace(/\(.*$/s, '') : text);
+    if (kind === 'regtype') return typeOid(text);
+    if (parts === null || parts.length > 2) return null;
+    const { name, written } = parts.at(-1)!;
+    const schema = parts.length === 2 ? parts[0]!.name : null;
+    switch (kind) {
+      case 'regclass':
+        return this.#classOid(schema, name, written);
+      case 'regproc': {
+        const found = procedures.filter((each) => each.name === name && (schema === null || schema === each.schema));
+        return found.length === 1 ? found[0]!.oid : null;
+      }
+      case 'regnamespace':
+        return schema === null && Object.hasOwn(namespaces, name) ? namespaces[name as keyof typeof namespaces] : null;
+      case 'regrole':
+        return name === owner.name ? owner.oid : written === this.#facts.session.user ? userOid : null;
+    }
+  }
+
+  roleName(oid: number): string | null {
+    return oid === owner.oid ? owner.name : oid === userOid ? this.#facts.session.user : null;
+  }
+
+  #className(oid: number): string | null {
+    const table = this.#facts.tableOf(oid);
+    if (table) {
+      if (oid === table.oid) return quotedName(table.name);
+      return oid === indexOf(table) && table.key ? quotedName(keyName(table)) : null;
+    }
+    const relation = relationsByOid.get(oid);
+    return relation === undefined ? null : relation.replace(/^pg_catalog\./, '');
+  }
+
+  /** A name without quotes is looked for as it is written first: names of types keep their case here, quotes or not. */
+  #classOid(schema: string | null, name: string, written: string): number | null {
+    if (schema === null || schema === 'public') {
+      for (const each of [written, name]) {
+        const table = this.#facts.tableNamed(each);
+        if (table) return table.oid;
+        const keyed = each.endsWith('_pkey') ? this.#facts.tableNamed(each.slice(0, -'_pkey'.length)) : undefined;
+        if (keyed?.key) return indexOf(keyed);
+      }
+    }
+    return relationOids.get(`${schema ?? 'pg_catalog'}.${name}`) ?? null;
+  }
+
+  /** Names a constraint, as `pg_get_constraintdef` is asked for it. */
+  constraint(oid: number): { readonly key: string } | null {
+    const table = this.#facts.tableOf(oid);
+    return table?.key && oid === constraintOf(table) ? { key: table.key.name } : null;
+  }
+}
+
+function typeOid(text: string): number | null {
+  const plain = text.trim().replace(/^pg_catalog\./, '');
+  const isArray = plain.endsWith('[]');
+  const bare = (isArray ? plain.slice(0, -2) : plain).replace(/\(\d+(,\d+)?\)$/, '');
+  const type = bare.startsWith('"') ? typeNamed(bare.slice(1, -1), true) : typeNamed(bare.toLowerCase());
+  if (type === null) return null;
+  const { oid, array } = wireOf(type);
+  return isArray ? array || null : oid;
+}

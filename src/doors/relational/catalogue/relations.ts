@@ -1,0 +1,564 @@
+/** Rows of the catalogue's relations, made when a question reads them. What has no rows here is empty. */
+import { ServiceError } from '../../../errors.ts';
+import { procedures } from './procedures.ts';
+import { relationColumns, type RelationColumns } from './columns.ts';
+import { constraintOf, type Facts, indexOf, keyName, type Table, type TableColumn } from './facts.ts';
+import { informationRows } from './information.ts';
+import type { Cells, Maker, Row } from './maker.ts';
+import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
+import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';
+
+export interface Relation extends RelationColumns {
+  readonly oid: number;
+  rows(facts: Facts): Iterable<Row>;
+  /** The rows with one value in a column, where they are found without looking at all of them. */
+  readonly by: { readonly column: number; rows(facts: Facts, value: Value): Iterable<Row> } | null;
+}
+
+const relkindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
+
+const makers: Readonly<Record<string, Maker>> = {
+  'pg_catalog.pg_namespace': {
+    *all() {
+      for (const [nspname, oid] of Object.entries(namespaces)) yield { oid, nspname, nspowner: owner.oid };
+    },
+  },
+  'pg_catalog.pg_class': {
+    *all({ tables, session }) {
+      for (const table of tables) yield* classesOf(table, session.user);
+      for (const relation of relations.values()) yield classOf(relation);
+    },
+    by: {
+      column: 'oid',
+      *rows({ tableOf, session }, oid) {
+        const table = typeof oid === 'number' ? tableOf(oid) : undefined;
+        if (table) return yield* classesOf(table, session.user);
+        for (const relation of relations.values()) if (relation.oid === oid) yield classOf(relation);
+      },
+    },
+  },
+  'pg_catalog.pg_attribute': {
+    *all({ tables }) {
+      for (const table of tables) yield* attributesOf(table);
+      for (const relation of relations.values()) yield* ownAttributes(relation);
+    },
+    by: {
+      column: 'attrelid',
+      *rows({ tableOf }, oid) {
+        const table = typeof oid === 'number' ? tableOf(oid) : undefined;
+        if (table) return yield* attributesOf(table);
+        for (const relation of relations.values()) if (relation.oid === oid) yield* ownAttributes(relation);
+      },
+    },
+  },
+  'pg_catalog.pg_index': {
+    *all({ tables }) {
+      for (const table of tables) {
+        if (!table.key) continue;
+        yield {
+          indexrelid: indexOf(table),
+          indrelid: table.oid,
+          indnatts: 1,
+          indnkeyatts: 1,
+          indisunique: true,
+          indnullsnotdistinct: false,
+          indisprimary: true,
+          indisexclusion: false,
+          indimmediate: true,
+          indisclustered: false,
+          indisvalid: true,
+          indcheckxmin: false,
+          indisready: true,
+          indislive: true,
+          indisreplident: false,
+          indkey: [table.key.number],
+          indcollation: [collationOf(table.key.type.name)],
+          indclass: [operatorClasses.find(({ type }) => type === table.key!.type.name)?.oid ?? 0],
+          indoption: [0],
+        };
+      }
+    },
+  },
+  'pg_catalog.pg_constraint': {
+    *all({ tables }) {
+      for (const table of tables) {
+        if (!table.key) continue;
+        yield {
+          oid: constraintOf(table),
+          conname: keyName(table),
+          connamespace: namespaces.public,
+          contype: 'p',
+          condeferrable: false,
+          condeferred: false,
+          convalidated: true,
+          conrelid: table.oid,
+          contypid: 0,
+          conindid: indexOf(table),
+          conparentid: 0,
+          confrelid: 0,
+          confupdtype: ' ',
+          confdeltype: ' ',
+          confmatchtype: ' ',
+          conislocal: true,
+          coninhcount: 0,
+          connoinherit: true,
+          conkey: [table.key.number],
+        };
+      }
+    },
+  },
+  'pg_catalog.pg_type': {
+    *all() {
+      for (const [oid, name] of typesByOid) {
+        const { category, align, storage } = detailsOf(name);
+        const { size, array } = wireOf(name);
+        const element = elementOf(name);
+        const isVector = name === 'vector' || name === '_vector';
+        yield {
+          oid,
+          typname: name,
+          typnamespace: isVector ? namespaces.public : namespaces.pg_catalog,
+          typowner: owner.oid,
+          typlen: size,
+          typbyval: size > 0 && size <= 8,
+          typtype: category === 'P' || category === 'X' ? 'p' : 'b',
+          typcategory: category,
+          typispreferred: ['bool', 'text', 'oid', 'float8', 'timestamptz', 'interval'].includes(name),
+          typisdefined: true,
+          typdelim: ',',
+          typrelid: 0,
+          typsubscript: 0,
+          typelem: name === 'name' ? 18 : element === null || name === 'anyarray' ? 0 : wireOf(element).oid,
+          typarray: array,
+          typinput: name.startsWith('_') ? 750 : 0,
+          typoutput: 0,
+          typreceive: 0,
+          typsend: 0,
+          typmodin: 0,
+          typmodout: 0,
+          typanalyze: 0,
+          typalign: align,
+          typstorage: storage,
+          typnotnull: false,
+          typbasetype: 0,
+          typtypmod: -1,
+          typndims: 0,
+          typcollation: collationOf(name),
+        };
+      }
+    },
+  },
+  'pg_catalog.pg_database': {
+    *all({ databases }) {
+      for (const { oid, name } of databases)
+        yield {
+          oid,
+          datname: name,
+          datdba: owner.oid,
+          encoding: utf8,
+          datlocprovider: 'c',
+          datistemplate: false,
+          datallowconn: true,
+          datconnlimit: -1,
+          datfrozenxid: 0,
+          datminmxid: 0,
+          dattablespace: 1663,
+          datcollate: 'C',
+          datctype: 'C.UTF-8',
+        };
+    },
+  },
+  'pg_catalog.pg_tablespace': {
+    *all() {
+      yield { oid: 1663, spcname: 'pg_default', spcowner: owner.oid };
+    },
+  },
+  'pg_catalog.pg_roles': {
+    *all({ session }) {
+      for (const [oid, rolname] of rolesOf(session.user))
+        yield {
+          oid,
+          rolname,
+          rolsuper: false,
+          rolinherit: true,
+          rolcreaterole: false,
+          rolcreatedb: false,
+          rolcanlogin: oid === userOid,
+          rolreplication: false,
+          rolbypassrls: false,
+          rolconnlimit: -1,
+          rolpassword: '********',
+        };
+    },
+  },
+  'pg_catalog.pg_user': {
+    *all({ session }) {
+      for (const [usesysid, usename] of rolesOf(session.user))
+        yield { usename, usesysid, usecreatedb: false, usesuper: false, userepl: false, usebypassrls: false, passwd: '********' };
+    },
+  },
+  'pg_catalog.pg_proc': {
+    *all() {
+      for (const each of procedures) {
+        const { oid, name, schema, kind, isSet, takes, names, optional, yields } = each;
+        yield {
+          oid,
+          proname: name,
+          pronamespace: namespaces[schema],
+          proowner: owner.oid,
+          prolang: 12,
+          procost: 1,
+          prorows: isSet ? 1000 : 0,
+          provariadic: 0,
+          prosupport: 0,
+          prokind: kind,
+          prosecdef: false,
+          proleakproof: false,
+          proisstrict: kind === 'f',
+          proretset: isSet,
+          provolatile: 's',
+          proparallel: 's',
+          pronargs: takes.length,
+          pronargdefaults: optional,
+          prorettype: yields,
+          proargtypes: takes,
+          proargnames: names,
+          prosrc: name,
+        };
+      }
+    },
+  },
+  'pg_catalog.pg_language': {
+    *all() {
+      yield {
+        oid: 12,
+        lanname: 'internal',
+        lanowner: owner.oid,
+        lanispl: false,
+        lanpltrusted: false,
+        lanplcallfoid: 0,
+        laninline: 0,
+        lanvalidator: 0,
+      };
+    },
+  },
+  'pg_catalog.pg_settings': {
+    *all({ session }) {
+      for (const { name, value, about } of [...session.variables.all(), ...constants])
+        yield {
+          name,
+          setting: value,
+          category: name.startsWith('annals.') ? 'Annals' : 'Client Connection Defaults',
+          short_desc: about,
+          context: 'user',
+          vartype: 'string',
+          source: 'session',
+          reset_val: value,
+          pending_restart: false,
+        };
+    },
+  },
+  'pg_catalog.pg_extension': {
+    *all() {
+      yield {
+        oid: 16_383,
+        extname: 'vector',
+        extowner: owner.oid,
+        extnamespace: namespaces.public,
+        extrelocatable: false,
+        extversion: vectorVersion,
+      };
+    },
+  },
+  'pg_catalog.pg_available_extensions': {
+    *all() {
+      yield {
+        name: 'vector',
+        default_version: vectorVersion,
+        installed_version: vectorVersion,
+        comment: 'vectors are always there',
+      };
+    },
+  },
+  'pg_catalog.pg_am': {
+    *all() {
+      yield { oid: 2, amname: 'heap', amhandler: 0, amtype: 't' };
+      yield { oid: 403, amname: 'btree', amhandler: 0, amtype: 'i' };
+    },
+  },
+  'pg_catalog.pg_opclass': {
+    *all() {
+      for (const { oid, name, type, family } of operatorClasses)
+        yield {
+          oid,
+          opcmethod: 403,
+          opcname: name,
+          opcnamespace: namespaces.pg_catalog,
+          opcowner: owner.oid,
+          opcfamily: family,
+          opcintype: wireOf(type).oid,
+          opcdefault: true,
+          opckeytype: 0,
+        };
+    },
+  },
+  'pg_catalog.pg_collation': {
+    *all() {
+      const own = { collnamespace: namespaces.pg_catalog, collowner: owner.oid, collisdeterministic: true, collencoding: -1 };
+      yield { oid: 100, collname: 'default', collprovider: 'd', ...own };
+      yield { oid: 950, collname: 'C', collprovider: 'c', collcollate: 'C', collctype: 'C', ...own };
+    },
+  },
+  'pg_catalog.pg_tables': {
+    *all({ tables }) {
+      for (const { kind, name, key } of tables)
+        if (kind === 'r')
+          yield {
+            schemaname: 'public',
+            tablename: name,
+            tableowner: owner.name,
+            hasindexes: key !== null,
+            hasrules: false,
+            hastriggers: false,
+            rowsecurity: false,
+          };
+      for (const { schema, name } of relations.values())
+        if (relkindOf(schema) === 'r')
+          yield {
+            schemaname: schema,
+            tablename: name,
+            tableowner: owner.name,
+            hasindexes: false,
+            hasrules: false,
+            hastriggers: false,
+            rowsecurity: false,
+          };
+    },
+  },
+  'pg_catalog.pg_matviews': {
+    *all({ tables }) {
+      for (const { kind, name, sql } of tables)
+        if (kind === 'm')
+          yield {
+            schemaname: 'public',
+            matviewname: name,
+            matviewowner: owner.name,
+            hasindexes: false,
+            ispopulated: true,
+            definition: sql,
+          };
+    },
+  },
+  'pg_catalog.pg_indexes': {
+    *all({ tables }) {
+      for (const table of tables)
+        if (table.key)
+          yield { schemaname: 'public', tablename: table.name, indexname: keyName(table), indexdef: indexDefinition(table) };
+    },
+  },
+  'pg_catalog.pg_stat_user_indexes': {
+    *all({ tables }) {
+      for (const table of tables)
+        if (table.key)
+          yield {
+            relid: table.oid,
+            indexrelid: indexOf(table),
+            schemaname: 'public',
+            relname: table.name,
+            indexrelname: keyName(table),
+          };
+    },
+  },
+  'pg_catalog.pg_stat_user_tables': {
+    *all({ tables }) {
+      for (const { oid, name } of tables) yield { relid: oid, schemaname: 'public', relname: name };
+    },
+  },
+  ...informationRows,
+};
+
+/** Asked for as settings, and not to be set. */
+const constants = [
+  { name: 'max_identifier_length', value: '128', about: 'characters of a name' },
+  { name: 'max_index_keys', value: '32', about: 'columns that are asked for of an index' },
+];
+
+const utf8 = 6;
+/** The version of pgvector whose type and operators are there. */
+const vectorVersion = '0.8.0';
+
+const operatorClasses = [
+  { oid: 10_003, name: 'bool_ops', type: 'bool', family: 424 },
+  { oid: 3123, name: 'float8_ops', type: 'float8', family: 1970 },
+  { oid: 3124, name: 'int8_ops', type: 'int8', family: 1976 },
+  { oid: 3126, name: 'text_ops', type: 'text', family: 1994 },
+  { oid: 3127, name: 'timestamptz_ops', type: 'timestamptz', family: 434 },
+] as const;
+
+export function indexDefinition(table: Table): string {
+  return `CREATE UNIQUE INDEX ${quotedName(keyName(table))} ON public.${quotedName(table.name)} USING btree (${quotedName(table.key!.name)})`;
+}
+
+/** That of its values; 0: it has none. */
+function collationOf(type: string): number {
+  const plain = elementOf(type) ?? type;
+  if (plain === 'name') return 950;
+  return ['text', 'varchar', 'bpchar', 'pg_node_tree'].includes(plain) && type !== 'anyarray' ? 100 : 0;
+}
+
+function rolesOf(user: string): (readonly [number, string])[] {
+  return user === owner.name
+    ? [[owner.oid, user]]
+    : [
+        [owner.oid, owner.name],
+        [userOid, user],
+      ];
+}
+
+const classBase = {
+  reltype: 0,
+  reloftype: 0,
+  relowner: owner.oid,
+  reltablespace: 0,
+  relpages: 0,
+  reltuples: -1,
+  relallvisible: 0,
+  reltoastrelid: 0,
+  relisshared: false,
+  relpersistence: 'p',
+  relchecks: 0,
+  relhasrules: false,
+  relhastriggers: false,
+  relhassubclass: false,
+  relrowsecurity: false,
+  relforcerowsecurity: false,
+  relispopulated: true,
+  relispartition: false,
+  relrewrite: 0,
+  relfrozenxid: 0,
+  relminmxid: 0,
+} as const;
+
+/** As `pg_class.relacl` writes it: who, what, and who said so. */
+function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
+  const grantee = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
+  return isReadable ? [`${grantee}=${kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
+}
+
+function* classesOf(table: Table, user: string): Iterable<Cells> {
+  const { oid, name, kind, columns, key } = table;
+  yield {
+    ...classBase,
+    oid,
+    relname: name,
+    relnamespace: namespaces.public,
+    relam: 2,
+    relfilenode: oid,
+    relhasindex: key !== null,
+    relkind: kind,
+    relnatts: columns?.length ?? null,
+    relreplident: 'd',
+    relacl: privilegesOf(table, user),
+  };
+  if (key)
+    yield {
+      ...classBase,
+      oid: indexOf(table),
+      relname: keyName(table),
+      relnamespace: namespaces.public,
+      relam: 403,
+      relfilenode: indexOf(table),
+      relhasindex: false,
+      relkind: 'i',
+      relnatts: 1,
+      relreplident: 'n',
+    };
+}
+
+function classOf({ oid, name, schema, columns }: Relation): Cells {
+  return {
+    ...classBase,
+    oid,
+    relname: name,
+    relnamespace: namespaces[schema as keyof typeof namespaces],
+    relam: relkindOf(schema) === 'r' ? 2 : 0,
+    relfilenode: 0,
+    relhasindex: false,
+    relkind: relkindOf(schema),
+    relnatts: columns.length,
+    relreplident: 'n',
+  };
+}
+
+function* attributesOf(table: Table): Iterable<Cells> {
+  if (table.columns === null) throw new ServiceError('REL_INTERNAL', 'columns of views were not asked for');
+  for (const column of table.columns) yield attributeOf(table.oid, column);
+  if (table.key) yield attributeOf(indexOf(table), { ...table.key, number: 1, notNull: false });
+}
+
+function ownAttributes({ oid, columns }: Relation): Cells[] {
+  return columns.map(({ name, type }, i) =>
+    attributeOf(oid, { name, type: wireOf(type), number: i + 1, modifier: -1, notNull: false }),
+  );
+}
+
+function attributeOf(attrelid: number, { name, type, number, modifier, notNull }: TableColumn): Cells {
+  const { align, storage } = detailsOf(type.name);
+  return {
+    attrelid,
+    attname: name,
+    atttypid: type.oid,
+    attstattarget: -1,
+    attlen: type.size,
+    attnum: number,
+    attndims: elementOf(type.name) === null ? 0 : 1,
+    attcacheoff: -1,
+    atttypmod: modifier,
+    attbyval: type.size > 0 && type.size <= 8,
+    attalign: align,
+    attstorage: storage,
+    attcompression: '',
+    attnotnull: notNull,
+    atthasdef: false,
+    atthasmissing: false,
+    attidentity: '',
+    attgenerated: '',
+    attisdropped: false,
+    attislocal: true,
+    attinhcount: 0,
+    attcollation: collationOf(type.name),
+  };
+}
+
+/** By schema and name. */
+export const relations: ReadonlyMap<string, Relation> = new Map(
+  relationColumns.map((each) => {
+    const path = `${each.schema}.${each.name}`;
+    const maker = makers[path];
+    const places = new Map(each.columns.map(({ name }, i) => [name, i]));
+    const rowOf = (cells: Cells): Row => {
+      const row = each.columns.map((): Value => null);
+      for (const name in cells) {
+        const place = places.get(name);
+        if (place !== undefined) row[place] = cells[name]!;
+      }
+      return row;
+    };
+    const relation: Relation = {
+      ...each,
+      oid: relationOids.get(path)!,
+      *rows(facts) {
+        if (maker) for (const cells of maker.all(facts)) yield rowOf(cells);
+      },
+      by: maker?.by
+        ? {
+            column: places.get(maker.by.column)!,
+            *rows(facts, value) {
+              for (const cells of maker.by!.rows(facts, value)) yield rowOf(cells);
+            },
+          }
+        : null,
+    };
+    return [path, relation];
+  }),
+);

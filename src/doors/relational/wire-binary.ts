@@ -1,0 +1,71 @@
+/** Binary cells of the types that only the catalogue has: small numbers, "char", arrays. */
+import { ServiceError } from '../../errors.ts';
+import { elementOf, elementsOf } from './catalogue/types.ts';
+import type { Replies } from './replies.ts';
+import { catalogueTypes, type WireType, wireTypes } from './wire-types.ts';
+
+export function isFloat({ name }: WireType): boolean {
+  return name === 'float8' || name === 'float4';
+}
+
+/** In as many bytes as the type has, behind their number. */
+export function putBinaryNumber(replies: Replies, type: WireType, value: number): void {
+  const { writer } = replies;
+  const { size } = type;
+  replies.int32(size);
+  writer.reserve(8);
+  const { view, length } = writer;
+  if (type === wireTypes.float8) view.setFloat64(length, value);
+  else if (size === 8) view.setBigInt64(length, BigInt(value));
+  else if (isFloat(type)) view.setFloat32(length, value);
+  // Numbers of things have no sign: they fill all 32 bits.
+  else if (size === 4) view.setInt32(length, value | 0);
+  else view.setInt16(length, value);
+  writer.length += size;
+}
+
+const plain: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar', 'json', 'unknown', 'pg_node_tree']);
+
+/** What writes a cell that is kept as text; null: its bytes are those of the text. REL_NOT_IMPLEMENTED for types that are text only. */
+export function binaryText(type: WireType): ((replies: Replies, text: string) => void) | null {
+  if (plain.has(type.name)) return null;
+  if (type.name === 'char') return putCharacter;
+  const element = elementOf(type.name);
+  const each = element === null ? undefined : catalogueTypes.get(element);
+  if (!each || !(plain.has(each.name) || each.name === 'char' || isWhole(each)))
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `${type.name} is not implemented in the binary format: ask for text`);
+  return (replies, text) => putArray(replies, type, each, text);
+}
+
+const isWhole = ({ name }: WireType): boolean => ['int2', 'int4', 'int8', 'oid'].includes(name);
+
+function putCharacter(replies: Replies, text: string): void {
+  replies.int32(1);
+  replies.writer.byte(Buffer.from(text)[0] ?? 0);
+}
+
+/** Dimensions, whether there are NULLs, type of the elements; length and first subscript; elements. */
+function putArray(replies: Replies, type: WireType, element: WireType, text: string): void {
+  const isVector = type.name.endsWith('vector');
+  const elements = isVector ? text.split(' ').filter(Boolean) : elementsOf(text, type.name);
+  const { writer } = replies;
+  const at = writer.length;
+  replies.int32(0);
+  replies.int32(elements.length === 0 && !isVector ? 0 : 1);
+  replies.int32(elements.includes(null) ? 1 : 0);
+  replies.int32(element.oid);
+  if (elements.length > 0 || isVector) {
+    replies.int32(elements.length);
+    replies.int32(isVector ? 0 : 1);
+  }
+  for (const each of elements) {
+    if (each === null) replies.int32(-1);
+    else if (isWhole(element)) putBinaryNumber(replies, element, Number(each));
+    else if (element.name === 'char') putCharacter(replies, each);
+    else {
+      replies.int32(Buffer.byteLength(each));
+      writer.string(each);
+    }
+  }
+  writer.view.setInt32(at, writer.length - at - 4);
+}

@@ -1,0 +1,64 @@
+/** What a planner is made with: its limits, and what of the store it may use beside the gate. */
+import type { Clock } from '../clock.ts';
+import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import type { RankingRule } from './binding/ranking.ts';
+import type { Standing } from './control-request.ts';
+import type { Embedder } from './embedding/embedder.ts';
+import type { Reranker } from './embedding/reranker.ts';
+import type { Pass } from './passes/pass.ts';
+import type { typoPresets } from './search/query.ts';
+
+export interface PlannerLimits {
+  readonly timeoutMs: number;
+  readonly resultRowsMax: number;
+  readonly scannedRowsMax: number;
+  readonly memoryBytesMax: number;
+  /** Rows that a function that ranks may yield; 0: any number. */
+  readonly vectorRowsMax?: number;
+  /** Visible rows up to which nearest vectors are found by a look at all of them. */
+  readonly vectorExactRows?: number;
+  /** Rows that operators exchange at once. */
+  readonly blockRows?: number;
+}
+
+export interface PlannerOptions {
+  readonly clock: Clock;
+  /** Version of this program, as recipes of exhibits name it. */
+  readonly version?: string;
+  readonly limits?: Partial<PlannerLimits>;
+  /** Gives other work a turn; a queue of its own unless whoever opens the store has one for all. */
+  readonly yieldTurn?: () => Promise<void>;
+  /** Standing queries and what else outlives its statement; without it these statements are refused. */
+  readonly standing?: Standing;
+  /** Names of branches whose plans no other branch's may push out. */
+  readonly pinnedBranches?: readonly string[];
+  /** Columns that are sketched, of whatever type has them. */
+  readonly sketchColumns?: readonly string[];
+  /** Keys of nodes and edges that CREATE makes without one. */
+  readonly newKey?: () => string;
+  /** Where long questions about a graph are listed, and can be ended. */
+  readonly jobs?: JobRunner;
+  /** The model that texts are given to; without one their vectors are hashed. */
+  readonly embedder?: Embedder | null;
+  /** The model that orders what HYBRID_SEARCH … RERANK found. */
+  readonly reranker?: Reranker | null;
+  /** What searches start from that say nothing of typos; `exact` where this is absent. */
+  readonly searchPreset?: keyof typeof typoPresets;
+  /** By type: what its searches rank by that have no RANK BY. */
+  readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
+  /** Fewer passes give the same answers, only slower; the first one can't be left out. */
+  readonly passes?: readonly Pass[];
+  /** False: every question has its plan made. The same answers, only slower. */
+  readonly keepPlans?: boolean;
+}
+
+/** Source: specification, "Limits". */
+export const defaultLimits: Required<PlannerLimits> = {
+  timeoutMs: 30_000,
+  resultRowsMax: 1_000_000,
+  scannedRowsMax: 10_000_000,
+  memoryBytesMax: 512 * 1024 * 1024,
+  vectorRowsMax: 1_000,
+  vectorExactRows: 250_000,
+  blockRows: 8_192,
+};
