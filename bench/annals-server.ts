@@ -69,6 +69,8 @@ export class AnnalsServer {
       SERVICE_ADMIN_BIND: `127.0.0.1:${port + 1}`,
       SERVICE_ADMIN_TOKEN: admin,
       SERVICE_WAL_SYNC: 'always',
+      SERVICE_KV_PORT: '0',
+      SERVICE_DOCUMENT_PORT: '0',
       ...raisedLimits,
       ...options.settings,
     };

@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, '..');
 /** In the order of the tour, as docs/http.md says it. */
 const pages = [
   'README.md',
-  ...['http', 'agents', 'search', 'languages', 'graph', 'tenants', 'proofs', 'erasure', 'backups', 'objects'].map(
+  ...['http', 'agents', 'search', 'languages', 'tenants', 'proofs', 'erasure', 'backups', 'objects', 'keyvalue', 'documents'].map(
     (name) => `docs/${name}.md`,
   ),
 ];
@@ -38,13 +38,20 @@ afterAll(() => {
 
 test('every example of README and docs does and prints what they say', async () => {
   const [port, adminPort, objectPort] = [await freePort(), await freePort(), await freePort()];
-  const [secondPort, secondAdminPort] = [await freePort(), await freePort()];
+  const [secondPort, secondAdminPort, kvPort, documentPort] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
   const env = {
     ...process.env,
     SERVICE_PORT: String(port),
     SERVICE_ADMIN_BIND: `127.0.0.1:${adminPort}`,
     SERVICE_DATA_DIR: dataDir,
     SERVICE_OBJECT_PORT: String(objectPort),
+    SERVICE_KV_PORT: String(kvPort),
+    SERVICE_DOCUMENT_PORT: String(documentPort),
     SERVICE_RELATIONAL_ENABLE: 'false',
   };
   const localized = (text: string): string =>
@@ -52,6 +59,8 @@ test('every example of README and docs does and prints what they say', async () 
       .replaceAll('127.0.0.1:9090', `127.0.0.1:${port}`)
       .replaceAll('127.0.0.1:9091', `127.0.0.1:${adminPort}`)
       .replaceAll('127.0.0.1:9191', `127.0.0.1:${objectPort}`)
+      .replaceAll('127.0.0.1:6379', `127.0.0.1:${kvPort}`)
+      .replaceAll('127.0.0.1:27017', `127.0.0.1:${documentPort}`)
       .replaceAll('127.0.0.1:9291', `127.0.0.1:${secondAdminPort}`)
       .replaceAll('SERVICE_PORT=9290', `SERVICE_PORT=${secondPort}`)
       .replaceAll('/tmp/', `${directory}/`)

@@ -64,7 +64,7 @@ const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
   REL_PARSE: { sqlstate: '42601' },
   REL_INVALID: { sqlstate: '22023' },
   REL_UNKNOWN_COLUMN: { sqlstate: '42703' },
-  REL_TYPE_MISMATCH: { sqlstate: '22P02' },
+  REL_TYPE_MISMATCH: { sqlstate: '22P02', document: 14 },
   REL_REQUIRED: { sqlstate: '23502' },
   REL_READ_ONLY: { sqlstate: '25006' },
   REL_MASKED_COLUMN: { sqlstate: '42501' },
@@ -75,5 +75,5 @@ const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
 /** What this error is called; `stale`: what it was made from was written since. */
 export function errorCodesOf(code: ErrorCode, stale = false): ProtocolCodes {
   const codesOfKind = { ...errorCodes[errorTable[code].kind], ...byCode[code] };
-  return stale ? { ...codesOfKind, sqlstate: '40001' } : codesOfKind;
+  return stale ? { ...codesOfKind, sqlstate: '40001', document: 112 } : codesOfKind;
 }

@@ -96,7 +96,7 @@ export interface InvocationRequest {
    * and recorded as any other, but it takes no units and no place among the running queries.
    */
   readonly continues?: boolean;
-  /** Reads rows by so many keys, and nothing else: it begins with a hundredth of a unit for each; what else is asked of it is charged when it is known. */
+  /** Reads rows by so many keys, and nothing else: it begins with a hundredth of a unit for each, and counts as no running query; what else is asked of it is charged when it is known. */
   readonly keysRead?: number;
   /** Aborts when whoever asked is gone: then nothing is left waiting for a place to run. */
   readonly gone?: AbortSignal;

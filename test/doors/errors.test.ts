@@ -1,6 +1,8 @@
 /** One error, eight protocols: the golden table of what callers of each door will see. */
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { errorDocument } from '../../src/doors/document/errors.ts';
+import { errorText, refusals as kvRefusals } from '../../src/doors/kv/errors.ts';
 import { errorCodes, errorCodesOf } from '../../src/doors/error-codes.ts';
 import { operationOf } from '../../src/doors/object/operations.ts';
 import { told } from '../../src/doors/object/refusal.ts';
@@ -39,6 +41,19 @@ describe('error codes of every protocol', () => {
       const { resp, bolt, object } = errorCodes[kind];
       for (const word of [resp, bolt, object]) expect(word).toMatch(/^[A-Za-z.]+$/);
     }
+  });
+
+  test('clients of Redis read the word, drivers of MongoDB the number and its name', () => {
+    for (const [code, { kind }] of Object.entries(errorTable) as [ErrorCode, { kind: ErrorKind }][]) {
+      const error = new ServiceError(code, 'why');
+      const { resp, document } = errorCodesOf(code);
+      expect(errorText(error)).toBe(`${resp} why (${code})`);
+      expect([kind, errorDocument(error)]).toMatchObject([kind, { errmsg: `why (${code})`, code: document }]);
+      expect(errorDocument(error)['codeName']).toMatch(/^[A-Z]\w+$/);
+    }
+    expect(errorDocument(new ServiceError('REL_CONFLICT', 'why', { stale: true }))).toMatchObject({ codeName: 'WriteConflict' });
+    expect(errorText(kvRefusals.wrongPass())).toMatch(/^WRONGPASS /);
+    expect(errorText(kvRefusals.wrongType())).toMatch(/^WRONGTYPE /);
   });
 
   test('only rate-limit, quota and unavailability say that trying again helps', () => {

@@ -13,6 +13,7 @@ import { doors } from '../../src/doors/doors.ts';
 import { covers } from '../../src/governance/caller.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
+import { asDocuments } from './document/document-client.ts';
 import { asKv } from './kv/kv-client.ts';
 import { forPath } from './object/object-client.ts';
 import { as, relationalSecret } from './relational/relational-client.ts';
@@ -102,7 +103,7 @@ const drivers: Readonly<Record<string, Driver>> = {
         return told.map(({ data }) => (JSON.parse(data) as { row: { _pk: string } }).row._pk);
       },
       'filter on another column': (world, type, _key, path, note) =>
-        keysOf(world, `SELECT _pk FROM ${type} WHERE ${note} LIKE '%of%'`, path),
+        keysOf(world, `SELECT _pk FROM ${type} WHERE ${note} LIKE '%o%'`, path),
       group: (world, type, _key, path) => keysOf(world, `SELECT _pk, COUNT(*) AS n FROM ${type} GROUP BY _pk`, path),
       'proof of the row': async (world, type, key, path) => {
         const sql = `SELECT system_from FROM ${type} WHERE _pk = '${key}'`;
@@ -212,7 +213,7 @@ const drivers: Readonly<Record<string, Driver>> = {
       'filter, and no delete': (world, type, key, path, note) =>
         as(world, path, async (client) => {
           const sql = `SELECT _pk FROM ${type} WHERE ${note} LIKE $1 LIMIT 1`;
-          const { rows } = await client.query<{ _pk: string }>(sql, ['%of%']);
+          const { rows } = await client.query<{ _pk: string }>(sql, ['%o%']);
           // Another organisation's row is not there to be written, either: what lies below is read, and never changed.
           const foreign =
             path === 'acme/eu' ? [] : (await client.query(`DELETE FROM ${type} WHERE _pk = $1 RETURNING _pk`, [key])).rows;
@@ -267,6 +268,42 @@ const drivers: Readonly<Record<string, Driver>> = {
           return [...new Set(heard.filter((message) => message !== 'own'))];
         });
       },
+    },
+  },
+  document: {
+    stores: { type: 'DocumentEntry', key: 'shop.seen/k1', note: '"database"' },
+    async write(world, _type, _key, path) {
+      await asDocuments(world, path, (client) =>
+        client
+          .db('shop')
+          .collection<{ _id: string; note: string }>('seen')
+          .insertOne({ _id: 'k1', note: `of ${path}` }),
+      );
+    },
+    reads: {
+      'row of any type': (world, type, key, path) =>
+        asDocuments(world, path, async (client) => {
+          const rows = client.db('types').collection<{ _id: string }>(type);
+          const [one, all] = [await rows.findOne({ _id: key }), await rows.find({}).toArray()];
+          const keys = all.map(({ _id }) => _id);
+          expect(keys).toEqual(one === null ? [] : [key]);
+          return keys;
+        }),
+      'its own commands, and no change': (world, type, key, path) =>
+        asDocuments(world, path, async (client) => {
+          if (type !== 'DocumentEntry') return path === null || !covers(path, 'acme/eu') ? [] : [key];
+          const seen = client.db('shop').collection<{ _id: string; note: string }>('seen');
+          const found = await seen.find({ note: /^of/ }).toArray();
+          const n = found.length;
+          expect(await seen.countDocuments({ _id: 'k1' })).toBe(n);
+          expect(await seen.distinct('_id')).toEqual(found.map(({ _id }) => _id));
+          expect((await client.db('shop').listCollections().toArray()).map(({ name }) => name)).toEqual(n > 0 ? ['seen'] : []);
+          if (path !== 'acme/eu') {
+            expect((await seen.updateMany({}, { $set: { note: 'changed' } })).matchedCount).toBe(0);
+            expect((await seen.deleteMany({})).deletedCount).toBe(0);
+          }
+          return found.map(({ _id }) => `shop.seen/${_id}`);
+        }),
     },
   },
 };

@@ -59,6 +59,10 @@ export const differences: readonly Difference[] = [
       const body = stage.canaries.text(victim, 'an object');
       await put(stage, [{ id: 'box/x1', key: 'x1', ...object, body }], 'ObjectStoreObject');
       await put(stage, [{ id: 'box', name: 'box' }], 'ObjectStoreBucket');
+      await put(stage, [{ id: 'x1', value: stage.canaries.text(victim, 'a value of a key') }], 'KvEntry');
+      await put(stage, [{ id: 'm1', channel: 'news', message: stage.canaries.text(victim, 'a message') }], 'PubSubMessage');
+      const document = { _id: 'x1', note: stage.canaries.text(victim, 'a document') };
+      await put(stage, [{ id: 'shop.deals/x1', database: 'shop', collection: 'deals', document }], 'DocumentEntry');
       // Paths that start as those of adversaries do.
       for (const [path, holder] of [
         ['globex-two', 'root'],

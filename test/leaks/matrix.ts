@@ -7,6 +7,7 @@ import { assert } from '../../src/errors.ts';
 import { adversaries, type Adversary, owner } from './adversaries.ts';
 import { type Compared, difference } from './compare.ts';
 import { conversations } from './conversations.ts';
+import { narrowConversations } from './narrow-doors.ts';
 import { objectConversations } from './objects.ts';
 import type { Difference } from './differences.ts';
 import { asked, fits, type Rows, type Way, ways } from './doors.ts';
@@ -218,7 +219,7 @@ export class Matrix {
   }
 
   async #conversations(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
-    for (const [i, { name, compared, hold }] of [...objectConversations, ...conversations].entries()) {
+    for (const [i, { name, compared, hold }] of [...narrowConversations, ...conversations, ...objectConversations].entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];
       if (one.length !== other.length) this.#red(`${adversary.name} × ${name}`, `${one.length} replies and ${other.length}`);

@@ -37,6 +37,8 @@ test('what an adversary may see makes cells red: of answers, counts, plans and f
     'a standing query',
     'writes by SQL',
     'the object door',
+    'the key-value door',
+    'the document door',
     'GET /audit/count',
   ])
     expect(cells).toContain(`another tenant × ${shape} × `);

@@ -99,12 +99,12 @@ export class CommandContext {
     return { result, answers };
   }
 
-  /** Runs what writes, in one invocation. */
-  write<T>(keys: number, run: (reading: Reading) => Promise<T>): Promise<T> {
+  /** Runs what writes, in one invocation. `keys`: it reads by so many keys, and nothing else; null: by filters. */
+  write<T>(keys: number | null, run: (reading: Reading) => Promise<T>): Promise<T> {
     if (this.terms.as_of !== null || this.terms.as_of_system !== null)
       throw new DocumentRefusal(2, 'what was is not written: a write takes no as_of');
     if (this.database === typesDatabase) throw refusals.readOnly(typesDatabase);
-    return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys }, ({ invocation, keep }) =>
+    return this.asker.ask({ terms: this.terms, writes: true, ...(keys !== null && { keysRead: keys }) }, ({ invocation, keep }) =>
       run(this.reading(invocation, keep)),
     );
   }

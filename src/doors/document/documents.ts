@@ -28,7 +28,7 @@ export interface Place {
 export interface Found {
   readonly key: string;
   readonly document: StoredObject;
-  /** Only rows of the caller's own path: others are read, and not written. */
+  /** Whether it is of the caller's own path: others are read, and not written. */
   readonly own: boolean;
 }
 
@@ -208,7 +208,7 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
       if (fits(document)) found.push({ key: `${key}\0${found.length}`, document, own });
     }
   }
-  return ids === null ? found : oneOfEach(found.map((each) => ({ ...each, key: String(each.document['_id']) })));
+  return ids === null ? found : oneOfEach(found.map((each) => ({ ...each, key: each.document['_id'] as string })));
 }
 
 /** The instants of the system are nanoseconds; others are dates, which have milliseconds. */

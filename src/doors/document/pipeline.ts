@@ -194,7 +194,7 @@ function expressionOf(given: Stored): Of {
     );
 }
 
-/** For a list, the values of its elements as a list. */
+/** Where a list lies on the path, the values of its elements as a list. */
 function valueOf(value: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
   if (at === path.length) return value;
   if (isList(value)) return value.flatMap((each) => valueOf(each, path, at) ?? []);

@@ -9,7 +9,7 @@ import { find as findDocuments, isById } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 import { count as countOf, distinct as distinctOf, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
 
-/** Documents of a first batch whose size nobody said. */
+/** What a first batch has at most, where nobody said how many. */
 const firstBatch = 101;
 
 async function find(context: CommandContext): Promise<WritableObject> {

@@ -164,11 +164,11 @@ export class DocumentSession implements Session<Message> {
   }
 
   async #saslStart(command: StoredObject): Promise<WritableObject> {
-    const mechanism = String(command['mechanism']);
+    const { mechanism } = command;
     if (mechanism !== scramMechanism)
       throw new DocumentRefusal(
         334,
-        `Received authentication for mechanism ${mechanism.slice(0, 64)} which is not enabled`,
+        `Received authentication for mechanism ${JSON.stringify(mechanism ?? null).slice(0, 64)} which is not enabled`,
         'REL_UNAUTHENTICATED',
       );
     return this.#step(async () => {

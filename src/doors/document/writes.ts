@@ -152,6 +152,11 @@ function end(
   });
 }
 
+/** How many keys these read by; null where one of them has to look for its documents. */
+function keysOf(statements: readonly StoredObject[]): number | null {
+  return statements.every(({ q }) => isObject(q) && isById(q)) ? statements.length : null;
+}
+
 const updateMembers: ReadonlySet<string> = new Set([
   'q',
   'u',
@@ -203,7 +208,7 @@ const ofStatement: ReadonlySet<ServiceError['kind']> = new Set(['invalid', 'conf
 
 async function update(context: CommandContext): Promise<WritableObject> {
   const statements = context.objects('updates');
-  return context.write(statements.length, async (reading) => {
+  return context.write(keysOf(statements), async (reading) => {
     let n = 0;
     let nModified = 0;
     const upserted: { readonly index: number; readonly _id: Stored }[] = [];
@@ -235,7 +240,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
 
 async function remove(context: CommandContext): Promise<WritableObject> {
   const statements = context.objects('deletes');
-  return context.write(statements.length, async (reading) => {
+  return context.write(keysOf(statements), async (reading) => {
     let n = 0;
     const errors = await each(context, statements, async (statement) => {
       checkMembers(statement, deleteMembers, 'delete.deletes');
@@ -257,7 +262,7 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
   const isRemoval = command['remove'] === true;
   if (isRemoval === (command['update'] !== undefined))
     throw new DocumentRefusal(9, 'Either an update or remove=true must be specified, and not both');
-  return context.write(1, async (reading) => {
+  return context.write(isById(filter) ? 1 : null, async (reading) => {
     if (isRemoval) {
       const [ended] = await end(context, reading, { filter, multi: false, sort });
       return { lastErrorObject: { n: ended ? 1 : 0 }, value: ended ? project(ended.document) : null, ok: 1 };

@@ -38,6 +38,8 @@ export interface Session<M> {
   /** True between two requests: a drain ends the connection there. */
   readonly atRest: boolean;
   handle(message: M): Promise<void>;
+  /** All that was sent so far is handled: what was put off until now is done. */
+  rest?(): Promise<void>;
   /** What a client is told before the connection ends by this error. */
   farewell(error: ServiceError): Uint8Array;
   close(): void;
@@ -105,7 +107,10 @@ export class SocketConnection<S, M> implements Connection {
         if (message !== null) {
           await this.#session.handle(message);
           await this.caughtUp();
-        } else await this.#more();
+        } else {
+          if (this.#session.rest !== undefined) await this.#session.rest();
+          await this.#more();
+        }
       }
     } catch (error) {
       if (!(error instanceof ServiceError)) this.#parts.failed(error);

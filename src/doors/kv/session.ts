@@ -14,6 +14,7 @@ import { client, command, config, info } from './client-commands.ts';
 import type { Words } from './codec.ts';
 import { CommandContext, type CommandRow, doorName, upper } from './command.ts';
 import type { Cursors } from './cursors.ts';
+import { keyOf } from './entries.ts';
 import { errorText, refusals } from './errors.ts';
 import { keys } from './keys.ts';
 import { Replies } from './replies.ts';
@@ -26,6 +27,9 @@ export interface KvParts extends DoorParts {
   /** Numbers connections. */
   readonly number: () => number;
 }
+
+/** Pipelined reads that are under way at once. */
+const readsMax = 64;
 
 /** Commands that ask the gate. */
 export const rows: Readonly<Record<string, CommandRow>> = { ...strings, ...keys, ...annals };
@@ -41,6 +45,7 @@ export class KvSession implements Session<Words> {
   #name = '';
   #atRest = true;
   #strangerWords = 0;
+  #reads: Promise<Buffer | string | null | ServiceError>[] = [];
 
   constructor(parts: KvParts, connection: Connection) {
     this.#parts = parts;
@@ -56,6 +61,12 @@ export class KvSession implements Session<Words> {
     if (words.length === 0) return;
     this.#atRest = false;
     const name = words[0]!.toString('latin1').toLowerCase();
+    if (name === 'get' && words.length === 2 && this.#asker !== null && this.#subscriptions === null) {
+      this.#reads.push(this.#get(words));
+      if (this.#reads.length < readsMax) return;
+      return this.rest();
+    }
+    await this.#readsDone();
     try {
       this.#asker?.begins();
       const done = this.#run(name, words);
@@ -65,6 +76,36 @@ export class KvSession implements Session<Words> {
     }
     this.#flush();
     this.#atRest = true;
+  }
+
+  async rest(): Promise<void> {
+    if (this.#reads.length === 0) return;
+    await this.#readsDone();
+    this.#flush();
+    this.#atRest = true;
+  }
+
+  /** Values that were asked for one after the other are looked up at once, and leave in their order. */
+  async #readsDone(): Promise<void> {
+    const reads = this.#reads;
+    if (reads.length === 0) return;
+    this.#reads = [];
+    for (const reply of await Promise.all(reads)) {
+      if (reply instanceof ServiceError) this.#replies.error(errorText(reply));
+      else if (reply === null) this.#replies.nothing();
+      else this.#replies.bulk(reply);
+    }
+  }
+
+  async #get(words: Words): Promise<Buffer | string | null | ServiceError> {
+    const asker = this.#asker!;
+    try {
+      asker.begins();
+      const key = keyOf(words[1]!);
+      return (await this.#context('get', this.#terms).read([key])).get(key)?.value ?? null;
+    } catch (error) {
+      return asker.refused(error);
+    }
   }
 
   farewell(error: ServiceError): Uint8Array {

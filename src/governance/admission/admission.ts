@@ -37,10 +37,10 @@ export class Admission {
    * none, and is told so by routes too that ask nothing else of the invocation.
    */
   enter(): Promise<void> | null {
-    const { action, recordOnly } = this.#asked.request;
+    const { action, recordOnly, keysRead } = this.#asked.request;
     if (recordOnly === true) return null;
     this.#checkStanding();
-    if (unitsAtStart(action) === 0) return null;
+    if (unitsAtStart(action) === 0 || keysRead !== undefined) return null;
     if (!this.#core.places.take()) return this.#waitForPlace();
     this.#placed = true;
     return null;
@@ -89,7 +89,8 @@ export class Admission {
   #takeUnits(units: number): void {
     if (units === 0 || this.#charged > 0) return;
     const { quota, parts } = this.#core;
-    this.#takeSlot();
+    // What reads by keys is over within its turn.
+    if (this.#asked.request.keysRead === undefined) this.#takeSlot();
     quota.spend(this.#account, units, parts.clock.monotonicMs());
     this.#charged = units;
   }

@@ -84,7 +84,7 @@ function field(name: string, condition: Stored): Filter {
   return (document) => test(valuesAt(document, path));
 }
 
-/** All values that a path leads to, together: `$ne` and `$not` are about none of them. */
+/** About all values that a path leads to together: `$ne` and `$not` are about none of them. */
 type PathTest = (values: readonly (Stored | undefined)[]) => boolean;
 
 function testOf(condition: Stored): PathTest {
@@ -117,7 +117,7 @@ const equals =
   (value) =>
     compare(value, wanted) === 0;
 
-/** Compares values of one kind only: no number is more than a text. */
+/** Among values of one kind only: no number is more than a text. */
 const ordered =
   (wanted: Stored, holds: (order: number) => boolean): Test =>
   (value) => {
@@ -150,7 +150,7 @@ function operator(name: string, value: Stored, around: StoredObject): PathTest {
       return name === '$in' ? any : none(any);
     }
     case '$exists': {
-      const wanted = value !== false && value !== null && !(kindOf(value) === 'number' && numberOf(value) == 0);
+      const wanted = value !== false && value !== null && !(kindOf(value) === 'number' && Number(numberOf(value)) === 0);
       return (values) => values.some((each) => each !== undefined) === wanted;
     }
     case '$not':

@@ -114,7 +114,7 @@ export function isObject(value: Stored | undefined): value is StoredObject {
   return typeof value === 'object' && value !== null && !isList(value) && wrapperOf(value) === null;
 }
 
-/** The value of a number: exact where it is whole. */
+/** A number as it is worth: exact where it is whole. */
 export function numberOf(value: Stored): number | bigint {
   if (typeof value === 'number') return value;
   const [wrapper, text] = Object.entries(value as StoredObject)[0]!;

@@ -224,7 +224,7 @@ describe('refusals', () => {
     expect(await said('AUTH x wrong')).toMatch(/^-WRONGPASS /);
     expect(await said(`AUTH "x" '${kvSecret}'`)).toBe('+OK\r\n');
     expect(await said('GET "\\x74"')).toBe('$3\r\ntwo\r\n');
-    expect(await said('*1\r\n$x')).toBe('-ERR Protocol error: invalid bulk length\r\n');
+    expect(await said('*1\r\n$xyz')).toBe('-ERR Protocol error: invalid bulk length\r\n');
     await once(socket, 'close');
   });
 

@@ -1,0 +1,129 @@
+/**
+ * What a client of the document door may send, as any bytes. What must hold: however they are cut, the same messages come out, or the
+ * same refusal at the same place; what was read is written as it was; and filters, updates and stages end, or refuse.
+ */
+import { readDocument, writeDocument } from '../../../src/doors/document/bson.ts';
+import { encodeReply, wireCodec } from '../../../src/doors/document/codec.ts';
+import { stageOf } from '../../../src/doors/document/pipeline.ts';
+import { seedOf, updateOf } from '../../../src/doors/document/update.ts';
+import { assert, ServiceError } from '../../../src/errors.ts';
+import { compileFilter } from '../../../src/planner/documents/filter.ts';
+import { compare, identityOf, isList, type Stored, type StoredObject } from '../../../src/planner/documents/values.ts';
+import { checkCuts } from '../cuts.ts';
+
+export const name = 'document-codec';
+
+export function run(bytes: Uint8Array): void {
+  for (const { command } of checkCuts(wireCodec, bytes).slice(0, 4)) {
+    const written = writeDocument(command);
+    const again = readDocument(written).document;
+    assert(JSON.stringify(again) === JSON.stringify(command), 'what was read is written as it was');
+    assert(compare(again, command) === 0 && identityOf(again) === identityOf(command), 'equal documents compare as equal');
+    for (const value of Object.values(command)) attempt(() => work(value, command));
+  }
+}
+
+function work(value: Stored, document: StoredObject): void {
+  for (const each of isList(value) ? value.slice(0, 4) : [value]) {
+    attempt(() => compileFilter(each)(document));
+    attempt(() => seedOf(each));
+    attempt(() => updateOf(each)(document, true));
+    attempt(() => stageOf(each)([document, document]));
+  }
+}
+
+function attempt(step: () => unknown): void {
+  try {
+    step();
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+  }
+}
+
+/** As a client sends it: the reply to a message is a message too, of another number. */
+const message = (document: StoredObject): Buffer => encodeReply(7, { number: 0, form: 'msg' }, document);
+
+export function seeds(): Uint8Array[] {
+  const commands: StoredObject[] = [
+    {
+      find: 'c',
+      filter: { a: { $gt: 1, $in: [1, 'x', null] }, $or: [{ b: { $regex: '^a(b|c)*$' } }, { c: { $elemMatch: { d: 1 } } }] },
+      $db: 'd',
+    },
+    {
+      insert: 'c',
+      documents: [
+        { _id: { $oid: '0123456789abcdef01234567' }, l: { $numberLong: '9007199254740993' }, d: { $numberDouble: '-0.0' } },
+      ],
+      $db: 'd',
+    },
+    {
+      insert: 'c',
+      documents: [
+        {
+          when: { $date: { $numberLong: '-1' } },
+          b: { $binary: { base64: 'AP8=', subType: '00' } },
+          r: { $regularExpression: { pattern: 'a', options: 'i' } },
+        },
+      ],
+    },
+    {
+      update: 'c',
+      updates: [
+        {
+          q: { 'a.b': 1 },
+          u: { $set: { 'a.0.c': [1] }, $inc: { n: { $numberLong: '1' } }, $setOnInsert: { x: 1 } },
+          upsert: true,
+        },
+      ],
+      $db: 'd',
+    },
+    {
+      aggregate: 'c',
+      pipeline: [
+        { $match: { a: { $mod: [3, 1] } } },
+        { $group: { _id: { a: '$a.b' }, n: { $sum: '$n' }, all: { $push: '$$ROOT' } } },
+        { $sort: { n: -1 } },
+        { $project: { 'a.b': 1 } },
+      ],
+    },
+    {
+      x: { $numberDecimal: '1.10' },
+      t: { $timestamp: { t: 1, i: 2 } },
+      min: { $minKey: 1 },
+      max: { $maxKey: 1 },
+      u: { $undefined: true },
+      c: { $code: 'f' },
+      s: { $symbol: 's' },
+    },
+    {
+      hello: 1,
+      speculativeAuthenticate: {
+        saslStart: 1,
+        mechanism: 'SCRAM-SHA-256',
+        payload: { $binary: { base64: 'biws', subType: '00' } },
+      },
+    },
+  ];
+  const query = Buffer.concat([
+    Buffer.from([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xd4, 7, 0, 0, 0, 0, 0, 0]),
+    Buffer.from('admin.$cmd\0'),
+    Buffer.from([0, 0, 0, 0, 1, 0, 0, 0]),
+    writeDocument({ ismaster: 1, helloOk: true }),
+  ]);
+  query.writeInt32LE(query.length, 0);
+  const section = Buffer.concat([Buffer.from('documents\0'), writeDocument({ _id: 1 }), writeDocument({ _id: 2 })]);
+  const length = Buffer.alloc(4);
+  length.writeInt32LE(section.length + 4);
+  const sequence = Buffer.concat([message({ insert: 'c', $db: 'd' }), Buffer.from([1]), length, section]);
+  sequence.writeInt32LE(sequence.length, 0);
+  let deep: Stored = 1;
+  for (let i = 0; i < 60; i++) deep = i % 2 ? [deep] : { a: deep };
+  return [
+    ...commands.map(message),
+    query,
+    sequence,
+    message({ find: 'c', filter: { a: deep } }),
+    Buffer.concat(commands.map(message)),
+  ];
+}

@@ -1,0 +1,184 @@
+/** What the key-value and the document door say: keys, messages, documents and rows of others beside one's own. */
+import { OpenCursors } from '../../src/doors/document/cursors.ts';
+import { CommandContext } from '../../src/doors/document/command.ts';
+import { writeDocument } from '../../src/doors/document/bson.ts';
+import { errorDocument } from '../../src/doors/document/errors.ts';
+import { rows as documentCommands } from '../../src/doors/document/session.ts';
+import { Asker } from '../../src/doors/frame/asker.ts';
+import type { Connection } from '../../src/doors/frame/connection.ts';
+import type { DoorParts } from '../../src/doors/frame/door-parts.ts';
+import { Cursors } from '../../src/doors/kv/cursors.ts';
+import { KvSession } from '../../src/doors/kv/session.ts';
+import { Channels } from '../../src/doors/kv/subscriptions.ts';
+import { ServiceError } from '../../src/errors.ts';
+import { RateLimiter } from '../../src/governance/admission/rate-limit.ts';
+import type { StoredObject } from '../../src/planner/documents/values.ts';
+import type { Adversary } from './adversaries.ts';
+import { type Conversation, talk } from './conversations.ts';
+import { type Heard, settled } from './lab.ts';
+import type { Stage } from './stage.ts';
+
+function partsOf({ lab: { service } }: Stage): DoorParts {
+  const { gate, planner, authenticator, clock, ids, random, yieldTurn } = service;
+  const limit = new RateLimiter(1e9);
+  const limits = { readLimit: limit, writeLimit: limit, strangers: limit };
+  const failed = (error: unknown): never => {
+    throw error;
+  };
+  return { gate, planner, authenticator, clock, ids, random, yieldTurn, ...limits, organizationRequired: false, failed };
+}
+
+interface Comes {
+  readonly token: string;
+  readonly organization: string | null;
+  readonly purpose: string | null;
+}
+
+/** Null for who can't come by a protocol without headers. */
+function comesAs(stage: Stage, adversary: Adversary): Comes | null {
+  const {
+    authorization = '',
+    'x-organization-id': organization = null,
+    'x-service-purpose': purpose = null,
+  } = adversary.headers(stage);
+  if (typeof authorization !== 'string' || adversary.name === 'the bootstrap secret') return null;
+  if (Array.isArray(organization) || Array.isArray(purpose)) return null;
+  const token = authorization.replace(/^bearer /i, '');
+  return { token, organization: organization as string | null, purpose: purpose as string | null };
+}
+
+const heardOf = (door: string, asked: string, body: Buffer): Heard => ({
+  sent: { method: door, path: asked },
+  status: 200,
+  headers: [],
+  body,
+});
+
+const commands: readonly string[] = [
+  'GET x1',
+  'ANNALS.HISTORY x1',
+  'EXISTS x1 x2',
+  'STRLEN x1',
+  'TTL x1',
+  'TYPE x1',
+  'KEYS *',
+  'SCAN 0 COUNT 3',
+  'DBSIZE',
+  'DEL x1',
+  'EXPIRE x1 100',
+  'PERSIST x1',
+  'GETDEL x1',
+  'SET x1 own NX',
+  'GET x1',
+  'APPEND x1 more',
+  'SET x1 own XX GET',
+  'MGET x1 x2 x3',
+  'ANNALS.HISTORY x1',
+  'INCR n1',
+  'DBSIZE',
+  'SCAN 0 MATCH x* COUNT 1',
+  'ANNALS.AT 2024-01-01T00:00:01Z SYSTEM GET x1',
+  'ANNALS.AT 2024-01-01T00:00:01Z KEYS *',
+  ...['Deal x1', 'Deal x2', 'Party p1', 'Dossier d1', 'Hidden x1', 'hidden_view x1', 'SourceTrueIdentity x1', 'Nowhere x1'].map(
+    (named) => `ANNALS.ROW ${named}`,
+  ),
+  'PUBLISH news own',
+  'SUBSCRIBE news@2024-01-01 other',
+  'PSUBSCRIBE n*@2024-01-01',
+  'GET x1',
+  'RESET',
+];
+
+async function talkKv(stage: Stage, { token, organization, purpose }: Comes, heard: Heard[]): Promise<void> {
+  let sent: Buffer[] = [];
+  const gone = new AbortController();
+  const connection: Connection = {
+    clientIp: '127.0.0.1',
+    gone: gone.signal,
+    canSecure: false,
+    secure: () => undefined,
+    write: (bytes) => void sent.push(Buffer.from(bytes)),
+    caughtUp: async () => undefined,
+    authenticated: () => undefined,
+    end: () => undefined,
+  };
+  const parts = { ...partsOf(stage), cursors: new Cursors(), channels: new Channels(), number: () => 1 };
+  const session = new KvSession(parts, connection);
+  const ask = async (words: readonly string[]): Promise<void> => {
+    await stage.lab.tick();
+    await session.handle(words.map((word) => Buffer.from(word)));
+    await settled(8);
+    heard.push(heardOf('KV', words[0] === 'AUTH' ? 'AUTH' : words.join(' '), Buffer.concat(sent)));
+    sent = [];
+  };
+  await ask(['AUTH', organization === null ? 'me' : `me@${organization}`, token]);
+  if (purpose !== null) await ask(['ANNALS.SET', 'purpose', purpose]);
+  for (const command of commands) await ask(command.split(' '));
+  session.close();
+  gone.abort();
+}
+
+const deals = { $db: 'shop' } as const;
+const statements: readonly StoredObject[] = [
+  { find: 'deals', filter: { _id: 'x1' }, ...deals },
+  { find: 'deals', filter: {}, ...deals },
+  { find: 'deals', filter: { note: { $exists: true } }, sort: { _id: 1 }, projection: { note: 1 }, ...deals },
+  { find: 'deals', comment: { annals: { as_of_system: '2024-01-01T00:00:01Z' } }, ...deals },
+  { count: 'deals', ...deals },
+  { distinct: 'deals', key: 'note', ...deals },
+  { aggregate: 'deals', pipeline: [{ $group: { _id: '$note', n: { $sum: 1 } } }], cursor: {}, ...deals },
+  { listCollections: 1, ...deals },
+  { listDatabases: 1, $db: 'admin' },
+  { listIndexes: 'deals', ...deals },
+  { update: 'deals', updates: [{ q: {}, u: { $set: { note: 'own' } }, multi: true }], ...deals },
+  { delete: 'deals', deletes: [{ q: {}, limit: 0 }], ...deals },
+  { findAndModify: 'deals', query: { _id: 'x1' }, update: { $inc: { n: 1 } }, upsert: true, new: true, ...deals },
+  { insert: 'deals', documents: [{ _id: 'x1' }, { _id: 'x2', note: 'own' }], ordered: false, ...deals },
+  { find: 'deals', batchSize: 1, ...deals },
+  { drop: 'deals', ...deals },
+  { listCollections: 1, $db: 'types' },
+  ...['Deal', 'Party', 'Dossier', 'Hidden', 'hidden_view', 'SourceTrueIdentity', 'Nowhere'].flatMap((type) => [
+    { find: type, filter: { _id: 'x1' }, $db: 'types' },
+    { find: type, filter: {}, $db: 'types' },
+    { count: type, query: { amount: { $gt: 1_000_000 } }, $db: 'types' },
+  ]),
+];
+
+async function talkDocuments(stage: Stage, { token, organization, purpose }: Comes, heard: Heard[]): Promise<void> {
+  const parts = partsOf(stage);
+  const gone = new AbortController();
+  const cursors = new OpenCursors(parts.random);
+  const stated = purpose === null ? {} : { comment: { annals: { purpose } } };
+  for (const statement of statements) {
+    await stage.lab.tick();
+    const [name] = Object.keys(statement) as [string];
+    const run = async (): Promise<Buffer> => {
+      const caller = parts.authenticator.passwordCaller(token, { door: 'document', clientIp: '127.0.0.1', organization });
+      const context = new CommandContext(name, { ...stated, ...statement }, new Asker(parts, caller, gone.signal), cursors);
+      return writeDocument(await documentCommands[name]!.run(context));
+    };
+    const reply = await run().catch((error: unknown) => {
+      if (!(error instanceof ServiceError)) throw error;
+      return writeDocument(errorDocument(error));
+    });
+    heard.push(heardOf('DOCUMENT', JSON.stringify(statement), reply));
+  }
+  gone.abort();
+}
+
+export const narrowConversations: readonly Conversation[] = [
+  {
+    name: 'the key-value door',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      const comes = comesAs(stage, adversary);
+      if (comes !== null) await talkKv(stage, comes, heard);
+    }),
+  },
+  {
+    name: 'the document door',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      const comes = comesAs(stage, adversary);
+      if (comes !== null) await talkDocuments(stage, comes, heard);
+    }),
+  },
+];
