@@ -108,7 +108,7 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 export function commandOf(statement: string): Command {
-  const text = catalogueQuestion(statement) === null ? withListsWritten(statement) : statement;
+  const text = catalogueQuestion(statement) === null ? withListsWritten(withoutSchema(statement)) : statement;
   const said = bare(text);
   const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;
@@ -163,6 +163,21 @@ export function commandOf(statement: string): Command {
     returns: /\bRETURNING\b/i.test(text),
     spreads: spreadsIn(text),
   };
+}
+
+/** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */
+function withoutSchema(text: string): string {
+  if (!/\bpublic"?\s*\./i.test(text)) return text;
+  const tokens = new Tokens(text);
+  let bare = text;
+  for (let { from, text: name, kind } = tokens.next; kind !== 'end'; { from, text: name, kind } = tokens.next) {
+    tokens.take();
+    const isSchema = name === 'public' && (kind === 'word' || kind === 'name') && tokens.next.text === '.';
+    if (!isSchema) continue;
+    const { to } = tokens.take();
+    bare = bare.slice(0, from) + ' '.repeat(to - from) + bare.slice(to);
+  }
+  return bare;
 }
 
 function begin(modes: readonly string[], tag: string): Command {

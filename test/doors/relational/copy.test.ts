@@ -222,6 +222,14 @@ describe('clients', () => {
     expect(await stateOf(client.query("SELECT id FROM items ORDER BY embedding <-> '[1,1]'"))).toBe('22023');
   });
 
+  test('tools that qualify every name by the one schema', async () => {
+    const found = await client.query('SELECT "items"."id" FROM "public"."items" AS "items" WHERE id = $1', ['1']);
+    expect(found.rows).toEqual([{ id: '1' }]);
+    expect((await client.query('UPDATE public.items SET embedding = NULL WHERE id = $1', ['2'])).rowCount).toBe(1);
+    const text = "SELECT 'public.x' AS a, nope FROM public.items";
+    expect(await client.query(text).catch((error: { position: string }) => error.position)).toBe(String(text.indexOf('nope') + 1));
+  });
+
   test('drizzle: inserts, questions, an upsert and a transaction', async () => {
     await client.query('CREATE TABLE "Ship" (id text PRIMARY KEY, name text, tons int, speed float8)');
     const ships = pgTable('Ship', { id: text().primaryKey(), name: text(), tons: integer(), speed: doublePrecision() });
