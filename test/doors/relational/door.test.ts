@@ -218,7 +218,9 @@ test('a statement is cancelled by its key, and nothing else is', async () => {
   [16, 80_877_102, processID, secretKey].forEach((word, i) => request.writeInt32BE(word, i * 4));
   const cancel = (): Promise<void> =>
     new Promise((resolve) => {
-      const socket = connect(world.others.find(({ name }) => name === 'relational')!.port, '127.0.0.1', () => socket.write(request));
+      const socket = connect(world.others.find(({ name }) => name === 'relational')!.port, '127.0.0.1', () =>
+        socket.write(request),
+      );
       socket.on('close', () => resolve()).on('error', () => resolve());
     });
   const numbers =
