@@ -227,7 +227,9 @@ describe('clients', () => {
     expect(found.rows).toEqual([{ id: '1' }]);
     expect((await client.query('UPDATE public.items SET embedding = NULL WHERE id = $1', ['2'])).rowCount).toBe(1);
     const text = "SELECT 'public.x' AS a, nope FROM public.items";
-    expect(await client.query(text).catch((error: { position: string }) => error.position)).toBe(String(text.indexOf('nope') + 1));
+    expect(await client.query(text).catch((error: { position: string }) => error.position)).toBe(
+      String(text.indexOf('nope') + 1),
+    );
   });
 
   test('drizzle: inserts, questions, an upsert and a transaction', async () => {
