@@ -31,7 +31,7 @@ const waitsForTurn = new Set([
   'GET /admin/audit/count',
   'GET /admin/audit/entries',
 ]);
-const shared = every.filter(({ request }) => request.endless !== true);
+const shared = every.filter(({ request }) => request.endless !== true && request.goesOn !== true);
 
 function headOf(one: Prepared, { route, request, admin }: Every, more: Record<string, string | number>): string {
   const [method, template] = route.split(' ') as [string, string];

@@ -139,8 +139,8 @@ describe('a type that everybody inherits', () => {
     // Types that are built in are inherited alike.
     store.put('KvEntry', { id: 'string', note: 'string' }, [{ id: 'a', note: 'n' }], { path: 'acme' });
     expect([columnsOf(store, 'acme', 'KvEntry'), columnsOf(store, 'globex', 'KvEntry')]).toEqual([
-      ['value string', 'note string'],
-      ['value string'],
+      ['value string', 'value_base64 string', 'note string'],
+      ['value string', 'value_base64 string'],
     ]);
   });
 

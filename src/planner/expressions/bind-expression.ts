@@ -52,10 +52,6 @@ export function bindPredicate(expression: Expression, context: ExpressionContext
   return bound;
 }
 
-function notImplemented(what: string, place: Place): ServiceError {
-  return at('REL_NOT_IMPLEMENTED', `${what} is not implemented`, place);
-}
-
 /** What a search says of the rows that it finds. */
 const rankPrimitives: ReadonlySet<string> = new Set(['BM25', 'HIGHLIGHT', 'VECTOR']);
 
@@ -118,7 +114,7 @@ class ExpressionBinder {
         if (rankPrimitives.has(expression.name))
           throw at('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
         if (expression.name === 'ARRAY')
-          throw notImplemented("ARRAY[…] here: it stands in SIMILAR, a vector is written '[1, 2]'", place);
+          throw at('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", place);
         return bindCall(expression, (argument) => this.bind(argument));
       case 'in-query':
       case 'scalar-query':

@@ -137,8 +137,8 @@ class Distances {
   }
 }
 
-/** Characters of a term that are looked at: one more than of the longest. */
-const charactersMost = TERM_MAX + 1;
+/** Characters of a term that are looked at: one more than of the longest. In lower case İ is two. */
+const charactersMost = TERM_MAX * 2 + 1;
 let chars = new Int32Array(charactersMost);
 let charsBefore = new Int32Array(charactersMost);
 

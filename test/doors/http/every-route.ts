@@ -53,6 +53,8 @@ export interface Asked {
   readonly shows?: boolean;
   /** It has no end, and each delivery on it is an invocation of its own. */
   readonly endless?: boolean;
+  /** What it asks for is done after the answer, in an invocation of its own. */
+  readonly goesOn?: boolean;
 }
 
 /** Of no effect on what the requests here do. */
@@ -101,6 +103,12 @@ export const requests: Readonly<Record<string, Asked>> = {
   'POST /ingest': { path: () => '/ingest?object_type=Vault', body: [{ id: 'n1', secret: canary }] },
   'POST /ingest/auto': { path: () => '/ingest/auto?object_type=Vault', body: [{ id: 'n2', secret: canary }] },
   'POST /ingest/bulk': { path: () => '/ingest/bulk?object_type=Vault', body: `{"id":"n3","secret":"${canary}"}\n` },
+  'POST /rag/ingest': {
+    body: { chunks: [{ content: canary }], purpose: 'test' },
+    headers: { 'content-type': 'application/json' },
+    goesOn: true,
+  },
+  'GET /rag/ingest/{task_id}': { path: ({ task }) => `/rag/ingest/${task}` },
   'GET /ingest/tasks/{id}': { path: ({ task }) => `/ingest/tasks/${task}` },
   'POST /exhibits': { body: { title: canary } },
   'POST /exhibits/{id}/links': { path: ({ exhibit }) => `/exhibits/${exhibit}/links`, body: { act: 'note', text: canary } },

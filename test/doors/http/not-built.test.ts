@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../../..');
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
   'the text projection': ["SANCTIONS_SCREEN('Ada')"],
-  'the vector projection': ['SELECT name FROM Doc ORDER BY emb <=> ARRAY[1, 0] LIMIT 3', "SIMILAR_IMAGE('media-1')"],
+  'the vector projection': ["SIMILAR_IMAGE('media-1')"],
   'the graph projection': ["BENEFICIAL_OWNERSHIP_CHAIN('a', 3)"],
   'the identity projection': [
     "LOOKUP_IDENTITY('+49 30 1234')",

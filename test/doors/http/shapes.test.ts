@@ -103,6 +103,10 @@ describe('replies', () => {
     check('post', '/ingest/auto', await world.call('POST', '/ingest/auto?object_type=Auto', '{"a":1}'));
     check('post', '/ingest/bulk', await world.call('POST', '/ingest/bulk?object_type=T', '{"a":3}'));
     check('get', '/ingest/tasks/{id}', await world.call('GET', '/ingest/tasks/x'));
+    const stored = await world.call('POST', '/rag/ingest', { chunks: [{ content: 'Ada' }], purpose: 'test' });
+    check('post', '/rag/ingest', stored);
+    check('post', '/rag/ingest', await world.call('POST', '/rag/ingest', { chunks: [] }));
+    check('get', '/rag/ingest/{task_id}', await world.call('GET', stored.json['status_url'] as string));
     check('get', '/jobs', await world.call('GET', '/jobs'));
     check('delete', '/jobs/{id}', await world.call('DELETE', '/jobs/x'));
     for (const body of ['{"a":4}', '[{"a":5},']) {
