@@ -2,9 +2,10 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../clock.ts';
-import type { SettingName } from '../../config.ts';
+import type { SettingName, Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Door } from '../door.ts';
+import type { DoorParts } from './door-parts.ts';
 import { listenOn } from './listen.ts';
 import { type Protocol, SocketConnection } from './connection.ts';
 
@@ -24,6 +25,42 @@ export interface SocketDoorOptions<S, M> {
 }
 
 const connectionsMax = 10_000;
+/** Compatibility doors listen on this machine only. */
+const localHost = '127.0.0.1';
+
+/** What a compatibility door is opened with: its own port among the settings. */
+export interface LocalDoorOptions extends DoorParts {
+  readonly settings: Pick<Settings, 'SERVICE_DRAIN_TIMEOUT_SECS' | PortSetting>;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+type PortSetting = 'SERVICE_RELATIONAL_PORT' | 'SERVICE_KV_PORT' | 'SERVICE_DOCUMENT_PORT';
+
+export interface LocalDoor<S, M> {
+  readonly name: string;
+  readonly setting: PortSetting;
+  readonly protocol: Protocol<S, M>;
+  /** False: clients of the protocol speak TLS from the first byte or not at all. */
+  readonly beginsTls: boolean;
+}
+
+export function createLocalDoor<S, M>(
+  { settings, tls, clock, failed }: LocalDoorOptions,
+  { name, setting, protocol, beginsTls }: LocalDoor<S, M>,
+): Door {
+  const drainMs = settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
+  return createSocketDoor({
+    name,
+    host: localHost,
+    port: settings[setting],
+    setting,
+    protocol,
+    clock,
+    drainMs,
+    tls: beginsTls ? tls : null,
+    failed,
+  });
+}
 
 export function createSocketDoor<S, M>(options: SocketDoorOptions<S, M>): Door {
   return new SocketDoor(options);
