@@ -81,40 +81,51 @@ export class AskedText implements Asked {
   }
 }
 
-export class AskedStatement implements Asked {
-  readonly key: string;
+/** What another language has parsed, or built: a tree, with its values apart. */
+export abstract class AskedTree<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'placeOf'>> implements Asked {
+  abstract readonly key: string;
   readonly dialect: Dialect;
-  readonly #parsed: ParsedQuestion;
+  protected readonly parsed: P;
 
-  constructor(parsed: ParsedQuestion, dialect: Dialect) {
-    const types = parsed.parameters.map((value) => (value === null ? 'z' : typeof value)).join();
-    this.key = `\0${parsed.language}\0${dialect}\0${parsed.template}\0${types}`;
+  constructor(parsed: P, dialect: Dialect) {
+    this.parsed = parsed;
     this.dialect = dialect;
-    this.#parsed = parsed;
   }
 
   get template(): string {
-    return this.#parsed.template;
+    return this.parsed.template;
   }
 
   get guardedTemplate(): string {
-    return this.#parsed.template;
+    return this.parsed.template;
   }
 
   get parameters(): readonly Literal[] {
-    return this.#parsed.parameters;
+    return this.parsed.parameters;
   }
 
   placeOf(slot: number): Place {
-    return this.#parsed.placeOf(slot);
+    return this.parsed.placeOf(slot);
   }
 
-  parse(): Statement {
-    return this.#parsed.statement;
-  }
+  abstract parse(): Statement;
 
   text(): string {
     throw new ServiceError('REL_INVALID', 'this statement is kept as it is written: ask it as a text of SQL');
+  }
+}
+
+export class AskedStatement extends AskedTree<ParsedQuestion> {
+  readonly key: string;
+
+  constructor(parsed: ParsedQuestion, dialect: Dialect) {
+    super(parsed, dialect);
+    const types = parsed.parameters.map((value) => (value === null ? 'z' : typeof value)).join();
+    this.key = `\0${parsed.language}\0${dialect}\0${parsed.template}\0${types}`;
+  }
+
+  parse(): Statement {
+    return this.parsed.statement;
   }
 }
 

@@ -10,9 +10,9 @@ import type { Execution } from '../operators/operator.ts';
 import { byText } from '../plan-cache.ts';
 import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, QuestionRequest } from '../planner-contract.ts';
 import type { Plans } from '../plans.ts';
-import { type Asked, AskedStatement, AskedText, questionOf, statedPurpose } from '../question.ts';
+import { type Asked, AskedStatement, AskedText, AskedTree, questionOf, statedPurpose } from '../question.ts';
 import type { Reading } from '../session.ts';
-import type { Dialect, Literal, ParsedQuestion, Place, Query, Statement } from '../statement.ts';
+import type { Literal, ParsedQuestion, Query, Statement } from '../statement.ts';
 import type { GraphWrite, WriteStatement } from '../write-statement.ts';
 import { describeWrite, type DescribeWrite } from './describe-write.ts';
 import { readsPattern, runPatternWrite } from './graph-write.ts';
@@ -193,38 +193,12 @@ function noControl(): never {
 }
 
 /** A write that came as a tree. */
-export class AskedWrite implements Asked {
-  readonly key: string;
-  readonly dialect: Dialect;
-  readonly #parsed: ParsedWrite;
-
-  constructor(parsed: ParsedWrite, dialect: Dialect) {
-    this.key = `\0${parsed.language}\0${parsed.template}`;
-    this.dialect = dialect;
-    this.#parsed = parsed;
-  }
-
-  get template(): string {
-    return this.#parsed.template;
-  }
-
-  get guardedTemplate(): string {
-    return this.#parsed.template;
-  }
-
-  get parameters(): readonly Literal[] {
-    return this.#parsed.parameters;
-  }
-
-  placeOf(slot: number): Place {
-    return this.#parsed.placeOf(slot);
+export class AskedWrite extends AskedTree<ParsedWrite> {
+  get key(): string {
+    return `\0${this.parsed.language}\0${this.parsed.template}`;
   }
 
   parse(): Statement {
     throw new ServiceError('REL_INVALID', 'a write is no question');
-  }
-
-  text(): string {
-    throw new ServiceError('REL_INVALID', 'this statement has no text');
   }
 }
