@@ -21,9 +21,20 @@ const root = join(import.meta.dirname, '..');
 /** In the order of the tour, as docs/http.md says it. */
 const pages = [
   'README.md',
-  ...['http', 'agents', 'search', 'languages', 'tenants', 'proofs', 'erasure', 'backups', 'objects', 'keyvalue', 'documents'].map(
-    (name) => `docs/${name}.md`,
-  ),
+  ...[
+    'http',
+    'agents',
+    'search',
+    'languages',
+    'graph',
+    'tenants',
+    'proofs',
+    'erasure',
+    'backups',
+    'objects',
+    'keyvalue',
+    'documents',
+  ].map((name) => `docs/${name}.md`),
 ];
 const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
 const dataDir = join(directory, 'data/service');
