@@ -386,7 +386,9 @@ export const differences: readonly Difference[] = [
     hides: victim,
     governed: true,
     // The digest of all policies, and the seals of what was answered under it, tell that one changed, and never which.
-    moves: /("(?:policy_digest|seal|prev_seal|opening_seal|stored_seal|derived_seal)":)"[^"]*"|(policies )[0-9a-f]{64}/g,
+    // A tool's answer is JSON within JSON, in which quotes are escaped.
+    moves:
+      /(\\*"(?:policy_digest|policyDigest|seal|prev_seal|opening_seal|stored_seal|derived_seal)\\*":\\*")[^"\\]*|(policies )[0-9a-f]{64}/g,
     run: async (stage, side) => {
       // The same one is replaced either way, as that shows: by another, or by what it said before in other bytes.
       const principal = stage.canaries.text(victim, 'a policy');
