@@ -191,6 +191,8 @@ export interface SkipNode {
 export interface NumberNode {
   readonly kind: 'number';
   readonly input: PlanNode;
+  /** The same rows have these numbers elsewhere in the plan: none may be left out below. */
+  readonly whole?: true;
   readonly columns: readonly PlanColumn[];
 }
 
