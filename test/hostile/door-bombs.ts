@@ -102,7 +102,7 @@ export const doorBombs: readonly DoorBomb[] = [
       .collection('deep')
       .insertOne(nested(60, { n: 1 })),
   ),
-  documents('a document of a thousand levels', /^\d+ /, (client) =>
+  documents('a document of a thousand levels', /closed|^\d+ /, (client) =>
     client
       .db('h')
       .collection('deep')
@@ -111,7 +111,7 @@ export const doorBombs: readonly DoorBomb[] = [
   documents('a filter of five thousand ways', /^answered|^\d+ /, (client) =>
     all(client, { $or: many(5_000, (i) => ({ n: -i })) }),
   ),
-  documents('a filter of a hundred levels', /^answered|^\d+ /, (client) => {
+  documents('a filter of a hundred levels', /closed|^answered|^\d+ /, (client) => {
     let filter: Document = { n: 1 };
     for (let i = 0; i < 100; i++) filter = { $and: [filter, { $nor: [{ n: -1 }] }] };
     return all(client, filter);
