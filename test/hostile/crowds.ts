@@ -90,7 +90,7 @@ export async function stand(siege: Siege, crowd: Crowd, each: number, ms = stand
   const health = await siege.health();
   const now = await siege.measure();
   const endedByServer = ended;
-  const closed = sockets.map((socket) => (socket.closed ? null : once(socket, 'close')));
+  const closed = sockets.flatMap((socket) => (socket.closed ? [] : [once(socket, 'close')]));
   for (const socket of sockets) socket.destroy();
   await Promise.all(closed);
   const heldKb = Math.max(0, ((now.heldMb - before.heldMb) * 1024) / sockets.length);
