@@ -53,7 +53,7 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
   }
 
   holds(name: string): boolean {
-    return this.#names.has(name) && this.#store.contents().has(contentsOf(name));
+    return this.#names.has(name) && this.#store.contents().has(this.#contentsOf(name));
   }
 
   async written(): Promise<void> {
@@ -141,9 +141,14 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
     return `${this.prefix}${contents.slice(this.#store.prefix.length)}-${which}`;
   }
 
+  /** The id that is in the name of a file. */
+  #contentsOf(name: string): string {
+    return this.#store.prefix + name.slice(this.prefix.length, name.lastIndexOf('-'));
+  }
+
   async #sweep(home: DerivedHome, names: readonly string[]): Promise<void> {
     const contents = this.#store.contents();
-    for (const name of names) if (!contents.has(contentsOf(name))) await this.#unlink(home, name);
+    for (const name of names) if (!contents.has(this.#contentsOf(name))) await this.#unlink(home, name);
   }
 
   async #unlink({ disk, directory }: DerivedHome, name: string): Promise<void> {
@@ -165,11 +170,6 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
     });
     return this.#last;
   }
-}
-
-/** The id that is in the name of a file. */
-function contentsOf(name: string): string {
-  return name.slice(INDEX_PREFIX.length, name.lastIndexOf('-'));
 }
 
 function headOf(segment: Segment, key: IndexKey): Head {
