@@ -17,7 +17,19 @@ import type { Needle } from './haystack.ts';
 const adminSecret = 'admin-secret-for-tests';
 
 /** What is planted of one subject. Those that end in `Only` stand in no row. */
-export const plants = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'literal', 'idempotency', 'wrong', 'word'] as const;
+export const plants = [
+  'subject',
+  'key',
+  'name',
+  'prose',
+  'json',
+  'branch',
+  'second',
+  'literal',
+  'idempotency',
+  'wrong',
+  'word',
+] as const;
 export type Plant = (typeof plants)[number];
 
 /** What the scan forks, and main. */
@@ -37,7 +49,8 @@ export function canary(seed: number, subject: number, plant: Plant): string {
     state >>>= 0;
     text += 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789'[state % 55]!;
   }
-  if (plant === 'word') return text.replace(/[^a-z]/g, (sign) => String.fromCharCode(97 + (sign.charCodeAt(0) % 26))).toLowerCase();
+  if (plant === 'word')
+    return text.replace(/[^a-z]/g, (sign) => String.fromCharCode(97 + (sign.charCodeAt(0) % 26))).toLowerCase();
   // A header takes ASCII alone.
   return plant === 'idempotency' ? text : `${text.slice(0, 8)}é${text.slice(8)}Ö`;
 }
@@ -127,7 +140,15 @@ export class ErasedStore {
     const who = { type: 'string', subject: true };
     await this.good('POST', '/types', {
       name: 'Person',
-      properties: { id: text, who, name: text, prose: text, extra: { type: 'json' }, n: { type: 'integer' }, v: { type: 'vector', dims: wordLength + 1 } },
+      properties: {
+        id: text,
+        who,
+        name: text,
+        prose: text,
+        extra: { type: 'json' },
+        n: { type: 'integer' },
+        v: { type: 'vector', dims: wordLength + 1 },
+      },
       primary_key: 'id',
     });
     // Edges from whom rows are about: both ends of them are nodes of the graph.
