@@ -59,6 +59,8 @@ export interface ScanRequest {
   readonly candidates?: ReadonlyMap<object, Int32Array>;
   /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
   readonly indexed?: readonly string[];
+  /** No index of a stretch that takes no more rows is made within the turn: `IndexedRows.isComing` is told in its place. */
+  readonly builtOnly?: true;
 }
 
 /** Where rows of a block lie. */
@@ -77,6 +79,8 @@ export interface IndexedRows {
   readonly shown?: Int32Array;
   /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
   index(column: string): TextIndex | null;
+  /** One of the indexes is being made, and the reader did not want to wait for it. */
+  readonly isComing?: true;
 }
 
 /** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */

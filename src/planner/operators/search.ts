@@ -158,6 +158,7 @@ export class SearchOperator implements Operator {
       time,
       blockRows,
       indexed: names,
+      ...(this.#goesByBuilt && { builtOnly: true }),
     };
     /** By match and column: terms of all rows that are shown. */
     const totals = matches.map(({ columns }) => columns.map(() => ({ held: 0, total: 0 })));
@@ -168,6 +169,11 @@ export class SearchOperator implements Operator {
       const block = pinned === null ? step.value : writtenBefore(step.value, pinned);
       if (block.count > 0) {
         const { placed, indexed } = block;
+        if (indexed?.isComing && this.#goesByBuilt) {
+          this.#leaveOut();
+          yield emptyBatch;
+          continue;
+        }
         const fields = placed && indexed ? this.#indexed(block, placed, indexed) : null;
         const searched =
           fields ??
@@ -192,6 +198,17 @@ export class SearchOperator implements Operator {
     }
     this.#shapes = this.#shapes.map((shape, i) => (shape === 'rarest' ? rarestOf(this.#scorings[i]!.frequencies) : shape));
     return isWhole;
+  }
+
+  /** Rows that all matches must hold of are found among those that are indexed by now. */
+  get #goesByBuilt(): boolean {
+    return this.#node.required.length > 0 && this.#execution.unbuilt.has(this.#node.input.type);
+  }
+
+  #leaveOut(): void {
+    const { counters, notices } = this.#execution;
+    if (counters.leftOut++ > 0) return;
+    notices.push(`the texts of ${this.#node.input.type} are being indexed: rows that are not indexed yet are left out`);
   }
 
   #stretch(fields: ReadonlyMap<number, Field>, base: number): Stretch {

@@ -146,7 +146,10 @@ function* searchedBlocks(
       return whole ? indexes.whole(segment, name) : indexes.chunk(segment, name, base / CHUNK_ROWS);
     };
     const made = block(chosen, request, columns, count, count, inherited);
-    yield { ...made, indexed: { base, rows: Math.min(base + step, segment.length) - base, index } };
+    const indexed = { base, rows: Math.min(base + step, segment.length) - base, index };
+    const isLate = request.builtOnly === true && !whole && segment.sealed;
+    const isComing = isLate && stored.some((name) => !indexes.hasChunk(segment, name, base / CHUNK_ROWS));
+    yield { ...made, indexed: isComing ? { ...indexed, isComing } : indexed };
   }
 }
 

@@ -251,6 +251,12 @@ export class SegmentIndexes {
     return count;
   }
 
+  /** Whether the index of a chunk is there, and says all of its rows. */
+  hasChunk(segment: Segment, column: string, number: number): boolean {
+    const rows = Math.min(CHUNK_ROWS, segment.length - number * CHUNK_ROWS);
+    return this.#kept(segment, column).chunks.get(number)?.rows === rows;
+  }
+
   /** The index of the rows of a chunk that are there by now. */
   chunk(segment: Segment, column: string, number: number): TextIndex {
     const kept = this.#kept(segment, column);
