@@ -14,7 +14,7 @@ import { type Result, run, type RunRequest, type Scheduler } from './executor.ts
 import type { Embedder } from './embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
-import { explain, policyLines } from './explain.ts';
+import { explain, policyLines, type TextsOf } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
@@ -25,7 +25,7 @@ import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
-import type { AxisBound, LogicalPlan } from './logical-plan.ts';
+import { type AxisBound, type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
 import { Measurements } from './operators/measurements.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
@@ -66,6 +66,7 @@ import { defaultLimits, type PlannerLimits, type PlannerOptions } from './option
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
 import { type TypoTolerance, typoPresets } from './search/query.ts';
 import { SearchRules } from './search/text-rules.ts';
+import { type TextsReady, textsReady } from './search/texts-ready.ts';
 import { type Reading, Session } from './session.ts';
 import type { DefaultTime, Dialect, Place, Query, Slot } from './statement.ts';
 
@@ -457,9 +458,23 @@ export class Planner implements PlannerDoor {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.of(plan, execution.snapshot);
-    const { lines, operators } = explain(plan, execution, sketch, run?.watch);
+    const texts = await this.#textsOf(plan, execution);
+    const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
     const answer = this.#lines(lines, execution.kernels.instant, startedMs);
     return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
+  }
+
+  /** By search: whether what it searches is indexed. */
+  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<TextsOf> {
+    const texts = new Map<PlanNode, TextsReady>();
+    for (const node of nodesOf(plan)) {
+      if (node.kind !== 'search') continue;
+      const steps = textsReady(node, execution);
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) await this.#scheduler.yield();
+      texts.set(node, step.value);
+    }
+    return texts;
   }
 
   /**

@@ -59,8 +59,11 @@ export interface ScanRequest {
   readonly candidates?: ReadonlyMap<object, Int32Array>;
   /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
   readonly indexed?: readonly string[];
-  /** No index of a stretch that takes no more rows is made within the turn: `IndexedRows.isComing` is told in its place. */
-  readonly builtOnly?: true;
+  /**
+   * No index of a stretch that takes no more rows is made within the turn: `IndexedRows.isComing` is told in its place. To `look` none
+   * is begun either.
+   */
+  readonly builtOnly?: 'begun' | 'look';
 }
 
 /** Where rows of a block lie. */
@@ -225,6 +228,8 @@ export interface Near {
 }
 
 export interface RowReader {
+  /** Graphs may say which rows are near: false where the reader's rows have to be looked at one by one. */
+  canBeNear?(request: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean;
   /** Rows near a vector, approximately; null where the reader's rows have to be looked at one by one. */
   near?(request: NearRequest): Promise<Near> | null;
   /** Begins to index the texts of these columns as far as that can be done beside the event loop; null where it is done. */

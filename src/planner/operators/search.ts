@@ -158,7 +158,7 @@ export class SearchOperator implements Operator {
       time,
       blockRows,
       indexed: names,
-      ...(this.#goesByBuilt && { builtOnly: true }),
+      ...(this.#goesByBuilt && { builtOnly: 'begun' as const }),
     };
     /** By match and column: terms of all rows that are shown. */
     const totals = matches.map(({ columns }) => columns.map(() => ({ held: 0, total: 0 })));

@@ -61,7 +61,7 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   const { visibility } = reader;
-  if (request.indexed) table.noteSearched(request.indexed);
+  if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
   const columns = new BlockColumns(source, inherited);
   if (request.keys) {
     yield* keyBlocks(table, request, reader, columns, scopes);
@@ -126,7 +126,9 @@ function* searchedBlocks(
     return type === undefined ? true : type === 'string' && (inherited?.readsAsStored(name, type) ?? true);
   };
   const stored = request.indexed!.filter(isStored);
-  const covered = stored.map((name) => indexes.covered(segment, name));
+  const covered = stored.map((name) =>
+    request.builtOnly === 'look' ? indexes.made(segment, name) : indexes.covered(segment, name),
+  );
   const [one = SEGMENT_ROWS] = covered;
   const prefix = covered.every((rows) => rows === one) ? one : 0;
   for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
@@ -147,7 +149,7 @@ function* searchedBlocks(
     };
     const made = block(chosen, request, columns, count, count, inherited);
     const indexed = { base, rows: Math.min(base + step, segment.length) - base, index };
-    const isLate = request.builtOnly === true && !whole && segment.sealed;
+    const isLate = request.builtOnly !== undefined && !whole && segment.sealed;
     const isComing = isLate && stored.some((name) => !indexes.hasChunk(segment, name, base / CHUNK_ROWS));
     yield { ...made, indexed: isComing ? { ...indexed, isComing } : indexed };
   }

@@ -8,11 +8,13 @@ import { analyst, rowsOf, TestClock, TestStore } from '../../harness.ts';
 const segmentRows = 64;
 const at = (path: string): Caller => ({ ...analyst, path, tenant: 'acme' });
 
-/** Whoever sleeps has slept at once. */
+/** While it is restless, whoever sleeps has slept at once. */
 class RestlessClock extends TestClock {
+  isRestless = true;
+
   override sleep = async (ms: number): Promise<void> => {
-    this.steadyMs += ms;
-    await new Promise((resolve) => setImmediate(resolve));
+    if (this.isRestless) this.steadyMs += ms;
+    await new Promise((resolve) => setTimeout(resolve, this.isRestless ? 0 : 2));
   };
 }
 
@@ -23,7 +25,12 @@ class World {
 
   /** Two full stretches of rows of one path; what comes then is of another one too. Nothing is indexed until `release`. */
   async open(): Promise<void> {
-    const released = new Promise<void>((resolve) => (this.release = resolve));
+    const released = new Promise<void>((resolve) => {
+      this.release = () => {
+        this.clock.isRestless = false;
+        resolve();
+      };
+    });
     const startKept: StartWorker = (job, data) => {
       const worker = inlineWorker(job, data);
       return { ask: (request) => released.then(() => worker.ask(request)), end: () => worker.end() };
@@ -54,6 +61,11 @@ class World {
       this.store.service.planner.query(invocation, { sql, ...options }),
     );
   }
+
+  async plan(path = 'acme'): Promise<string> {
+    const sql = "EXPLAIN SELECT id FROM Doc AS OF CURRENT WHERE MATCH(title, 'harbour')";
+    return (await this.store.answer(sql, at(path))).plan!;
+  }
 }
 
 const ids = (answer: Answer): unknown[] => rowsOf(answer).map(({ id }) => id);
@@ -69,12 +81,15 @@ test('an eventual search yields what is indexed, and says that rows are left out
     ['the texts of Doc are being indexed: rows that are not indexed yet are left out'],
     10,
   ]);
+  expect(await world.plan()).toContain('some rows are not indexed yet: a strong search waits for them');
+  expect(await world.plan('acme/b')).toContain('all rows are indexed');
   // Nothing of what this one may see is left out: it is not told that others wait.
   const other = await world.ask("MATCH(title, 'harbour')", eventual, 'acme/b');
   expect([other.rowCount, other.isApproximate, other.notices ?? []]).toEqual([5, undefined, []]);
   world.release();
   const strong = await world.ask("MATCH(title, 'harbour')");
   expect([strong.rowCount, strong.isApproximate, strong.notices ?? []]).toEqual([segmentRows + 10, undefined, []]);
+  expect(await world.plan()).toContain('all rows are indexed');
   const late = await world.ask("MATCH(title, 'harbour')", eventual);
   expect([ids(late), late.isApproximate, late.notices ?? []]).toEqual([ids(strong), undefined, []]);
   await world.store.close();
