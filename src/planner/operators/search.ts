@@ -13,7 +13,7 @@ import type { SearchNode } from '../logical-plan.ts';
 import { stemmed } from '../search/other-stems.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../search/query.ts';
 import { BestScores } from '../search/best-scores.ts';
-import { bitCount, eachBit, type Field, type Scoring, StretchSearch } from '../search/stretch.ts';
+import { bitCount, eachBit, type Field, type Matching, type Scoring, StretchSearch } from '../search/stretch.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -44,13 +44,6 @@ interface Found {
   readonly matches: readonly Int32Array[] | null;
   /** By row; or of those rows only that are read. */
   scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
-}
-
-/** Rows of a stretch that are still to be read, what they score, and how many match. */
-interface Matching {
-  readonly rows: Int32Array;
-  readonly scores: Float64Array;
-  readonly matching: number;
 }
 
 export class SearchOperator implements Operator {
@@ -337,26 +330,9 @@ export class SearchOperator implements Operator {
   #requiredOfFew(stretch: Stretch, best: BestScores): Matching | null {
     const [search, ...others] = stretch.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
-    const few = search!.scoreFew(this.#scorings[0]!, best.least, sums, matchingRows);
-    if (few === null) return null;
-    let count = 0;
-    for (let i = 0; i < few.found; i++) {
-      const row = matchingRows[i]!;
-      if (best.take(sums[row]!)) matchingRows[count++] = row;
-      else sums[row] = 0;
-    }
-    if (count === 0) {
-      stretch.found = nothingFound;
-      return { ...nothingFound.scores, matching: few.matching };
-    }
-    const rows = matchingRows.slice(0, count).sort();
-    const scores = new Float64Array(count);
-    for (let i = 0; i < count; i++) {
-      scores[i] = sums[rows[i]!]!;
-      sums[rows[i]!] = 0;
-    }
-    stretch.found = { matches: null, scores: { rows, scores } };
-    return { rows, scores, matching: few.matching };
+    const few = search!.scoreFew(this.#scorings[0]!, best);
+    if (few !== null) stretch.found = few.rows.length === 0 ? nothingFound : { matches: null, scores: few };
+    return few;
   }
 
   /** Leaves only those rows that may score so much, where that can be told before they are scored. */
