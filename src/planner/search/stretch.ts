@@ -545,7 +545,8 @@ function summed({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
   let [held, total] = [0, 0];
   for (let word = 0; word < shown.length; word++) {
     for (let left = shown[word]!; left !== 0; left &= left - 1) {
-      const length = lengths[(word << 5) + 31 - Math.clz32(left & -left)]!;
+      // Bits are of a whole segment, which may have grown since its first rows were indexed.
+      const length = lengths[(word << 5) + 31 - Math.clz32(left & -left)] ?? 0;
       if (length > 0) held++;
       total += length;
     }
