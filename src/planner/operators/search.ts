@@ -66,6 +66,8 @@ export class SearchOperator implements Operator {
   #matched: readonly Uint8Array[];
   #absent: readonly Uint8Array[];
   #scores = new Float64Array(0);
+  /** What a match that holds of every row says. */
+  #all = new Uint8Array(0);
   #scan: ScanOperator | null = null;
   #first: Iterator<RowBlock, void> | null = null;
   #held = 0;
@@ -133,11 +135,19 @@ export class SearchOperator implements Operator {
     if (candidates === null && isWhole) {
       for (const stretches of this.#places.values()) for (const stretch of stretches) yield* this.#findSlowly(stretch);
     }
-    const { input } = this.#node;
-    this.#scan = new ScanOperator(input, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
+    const { input, unread, matches, required } = this.#node;
+    // Where every match is known to hold of all that is read, no text tells anything more.
+    const isKnown = candidates !== null && this.#isTold && required.length === matches.length;
+    const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
+    this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
-      yield batch.count === 0 ? emptyBatch : this.#judged(batch);
+      yield batch.count === 0 ? emptyBatch : isKnown ? this.#matching(batch) : this.#judged(batch);
     }
+  }
+
+  /** No match holds by what is absent: that leaves out rows without a text, and no index knows those. */
+  get #isTold(): boolean {
+    return !this.#queries.some(([query]) => query!.scores.includes(false));
   }
 
   /** Goes through all that may be seen. False where some of it has no place to come back to. */
@@ -255,11 +265,9 @@ export class SearchOperator implements Operator {
 
   /** Rows that all of the required matches hold of; where only the best are asked for, no others. */
   *#candidates(): Generator<Batch, Map<object, Int32Array>> {
-    const { required, best, scored } = this.#node;
+    const { best, scored } = this.#node;
     const { counters } = this.#execution;
-    // A match by what is absent leaves out rows without a text, and no index knows those.
-    const isTold = required.every((match) => !this.#queries[match]!.some(({ scores }) => scores.includes(false)));
-    const wanted = best === null || !scored || !isTold ? Infinity : firstRows(best.limit, best.offset, this.#execution);
+    const wanted = best === null || !scored || !this.#isTold ? Infinity : firstRows(best.limit, best.offset, this.#execution);
     const scores = wanted <= bestMax ? new BestScores(wanted) : null;
     const kept: {
       readonly place: object;
@@ -402,6 +410,26 @@ export class SearchOperator implements Operator {
     if (own !== into) for (let row = 0; row < search.rows; row++) into[row]! += own[row]!;
   }
 
+  /** A batch of rows that all matches hold of. */
+  #matching(batch: ScanBatch): Batch {
+    const { selection, first, count, placed } = batch;
+    const { matches, scored, unread } = this.#node;
+    const columns = [...batch.columns];
+    for (const column of unread) columns.splice(column, 0, { kind: 'null' });
+    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    if (scored) {
+      const stretches = this.#places.get(placed!.place)!;
+      for (let k = 0; k < count; k++) {
+        const row = selection === null ? first + k : selection[k]!;
+        const [found, at] = this.#at(stretches, numberAt(placed!, row));
+        this.#scores[row] = found ? scoreOf(found, at) : 0;
+      }
+    }
+    const own = matches.map((): Vector => ({ kind: 'bool', values: this.#all, nulls: null }));
+    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
+    return { columns: [...columns, ...own, ...score], selection, first, count };
+  }
+
   /** The batch with what was found of its rows. */
   #judged(batch: ScanBatch): Batch {
     const { columns, selection, first, count, placed } = batch;
@@ -417,15 +445,11 @@ export class SearchOperator implements Operator {
           0,
         );
     const found = made && this.#find(made);
-    const numberAt = (row: number): number => {
-      const lies = placed!.rows;
-      return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
-    };
-    this.#reach((selection === null ? first + count : selection[count - 1]! + 1) | 0);
+    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     let hasAbsent = false;
     for (let k = 0; k < count; k++) {
       const row = selection === null ? first + k : selection[k]!;
-      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(row));
+      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
         const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
         this.#absent[i]![row] = absent;
@@ -443,11 +467,12 @@ export class SearchOperator implements Operator {
 
   /** Makes room for what is said of rows up to a number: most batches are of few rows. */
   #reach(rows: number): void {
-    if (this.#scores.length >= rows) return;
-    const { matches } = this.#node;
+    if (this.#all.length >= rows) return;
+    const { matches, scored } = this.#node;
+    this.#all = new Uint8Array(rows).fill(1);
     this.#matched = matches.map(() => new Uint8Array(rows));
     this.#absent = matches.map(() => new Uint8Array(rows));
-    this.#scores = new Float64Array(rows);
+    this.#scores = new Float64Array(scored ? rows : 0);
   }
 
   /** What was found of a row of a place, and its number there. */
@@ -492,6 +517,11 @@ function placeIn(rows: Int32Array, row: number): number {
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Number of a row of a block at its place. */
+function numberAt({ rows: lies }: PlacedRows, row: number): number {
+  return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
+}
 
 function isAbsent(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;
