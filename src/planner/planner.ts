@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import { runControl } from './control.ts';
@@ -100,6 +101,7 @@ export class Planner implements PlannerDoor {
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #jobs: JobRunner | null;
+  readonly #workers: WorkerKeeper | null;
   readonly #embedder: Embedder | null;
   readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
@@ -109,6 +111,7 @@ export class Planner implements PlannerDoor {
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
     this.#jobs = options.jobs ?? null;
+    this.#workers = options.workers ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
@@ -416,6 +419,7 @@ export class Planner implements PlannerDoor {
       vectorExactRows: this.#limits.vectorExactRows,
       consistency,
       graphs: this.#graphs,
+      beside: this.#workers && { workers: this.#workers, looksMin: this.#limits.looksBesideMin },
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
       reranker: this.#reranker,

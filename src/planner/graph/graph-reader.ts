@@ -7,14 +7,21 @@ import type { Opening } from '../functions/table-function.ts';
 import type { ScanNode } from '../logical-plan.ts';
 import type { Operator } from '../operators/operator.ts';
 import { ScanOperator } from '../operators/scan.ts';
+import { besideLoop } from './beside.ts';
 import { EdgeList } from './edge-list.ts';
 import type { Graph } from './graph.ts';
+import { made, type MadeGraph, makingJob, type ReadEdges } from './graph-making.ts';
 import { isClosed, type NodeType } from './graph-types.ts';
 import type { Steps } from './steps.ts';
+
+/** Looks that an edge costs until it has its place. */
+const looksOfEdge = 8;
 
 export class GraphReader {
   readonly #opening: Opening;
   #open: Operator | null = null;
+  /** Aborted once nobody waits for what a worker does. */
+  readonly #gone = new AbortController();
   #held = 0;
 
   constructor(opening: Opening) {
@@ -22,8 +29,8 @@ export class GraphReader {
   }
 
   close(): void {
-    this.#open?.close();
-    this.#open = null;
+    this.#gone.abort();
+    this.#closeScan();
   }
 
   /** That of an earlier question where nothing has changed; read anew where WHERE leaves edges out. */
@@ -68,9 +75,15 @@ export class GraphReader {
         list,
       );
     }
-    const graph = yield* list.graph();
+    const graph = list.graphOf(yield* this.#made(list.read));
     this.#hold(graph.bytes);
     return graph;
+  }
+
+  #made(read: ReadEdges): Steps<MadeGraph> {
+    const { beside, wait } = this.#opening.execution;
+    if (beside === null || read.length <= beside.looksMin / looksOfEdge) return made(read);
+    return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#gone.signal });
   }
 
   *#scanned(
@@ -90,7 +103,12 @@ export class GraphReader {
       this.#hold(list.bytes);
       yield;
     }
-    this.close();
+    this.#closeScan();
+  }
+
+  #closeScan(): void {
+    this.#open?.close();
+    this.#open = null;
   }
 
   #nodeScan({ name }: NodeType): ScanNode {
