@@ -286,7 +286,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
-        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
+        ...(execution.counters.byGraph + execution.counters.warm > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -426,7 +426,7 @@ export class Planner implements PlannerDoor {
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, warm: 0 },
       longWork: null,
       watch: null,
     };

@@ -4,7 +4,7 @@ import { MemoryMeter } from '../operators/operator.ts';
 import { at } from '../places.ts';
 import type { Place } from '../statement.ts';
 import type { Direction, Graph } from './graph.ts';
-import type { GraphAlgorithm, GraphCall, GraphRows } from './graph-algorithm.ts';
+import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
 import { sorted, type Steps, stepsAtOnce } from './steps.ts';
 
 export interface CallParts {
@@ -18,6 +18,7 @@ export interface CallParts {
   readonly limit: number;
   readonly rowsMax: number;
   readonly looksMax: number;
+  readonly start: State | null;
 }
 
 /** What was done by now. */
@@ -44,6 +45,7 @@ export function countedCall(parts: CallParts, work: Work, memory: MemoryMeter): 
     number,
     limit: parts.limit,
     rowsMax: parts.rowsMax,
+    start: parts.start,
     spend: (edges) => {
       work.looks += edges;
       if (work.looks <= looksMax) return;

@@ -40,7 +40,8 @@ export function* changedGraph(graph: Graph, added: readonly EdgeChange[], remove
     ...removed.map(({ source }) => [source, -1] as const),
   ]);
   const into = yield* changedInto(graph, { coming, going, removed, gone }, count);
-  return new MadeGraph({ texts, links, ...made, out: { offsets, neighbours, edges: null }, in: into });
+  const grown = removed.length === 0 && { lineage: graph.lineage };
+  return new MadeGraph({ texts, links, ...made, ...grown, out: { offsets, neighbours, edges: null }, in: into });
 }
 
 interface Changes {

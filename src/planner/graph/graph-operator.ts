@@ -12,11 +12,12 @@ import { besideLoop } from './beside.ts';
 import { type Answered, answered, type CallParts, countedCall, type Work } from './counted-call.ts';
 import { EdgeInstants } from './edge-instants.ts';
 import type { Graph } from './graph.ts';
-import type { GraphAlgorithm, GraphCall, GraphRows } from './graph-algorithm.ts';
+import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
 import { graphJob, type GraphRequest } from './graph-job.ts';
 import { GraphReader } from './graph-reader.ts';
 import { looksOfScan } from './limits.ts';
 import type { Steps } from './steps.ts';
+import { started } from './warm-start.ts';
 
 const outputRows = 1_024;
 
@@ -48,19 +49,47 @@ export class GraphOperator implements Operator {
 
   *#run(): Generator<Batch, void> {
     const { execution, node } = this.#opening;
+    const erased = execution.snapshot.erasing(this.#reader.of?.types ?? []);
     const graph = yield* inTurns(this.#reader.graph(), () => this.#tick());
-    const { rows, order } = yield* this.#answer(graph);
+    const parts = this.#parts();
+    const start = yield* inTurns(this.#start(graph, parts), () => this.#tick());
+    const { rows, order } = yield* this.#answer(graph, { ...parts, start });
+    this.#keep(graph, parts, rows, erased);
     if (node.limit !== null) execution.counters.hits += rows.count;
     yield* this.#output(graph, rows, order);
     this.#work.held = execution.memory.change(this.#work.held, 0);
   }
 
+  *#start(graph: Graph, parts: CallParts): Steps<State | null> {
+    const { consistency, counters, graphs, notices } = this.#opening.execution;
+    const { of } = this.#reader;
+    if (consistency !== 'eventual' || of === null || this.#algorithm.warm === undefined) return null;
+    const warm = graphs.warm(of, this.#nameOf(parts));
+    const start = warm && (yield* started(this.#algorithm, warm, graph));
+    if (start === null || this.#algorithm.warm === 'components') return start;
+    counters.warm++;
+    notices.push(
+      `${parts.algorithm} went on from what an earlier answer came to: ask for strong consistency to have it begin anew`,
+    );
+    return start;
+  }
+
+  #keep(graph: Graph, parts: CallParts, { state }: GraphRows, erased: () => boolean): void {
+    const { of } = this.#reader;
+    if (of === null || this.#algorithm.warm === undefined || state === undefined) return;
+    this.#opening.execution.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
+  }
+
+  /** Calls of one name come to the same. */
+  #nameOf({ choices, values }: CallParts): string {
+    return JSON.stringify([this.#algorithm.warm, [...choices], [...values]]);
+  }
+
   /** Here as long as it is little work; the rest, from its beginning, in a worker. */
-  *#answer(graph: Graph): Generator<Batch, Answered> {
+  *#answer(graph: Graph, parts: CallParts): Generator<Batch, Answered> {
     const { counters, memory, beside } = this.#opening.execution;
     const work = this.#work;
     const looks = counters.looks;
-    const parts = this.#parts();
     const steps = answered(this.#algorithm, graph, countedCall(parts, work, memory), work);
     for (let step = steps.next(); ; step = steps.next()) {
       counters.looks = looks + work.looks;
@@ -158,6 +187,7 @@ export class GraphOperator implements Operator {
       limit: node.limit === null ? Number.POSITIVE_INFINITY : execution.rowLimit(node.limit),
       rowsMax: execution.graphRowsMax,
       looksMax: looksOfScan * execution.scannedRowsMax,
+      start: null,
     };
   }
 }

@@ -10,6 +10,7 @@ import { ScanOperator } from '../operators/scan.ts';
 import { besideLoop } from './beside.ts';
 import { EdgeList } from './edge-list.ts';
 import type { Graph } from './graph.ts';
+import type { GraphOf } from './graph-changes.ts';
 import { made, type MadeGraph, makingJob, type ReadEdges } from './graph-making.ts';
 import { isClosed, type NodeType } from './graph-types.ts';
 import type { Steps } from './steps.ts';
@@ -35,16 +36,23 @@ export class GraphReader {
 
   /** That of an earlier question where nothing has changed; read anew where WHERE leaves edges out. */
   graph(): Steps<Graph> {
+    const { execution } = this.#opening;
+    const { of } = this;
+    return of === null ? this.#read() : execution.graphs.find(of, () => this.#read());
+  }
+
+  /** What it is the graph of; null where it serves this question alone. */
+  get of(): GraphOf | null {
     const { node, execution } = this.#opening;
     const { types, weight, isWhole } = node.graph!;
-    if (!isWhole || execution.pinned !== null) return this.#read();
-    const { snapshot, time, graphs } = execution;
+    if (!isWhole || execution.pinned !== null) return null;
+    const { snapshot, time } = execution;
     const nodes = types.nodes.map(({ name }) => name);
     const links = types.links.map(({ name }, i) => ({ type: name, columns: node.graph!.edges[i]!.columns }));
     const read = [...new Set([...links.map(({ type }) => type), ...nodes])];
     const about = JSON.stringify([types, weight]);
     const { isolated } = types;
-    return graphs.find({ snapshot, types: read, nodes, links, isolated, about, time }, () => this.#read());
+    return { snapshot, types: read, nodes, links, isolated, about, time };
   }
 
   *#read(): Steps<Graph> {

@@ -114,6 +114,8 @@ export interface Counters {
   hits: number;
   /** Graphs that said which rows are near. */
   byGraph: number;
+  /** Answers that went on from earlier ones. */
+  warm: number;
 }
 
 /** Bytes that one query holds on to. */
