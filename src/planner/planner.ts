@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import { runControl } from './control.ts';
@@ -102,6 +103,7 @@ export class Planner implements PlannerDoor {
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #jobs: JobRunner | null;
+  readonly #workers: WorkerKeeper | null;
   readonly #embedder: Embedder | null;
   readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
@@ -111,6 +113,7 @@ export class Planner implements PlannerDoor {
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
     this.#jobs = options.jobs ?? null;
+    this.#workers = options.workers ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
@@ -285,7 +288,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
-        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
+        ...(execution.counters.byGraph + execution.counters.warm > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -418,13 +421,14 @@ export class Planner implements PlannerDoor {
       vectorExactRows: this.#limits.vectorExactRows,
       consistency,
       graphs: this.#graphs,
+      beside: this.#workers && { workers: this.#workers, looksMin: this.#limits.looksBesideMin },
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
       reranker: this.#reranker,
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, warm: 0 },
       longWork: null,
       watch: null,
     };
