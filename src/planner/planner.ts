@@ -12,7 +12,7 @@ import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotT
 import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
-import type { Embedder } from './embedding/embedder.ts';
+import type { Embedder } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
