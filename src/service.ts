@@ -234,6 +234,7 @@ export class Service {
       reranker: this.models.reranker,
       newKey: () => ids.next(),
       jobs: this.jobs,
+      workers: parts.startKept || spareCores() > 0 ? this.workers : null,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;

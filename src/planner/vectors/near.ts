@@ -4,12 +4,15 @@
  * said is found by a look at all of its rows.
  */
 import type { Near, NearRequest } from '../../projections/access-paths.ts';
+import { vectorIn } from '../expressions/functions/vectors.ts';
 import type { Opening } from '../functions/table-function.ts';
+import type { ProjectNode, ScanNode } from '../logical-plan.ts';
+import { type Execution, firstRows } from '../operators/operator.ts';
 import { mostRanked } from '../operators/ranked-rows.ts';
 
 type Asked = Omit<Opening, 'input' | 'edges' | 'prepared'>;
 
-/** How SIMILAR finds what is nearest, and why so. */
+/** How what is nearest is found, and why so. */
 export interface Way {
   /** Null: all rows are looked at. */
   readonly graphs: Pick<NearRequest, 'type' | 'column' | 'vector'> | null;
@@ -17,43 +20,66 @@ export interface Way {
 }
 
 export function wayOf({ node, values, execution }: Asked): Way {
-  const { consistency, kernels, pinned, snapshot, time, vectorExactRows } = execution;
+  const { consistency, kernels, snapshot, time, vectorExactRows } = execution;
   const scan = node.input;
-  const exact = (why: string): Way => ({ graphs: null, why });
   const vector = values.vector('VECTOR', kernels);
   if (vector === undefined) return exact('a seed is compared in all of its columns');
-  if (consistency === 'exact') return exact('the answer has to be the same for ever');
-  if (pinned !== null) return exact('it goes on with an earlier answer');
   if (!node.limit) return exact('there is no LIMIT');
   // A condition leaves too few of what a graph finds.
-  if (scan?.kind !== 'scan' || scan.keys || scan.zones.length > 0) return exact('there is a condition');
-  const column = scan.columns[node.reads[2]!];
-  const isFitting =
-    column?.type === 'vector' && snapshot.catalog.type(scan.type)?.properties[column.name]?.dims === vector.length;
-  if (!isFitting || vector.every((component) => component === 0))
-    return exact('the vector has no direction among those of the column');
-  const { type } = scan;
-  if (!snapshot.rows.canBeNear?.({ type, column: column.name, time })) {
-    return exact('a policy, a mask or another tenant says which rows are shown');
-  }
-  const graphs = { type, column: column.name, vector };
-  if (consistency === 'eventual') return { graphs, why: 'the answer may be eventual' };
-  const isFew = snapshot.rows.estimate({ type, columns: [], time }).rows <= vectorExactRows;
+  if (scan?.kind !== 'scan') return exact('there is a condition');
+  const way = graphsOf(scan, node.reads[2]!, vector, execution);
+  if (way.graphs === null || consistency === 'eventual') return way;
+  const isFew = snapshot.rows.estimate({ type: scan.type, columns: [], time }).rows <= vectorExactRows;
   return isFew
     ? exact(`at most ${vectorExactRows} rows are visible`)
-    : { graphs, why: `more than ${vectorExactRows} rows are visible` };
+    : { ...way, why: `more than ${vectorExactRows} rows are visible` };
 }
 
 export async function prepareSimilar(asked: Asked): Promise<Near | null> {
   const { node, execution } = asked;
-  const { counters, notices, snapshot, time } = execution;
-  const { graphs } = wayOf(asked);
-  const near = graphs && (await snapshot.rows.near?.({ ...graphs, time, count: mostRanked(node, execution) }));
-  if (!near) return null;
-  counters.byGraph += near.byGraph;
-  if (near.missing > 0)
+  return near(wayOf(asked), mostRanked(node, execution), execution);
+}
+
+/** What graphs rank by the cosine is fetched beyond what is asked for, where it is ranked anew by another distance. */
+const overFetched = 4;
+
+/** The same for ORDER BY a distance: exact, unless less was asked for. */
+export async function prepareNearest({ input, nearest }: ProjectNode, execution: Execution): Promise<Near | null> {
+  if (execution.consistency !== 'eventual' || nearest === undefined || input.kind !== 'scan') return null;
+  const { column, distance, limit, offset, to } = nearest;
+  const vector = vectorIn(execution.kernels.constant(to));
+  if (vector === null || distance.name === '<#>') return null;
+  const count = firstRows(limit, offset, execution) * (distance.name === '<=>' ? 1 : overFetched);
+  return near(graphsOf(input, column, vector, execution), count, execution);
+}
+
+function exact(why: string): Way {
+  return { graphs: null, why };
+}
+
+/** By graphs, where less than everything may be looked at. */
+function graphsOf(scan: ScanNode, number: number, vector: Float32Array, { consistency, pinned, snapshot, time }: Execution): Way {
+  if (consistency === 'exact') return exact('the answer has to be the same for ever');
+  if (pinned !== null) return exact('it goes on with an earlier answer');
+  if (scan.keys || scan.zones.length > 0) return exact('there is a condition');
+  const { type } = scan;
+  const column = scan.columns[number];
+  const isFitting = column?.type === 'vector' && snapshot.catalog.type(type)?.properties[column.name]?.dims === vector.length;
+  if (!isFitting || vector.every((component) => component === 0))
+    return exact('the vector has no direction among those of the column');
+  if (!snapshot.rows.canBeNear?.({ type, column: column.name, time }))
+    return exact('a policy, a mask or another tenant says which rows are shown');
+  return { graphs: { type, column: column.name, vector }, why: 'the answer may be eventual' };
+}
+
+async function near({ graphs }: Way, count: number, { counters, notices, snapshot, time }: Execution): Promise<Near | null> {
+  if (count === 0) return null;
+  const found = graphs && (await snapshot.rows.near?.({ ...graphs, time, count }));
+  if (!found) return null;
+  counters.byGraph += found.byGraph;
+  if (found.missing > 0)
     notices.push(
-      `${near.missing} of ${near.missing + near.byGraph} graphs of vectors are being made: their rows are looked at one by one`,
+      `${found.missing} of ${found.missing + found.byGraph} graphs of vectors are being made: their rows are looked at one by one`,
     );
-  return near;
+  return found;
 }
