@@ -479,7 +479,7 @@ export class StretchSearch {
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
         const places: number[] = [];
-        for (const term of terms) index.occurrences(term, together, places);
+        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places);
         if (terms.length > 1) places.sort((a, b) => a - b);
         ends = ends === null ? places : following(ends, places);
       }
