@@ -56,7 +56,7 @@ export interface ScanRequest {
   /** The reader goes by places of rows: `RowBlock.placed` says them. */
   readonly placed?: true;
   /** Only these rows of each place, ascending; of places that are not among them, none. */
-  readonly candidates?: ReadonlyMap<object, Int32Array>;
+  readonly candidates?: Candidates;
   /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
   readonly indexed?: readonly string[];
   /**
@@ -72,6 +72,11 @@ export interface PlacedRows {
   readonly place: object;
   /** Their numbers there; null: those that the block has. */
   readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
+}
+
+/** Rows of a place that are asked for, rising. null: they are still being found, a reader asks again after a turn. */
+export interface Candidates {
+  get(place: object): Int32Array | null | undefined;
 }
 
 /** Indexes of the texts of a block: of rows `base` .. `base + rows - 1` of its place, those included that are not visible. */

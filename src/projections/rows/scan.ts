@@ -90,7 +90,8 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       continue;
     }
     if (request.candidates) {
-      const rows = request.candidates.get(segment.place);
+      let rows = request.candidates.get(segment.place);
+      for (; rows === null; rows = request.candidates.get(segment.place)) yield nothing(request);
       if (rows) yield* candidateBlocks(segment, rows, reader, allowed, request, columns);
       continue;
     }
