@@ -24,7 +24,9 @@ import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
-import { listBlobs } from '../../../src/log/blobs.ts';
+import { systemRandom } from '../../../src/clock.ts';
+import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';
+import { Blobs, listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../../src/log/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
@@ -432,6 +434,28 @@ test('who may not come in is told so, and what is not there is not implemented',
     expect(await codeOf(s3.send(command as GetBucketLocationCommand))).toBe('NotImplemented 501');
   expect(await codeOf(put('k'.repeat(1_024), 'x'))).toBe('KeyTooLongError 400');
   for (const client of [wrong, stranger, skewed, registered]) client.destroy();
+});
+
+test('an fsck finds that a body is missing which a row names, and asks for none whose row was removed', async () => {
+  const { keyring, settings } = world.service;
+  const { SERVICE_DATA_DIR: directory } = settings;
+  const blobs = new Blobs({ disk, random: systemRandom, directory, keyring });
+  const findings = async (): Promise<unknown[]> => {
+    const bodies = new MissingBodies({ key: keyring.hmacKey, address: (name) => blobs.address(name) });
+    await verifyDirectory({ disk, directory, keyring, onEntry: (entry) => bodies.note(entry) });
+    return bodies.findings(disk, directory);
+  };
+  const before = new Set(await blobs.list());
+  await put('lost', megabytes(1, 21));
+  await put('lost-too', megabytes(1, 21));
+  expect(await findings()).toEqual([]);
+  const [address] = (await blobs.list()).filter((each) => !before.has(each));
+  await disk.unlink(`${directory}/blobs/${address!.slice(0, 2)}/${address}`);
+  const place = expect.stringContaining(address!);
+  expect(await findings()).toEqual([{ place, leaf: expect.any(Number), what: 'is missing, and a row names it' }]);
+  for (const key of ['lost', 'lost-too'])
+    await world.call('DELETE', `/types/ObjectStoreObject/${encodeURIComponent(`docs/${key}`)}?hard=true`);
+  expect(await findings()).toEqual([]);
 });
 
 test('what no row names any more leaves the disk: removed for good, or erased with its subject', async () => {
