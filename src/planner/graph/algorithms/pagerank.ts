@@ -54,7 +54,7 @@ function* scores(
     for (let node = first; node < end; node++) per[node] = per[node]! > 0 ? 1 / per[node]! : 0;
     yield;
   }
-  const rank = ranks(takers, nodes);
+  const rank = ranksOf(takers, nodes);
   const givers: Givers[] = [];
   for (const each of giving) givers.push(yield* giversOf(each, rank, weights, stretches));
   const start = call.start as Float64Array | null;
@@ -62,11 +62,7 @@ function* scores(
   const sums = new Float64Array(nodes);
   let share = new Float64Array(nodes);
   let next = new Float64Array(nodes);
-  let idle = 0;
-  for (let node = 0; node < nodes; node++) {
-    share[rank[node]!] = start === null ? per[node]! / nodes : per[node]! * score[node]!;
-    if (per[node] === 0) idle += score[node]!;
-  }
+  let idle = begin(score, per, rank, share, start === null);
   let made = 0;
   while (made < rounds) {
     made++;
@@ -96,16 +92,20 @@ interface Givers {
 }
 
 /** Nodes by how many edges they give along, most first: what is read over and over then lies together, and stays in the cache. */
-function ranks(takers: readonly Adjacency[], nodes: number): Int32Array {
-  const most = 1_023;
-  const lessOf = (node: number): number =>
-    most - takers.reduce((left, { offsets }) => Math.min(left + offsets[node + 1]! - offsets[node]!, most), 0);
-  const places = new Int32Array(most + 2);
-  for (let node = 0; node < nodes; node++) places[lessOf(node) + 1]!++;
-  for (let i = 0; i <= most; i++) places[i + 1]! += places[i]!;
-  const rank = new Int32Array(nodes);
-  for (let node = 0; node < nodes; node++) rank[node] = places[lessOf(node)]!++;
-  return rank;
+function ranksOf(takers: readonly Adjacency[], nodes: number): Int32Array {
+  const less = new Int32Array(nodes).fill(mostRanked);
+  for (const { offsets } of takers) lessen(less, offsets);
+  const places = new Int32Array(mostRanked + 2);
+  for (let node = 0; node < nodes; node++) places[less[node]! + 1]!++;
+  for (let i = 0; i <= mostRanked; i++) places[i + 1]! += places[i]!;
+  for (let node = 0; node < nodes; node++) less[node] = places[less[node]!]!++;
+  return less;
+}
+
+const mostRanked = 1_023;
+
+function lessen(less: Int32Array, offsets: Uint32Array): void {
+  for (let node = 0; node < less.length; node++) less[node] = Math.max(0, less[node]! - (offsets[node + 1]! - offsets[node]!));
 }
 
 function* giversOf(
@@ -164,6 +164,18 @@ function addGiven(
   }
 }
 
+/** What each node gives in the first round; what those have that give to nobody. */
+function begin(score: Float64Array, per: Float64Array, rank: Int32Array, share: Float64Array, alike: boolean): number {
+  const nodes = score.length;
+  let idle = 0;
+  for (let node = 0; node < nodes; node++) {
+    const each = per[node]!;
+    share[rank[node]!] = alike ? each / nodes : each * score[node]!;
+    if (each === 0) idle += score[node]!;
+  }
+  return idle;
+}
+
 function look(
   places: Int32Array,
   from: Int32Array | Float64Array,
@@ -185,9 +197,15 @@ function gather(
   let place = offsets[first]!;
   for (let node = first; node < last; node++) {
     const end = offsets[node + 1]!;
-    let [a, b, c, d] = [0, 0, 0, 0];
+    let a = 0;
+    let b = 0;
+    let c = 0;
+    let d = 0;
     for (; place + 3 < end; place += 4) {
-      let [w, x, y, z] = [share[ranks[place]!]!, share[ranks[place + 1]!]!, share[ranks[place + 2]!]!, share[ranks[place + 3]!]!];
+      let w = share[ranks[place]!]!;
+      let x = share[ranks[place + 1]!]!;
+      let y = share[ranks[place + 2]!]!;
+      let z = share[ranks[place + 3]!]!;
       if (weights !== null) {
         w *= weights[place]!;
         x *= weights[place + 1]!;
