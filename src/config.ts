@@ -114,8 +114,8 @@ export const settingsTable = {
   SERVICE_PORT: port(9090, 'port of the data listener'),
   SERVICE_ADMIN_BIND: text('127.0.0.1:9091', 'loopback address and port of the admin listener'),
   SERVICE_PLAINTEXT_OK: optionalBoolean('serve without TLS', 'true on a loopback bind only'),
-  SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener'),
-  SERVICE_TLS_KEY: optionalText('PEM private key of the data listener'),
+  SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener and of the doors beside it'),
+  SERVICE_TLS_KEY: optionalText('its PEM private key'),
   SERVICE_ERRORS_BASE: text('urn:annals:errors', 'prefix of the type URI of problem records'),
   SERVICE_BODY_LIMIT_MB: integer(
     64,
@@ -214,6 +214,9 @@ export const settingsTable = {
   SERVICE_LLM_KEY: optionalText('bearer token of SERVICE_LLM_URL', true),
   SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint; without it texts are embedded by hashing'),
   SERVICE_EMBED_MODEL: text('text-embedding-3-small', 'model that SERVICE_EMBED_URL is asked for'),
+  SERVICE_EMBED_REVISION: optionalText(
+    'which model of that name it is, where its weights change: vectors of another one are not compared, and rows are embedded anew',
+  ),
   SERVICE_EMBED_DIR: optionalText(
     'directory of an ONNX embedding model: needs a runtime that this build is without, so it refuses to start',
   ),

@@ -71,6 +71,12 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     mayShow,
     rows,
     stored: rows,
+    embedded: (type, model, instant) => {
+      const { definition, sources, grant: granted } = types.of(type);
+      if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
+      const shown = Object.keys(definition.properties).filter((name) => !granted.masked.has(name));
+      return paths.embeddings(model, instant, new Set(shown));
+    },
     recalled: (type, rows, instant) => {
       const reader = paths.recalls(instant);
       return rows.map((row) => reader.of(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));

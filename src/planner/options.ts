@@ -4,7 +4,7 @@ import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
 import type { Standing } from './control-request.ts';
-import type { Embedder } from './embedding/embedder.ts';
+import type { Embedder } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';
 import type { typoPresets } from './search/query.ts';

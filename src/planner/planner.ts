@@ -12,7 +12,7 @@ import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotT
 import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
-import type { Embedder } from './embedding/embedder.ts';
+import type { Embedder } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines } from './explain.ts';
@@ -33,6 +33,7 @@ import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { commonConditions } from './passes/common-conditions.ts';
 import { useTextIndexes } from './passes/use-text-indexes.ts';
+import { useVectorIndexes } from './passes/use-vector-indexes.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
 import { orderJoins } from './passes/order-joins.ts';
 import type { Pass } from './passes/pass.ts';
@@ -80,7 +81,8 @@ export const passes: readonly Pass[] = [
   findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
   associateJoins, // before sides are chosen, which it changes
   orderJoins, // needs to know which scans are lookups
-  pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one
+  pruneColumns, // it renumbers columns, and no pass after it may ask for another one
+  useVectorIndexes, // needs the numbers of columns as they stay
 ];
 
 const shortText = 4_096;

@@ -257,6 +257,25 @@ export interface ErasureReader {
   of(type: string): Iterable<readonly [string | null, number]>;
 }
 
+/** Vectors of models that differ in either are never compared. */
+export interface EmbeddingModel {
+  readonly name: string;
+  /** Lower-case hex SHA-256 of what else tells it from others. */
+  readonly digest: string;
+}
+
+/** `dims` numbers of `values` from `at` on. */
+export interface EmbeddedVector {
+  readonly values: Float32Array;
+  readonly at: number;
+  readonly dims: number;
+}
+
+export interface EmbeddingReader {
+  /** The vector of the version with this system_from, which the reader was shown; null: there is none for this reader. */
+  of(systemFrom: bigint): EmbeddedVector | null;
+}
+
 /** Recalls by salted ids of what was recalled, as of a snapshot. */
 export interface RecallReader {
   /** `counts`: whether recalls made under a path count. Instants in nanoseconds. */
@@ -376,6 +395,8 @@ export interface AccessPaths extends TenantPaths {
   readonly of: (tenant: string | null) => TenantPaths;
   readonly removals: RemovalReader;
   readonly recalls: (instant: bigint) => RecallReader;
+  /** Vectors that were on record at an instant, of texts of these columns alone. */
+  readonly embeddings: (model: EmbeddingModel, instant: bigint, columns: ReadonlySet<string>) => EmbeddingReader;
   /** Erasures up to now, whatever instant is read: what is erased is in no answer that is made later. */
   readonly erasures: ErasureReader;
   /** Whose stems texts are indexed by. */

@@ -8,7 +8,7 @@ import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { WorkerKeeper } from '../../log/worker-keeper.ts';
-import type { Embedder } from '../embedding/embedder.ts';
+import type { Embedder } from '../../governance/embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from '../graph/long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
