@@ -88,6 +88,7 @@ try {
     );
   }
 } finally {
+  rmSync(`${directory}-restored`, { recursive: true, force: true });
   if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
 }
 process.exitCode = failures > 0 ? 1 : 0;
