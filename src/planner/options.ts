@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { RankingRule } from './binding/ranking.ts';
 import type { Standing } from './control-request.ts';
-import type { Embedder } from '../governance/embedding/embedder.ts';
+import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';
 import type { typoPresets } from './search/query.ts';
@@ -40,6 +40,8 @@ export interface PlannerOptions {
   readonly jobs?: JobRunner;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** Told which types were asked about by the model. */
+  readonly embeddings?: EmbeddingWishes;
   /** The model that orders what HYBRID_SEARCH … RERANK found. */
   readonly reranker?: Reranker | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */
