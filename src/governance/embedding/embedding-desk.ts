@@ -6,7 +6,8 @@
  * What is embedded is a row's texts as they stand, but for columns that any definition of the type declares masked. Who may see a vector
  * is settled where it is read: whoever sees each of the texts that it is of (`governed-snapshot.ts`).
  *
- * A model that does not answer is left in peace for a minute, and for twice as long each time, up to an hour.
+ * A model that does not answer is left in peace for a minute, and for twice as long each time, up to an hour. A type whose job somebody
+ * cancels is left alone for as long.
  */
 import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
@@ -49,6 +50,7 @@ const unitsMost = 8_192;
 const blockRows = 1_024;
 const minute = 60_000_000_000n;
 const doublingsMost = 6;
+const hour = 60n * minute;
 
 const lane = { runningMax: 1 };
 
@@ -77,6 +79,8 @@ export class EmbeddingDesk {
   /** By type and branch. */
   readonly #places = new Map<string, Place>();
   readonly #running = new Map<string, Promise<void>>();
+  /** Types whose job was cancelled, and until when they are left alone. */
+  readonly #cancelled = new Map<string, bigint>();
   #failures = 0;
   #quietUntil = 0n;
 
@@ -116,10 +120,12 @@ export class EmbeddingDesk {
     const key = keyOf(wanted);
     const running = this.#running.get(key);
     if (running !== undefined) return running;
-    if (this.#parts.clock.now() < this.#quietUntil) return;
+    const now = this.#parts.clock.now();
+    if (now < this.#quietUntil || now < (this.#cancelled.get(key) ?? 0n)) return;
     const begun = this.#embed(wanted)
       .catch((error: unknown) => {
         if (!(error instanceof ServiceError)) throw error;
+        if (error.code === 'REL_CANCELLED') this.#cancelled.set(key, this.#parts.clock.now() + hour);
       })
       .finally(() => this.#running.delete(key));
     this.#running.set(key, begun);

@@ -1,5 +1,5 @@
 /** Vectors that a model gives for rows: written beside what is asked, read as of an instant, erased with their rows, and never twice. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type CommittedEntry, type Embedded, isOpen } from '../../../src/log/entry.ts';
 import { isEmbedded } from '../../../src/log/embedded.ts';
 import { RedactionChore } from '../../../src/governance/erasure/redaction-chore.ts';
@@ -322,4 +322,67 @@ test('SIMILAR TO a row without a vector of its own goes by the ones that the mod
     ['1 row is left out: for it there is no vector of the model small at this instant'],
   ]);
   await store.close();
+});
+
+test('a job that is cancelled leaves what it has written, and its type alone for an hour', async () => {
+  await fill();
+  let release = (): void => {};
+  model.held = new Promise((resolve) => (release = resolve));
+  await ask('hound');
+  const who = { ...acme, credential: 'admin' } as const;
+  const job = await vi.waitUntil(() => store.service.jobs.list(who).find(({ state }) => state === 'running'));
+  store.service.jobs.cancel(job.id, who);
+  await store.service.embeddings.settled();
+  release();
+  model.held = null;
+  expect(store.service.jobs.find(job.id, who)).toMatchObject({ state: 'cancelled', code: 'REL_CANCELLED' });
+  const before = model.calls;
+  await store.service.embeddings.round();
+  expect([model.calls, await embedded()]).toEqual([before, []]);
+  clock.wallNs += 3_601_000_000_000n;
+  await embed();
+  expect(await ask('hound')).toEqual({ ids: 'd1', notices: [] });
+  await store.close();
+});
+
+test('rows of others, embedded or not, change no byte of an answer', async () => {
+  const answers: unknown[] = [];
+  const [own, other] = [
+    { ...analyst, path: 'acme/us' },
+    { ...analyst, path: 'acme/eu' },
+  ];
+  for (const hidden of [0, 90]) {
+    disk = new MemoryDisk();
+    clock = new TestClock('2024-01-01');
+    await open();
+    await store.register('Note', { id: 'string', text: 'string' }, 'id');
+    const rows = Array.from({ length: hidden }, (_, i) => ({ id: `x${i}`, text: i % 2 === 0 ? 'a hound' : 'a dog of bread' }));
+    if (hidden > 0) await store.put('Note', rows, other);
+    clock.set('2024-01-02');
+    await store.put(
+      'Note',
+      [
+        { id: 'n1', text: 'a puppy' },
+        { id: 'n2', text: 'a vessel of bread' },
+        { id: 'n3', text: 'nothing' },
+      ],
+      own,
+    );
+    for (const day of ['2024-01-03', '2024-01-04']) {
+      clock.set(day);
+      for (const sql of ["HYBRID_SEARCH FROM Note QUERY 'dog bread' LIMIT 9", "SIMILAR TO Note WHERE id = 'n1' LIMIT 9"]) {
+        const answer = await store.answer(sql, own);
+        answers.push(
+          JSON.stringify(
+            [rowsOf(answer).map(({ system_from: _, ...row }) => row), answer.notices, answer.estimatedTotalHits],
+            (_, cell: unknown) => (typeof cell === 'bigint' ? String(cell) : cell),
+          ),
+        );
+      }
+      await store.service.embeddings.settled();
+    }
+    await store.close();
+  }
+  expect(answers.slice(0, 4)).toEqual(answers.slice(4));
+  expect(answers[0]).not.toEqual(answers[2]);
 });

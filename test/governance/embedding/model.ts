@@ -14,16 +14,19 @@ export class FakeModel {
   isDown = false;
   /** Refuses several texts at a time, as of rows. */
   refusesRows = false;
+  /** Answers of rows wait for it. */
+  held: Promise<void> | null = null;
   #server!: Server;
 
   async open(): Promise<this> {
     this.#server = createServer((request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
+      request.on('end', async () => {
         this.calls++;
         const { input, model } = JSON.parse(Buffer.concat(chunks).toString()) as Asked;
         if (this.isDown || (this.refusesRows && typeof input !== 'string')) return void response.writeHead(503).end();
+        if (typeof input !== 'string') await this.held;
         const texts = typeof input === 'string' ? [input] : input;
         this.texts.push(...texts);
         const data = texts.map((text, index) => ({ index, embedding: meaningOf(text, model) }));
