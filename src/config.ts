@@ -114,8 +114,8 @@ export const settingsTable = {
   SERVICE_PORT: port(9090, 'port of the data listener'),
   SERVICE_ADMIN_BIND: text('127.0.0.1:9091', 'loopback address and port of the admin listener'),
   SERVICE_PLAINTEXT_OK: optionalBoolean('serve without TLS', 'true on a loopback bind only'),
-  SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener'),
-  SERVICE_TLS_KEY: optionalText('PEM private key of the data listener'),
+  SERVICE_TLS_CERT: optionalText('PEM certificate chain of the data listener and of the doors beside it'),
+  SERVICE_TLS_KEY: optionalText('its PEM private key'),
   SERVICE_ERRORS_BASE: text('urn:annals:errors', 'prefix of the type URI of problem records'),
   SERVICE_BODY_LIMIT_MB: integer(
     64,

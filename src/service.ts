@@ -46,6 +46,7 @@ import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
 import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
+import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
 import type { RestoreBeside } from './restores.ts';
 import { plannerOptions } from './planner-options.ts';
 
@@ -239,6 +240,7 @@ export class Service {
       reranker: this.models.reranker,
       newKey: () => ids.next(),
       jobs: this.jobs,
+      workers: parts.startKept || spareCores() > 0 ? this.workers : null,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
@@ -507,7 +509,8 @@ async function openDerived(
     let from = checkpoint;
     try {
       // Before anything new is written beside them.
-      await removeStrays(reader, (name) => checkpoint?.files.has(name) ?? false, say);
+      const isKept = (name: string): boolean => checkpoint?.files.has(name) || name.startsWith(INDEX_PREFIX);
+      await removeStrays(reader, (name) => checkpoint !== null && isKept(name), say);
       if (from) {
         columns.begin(homeOf(from.place.logId));
         await from.restore(projector);
@@ -537,7 +540,10 @@ async function openDerived(
         const kept = from?.files ?? new Set();
         await removeStrays(reader, (name) => kept.has(name) && (!name.startsWith(columns.prefix) || columns.holds(name)), say);
       }
+      const indexFiles = rooms.projections.rows.indexes.files!;
+      await indexFiles.begin();
       keeper = new CheckpointKeeper({
+        kinds: [indexFiles],
         home: homeOf(logId),
         projector,
         store: columns,

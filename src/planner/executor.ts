@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts';
 import { assert, AssertionError, ServiceError } from '../errors.ts';
 import type { Vector } from '../log/columns.ts';
 import type { Cell, ColumnType } from '../log/value.ts';
+import type { Near } from '../projections/access-paths.ts';
 import { cellAt } from '../log/vector-builder.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
 import { tableFunction } from './functions/all.ts';
@@ -20,6 +21,7 @@ import {
   type LogicalPlan,
   nodesOf,
   type PlanNode,
+  type ProjectNode,
   type SearchNode,
 } from './logical-plan.ts';
 import { AggregateOperator } from './operators/aggregate.ts';
@@ -46,6 +48,8 @@ import { SortOperator } from './operators/sort.ts';
 import { ValuesOperator } from './operators/values.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
+import { prepareNearest } from './vectors/near.ts';
+import { NearestOperator } from './vectors/nearest-operator.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
 import { narrowedBelow, narrows, takesKeys } from './told-keys.ts';
 
@@ -138,9 +142,13 @@ export function runAtOnce(plan: LogicalPlan, execution: Execution): readonly Out
 /** What a table function has to wait for is there before its operator is built. */
 async function prepared(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
   const node = functionIn(root);
-  const made = node && functionOf(node);
-  if (!made?.prepare) return execution;
-  return { ...execution, prepared: await made.prepare({ node: node!, values: new Values(node!.values), execution }, signal) };
+  if (node === null) {
+    const ranked = nearestIn(root);
+    return ranked === null ? execution : { ...execution, prepared: await prepareNearest(ranked, execution) };
+  }
+  const made = functionOf(node);
+  if (!made.prepare) return execution;
+  return { ...execution, prepared: await made.prepare({ node, values: new Values(node.values), execution }, signal) };
 }
 
 /** A table function stands alone: it is all that a statement reads. */
@@ -148,6 +156,19 @@ function functionIn(node: PlanNode): FunctionNode | null {
   if (node.kind === 'function') return node;
   const [only, ...others] = inputsOf(node);
   return only && others.length === 0 ? functionIn(only) : null;
+}
+
+/** What ranks the rows of one type by a distance, and all that a statement reads. */
+function nearestIn(node: PlanNode): ProjectNode | null {
+  if (node.kind === 'project' && node.nearest && node.input.kind === 'scan') return node;
+  const [only, ...others] = inputsOf(node);
+  return only && others.length === 0 ? nearestIn(only) : null;
+}
+
+function nearInput({ input }: ProjectNode, execution: Execution): Operator | null {
+  const near = execution.prepared as Near | null | undefined;
+  if (!near || input.kind !== 'scan') return null;
+  return new ScanOperator(input, execution, 0, { placed: true, candidates: near.candidates });
 }
 
 function functionOf({ name }: FunctionNode): TableFunction {
@@ -378,7 +399,10 @@ function operatorOf(
       );
     case 'project':
       return new ProjectOperator(
-        build(node.input, rowsAtOnce),
+        // Figures of a run that is measured are of all rows: which are ruled out goes by how they lie.
+        node.nearest && execution.watch === null
+          ? new NearestOperator(nearInput(node, execution) ?? build(node.input), node.nearest, execution)
+          : build(node.input, rowsAtOnce),
         node,
         kernelsOf(kernels, node, () => projectKernels(node)),
         execution,

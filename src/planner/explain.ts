@@ -134,7 +134,11 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan, isAna
         const written = text(bound, node.input.columns, execution);
         return written === name || name.startsWith('#') ? written : `${written} AS ${name}`;
       });
-      return `project ${items.join(', ') || 'nothing'}`;
+      const { nearest } = node;
+      const near = nearest
+        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${isAnalyzed ? ', left aside to measure' : ''}`
+        : '';
+      return `project ${items.join(', ') || 'nothing'}${near}`;
     }
     case 'aggregate': {
       const columns = node.input.columns;

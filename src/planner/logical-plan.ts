@@ -103,6 +103,8 @@ export interface SearchNode {
   readonly required: readonly number[];
   /** Only rows that score best are asked for, of those that hold all of `required`: at least so many, an offset on top. */
   readonly best: { readonly limit: Slot; readonly offset: Slot | undefined } | null;
+  /** Columns of the scan, by number, that are searched and of which nobody above asks more. */
+  readonly unread: readonly number[];
   readonly columns: readonly PlanColumn[];
 }
 
@@ -117,7 +119,21 @@ export interface ProjectNode {
   readonly kind: 'project';
   readonly input: PlanNode;
   readonly expressions: readonly Bound[];
+  /** Rows that a sort above does not put first by a distance are not asked for. */
+  readonly nearest?: Nearest;
   readonly columns: readonly PlanColumn[];
+}
+
+/** The first rows by the distance of a vector to one. */
+export interface Nearest {
+  /** Input column of vectors, and what they are compared with. */
+  readonly column: number;
+  readonly to: Bound;
+  readonly distance: Extract<Bound, { readonly kind: 'call' }>;
+  readonly limit: Slot;
+  readonly offset?: Slot;
+  /** Rows that are ruled out count as hits. */
+  readonly counted: boolean;
 }
 
 export interface AggregateCall {
@@ -191,6 +207,8 @@ export interface SkipNode {
 export interface NumberNode {
   readonly kind: 'number';
   readonly input: PlanNode;
+  /** The same rows have these numbers elsewhere in the plan: none may be left out below. */
+  readonly whole?: true;
   readonly columns: readonly PlanColumn[];
 }
 

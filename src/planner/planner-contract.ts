@@ -111,7 +111,7 @@ export interface Answer {
   readonly facets: Facets | null;
   /** What the asker has to know of the rows: sentences, none where this is absent. */
   readonly notices?: readonly string[];
-  /** Some rows may be missing that are nearer than those that were found. */
+  /** Some rows may be missing that are nearer than those that were found, or scores went on from those of an earlier answer. */
   readonly isApproximate?: boolean;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;

@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import { runControl } from './control.ts';
@@ -32,6 +33,7 @@ import { associateJoins } from './passes/associate-joins.ts';
 import { chooseAccessPaths } from './passes/choose-access-paths.ts';
 import { commonConditions } from './passes/common-conditions.ts';
 import { useTextIndexes } from './passes/use-text-indexes.ts';
+import { useVectorIndexes } from './passes/use-vector-indexes.ts';
 import { findJoinKeys } from './passes/find-join-keys.ts';
 import { orderJoins } from './passes/order-joins.ts';
 import type { Pass } from './passes/pass.ts';
@@ -79,7 +81,8 @@ export const passes: readonly Pass[] = [
   findJoinKeys, // after push-down, which leaves to a join what is about both of its sides
   associateJoins, // before sides are chosen, which it changes
   orderJoins, // needs to know which scans are lookups
-  pruneColumns, // last: it renumbers columns, and no pass after it may ask for another one
+  pruneColumns, // it renumbers columns, and no pass after it may ask for another one
+  useVectorIndexes, // needs the numbers of columns as they stay
 ];
 
 const shortText = 4_096;
@@ -100,6 +103,7 @@ export class Planner implements PlannerDoor {
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #jobs: JobRunner | null;
+  readonly #workers: WorkerKeeper | null;
   readonly #embedder: Embedder | null;
   readonly #embeddings: EmbeddingWishes | null;
   readonly #reranker: Reranker | null;
@@ -110,6 +114,7 @@ export class Planner implements PlannerDoor {
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
     this.#jobs = options.jobs ?? null;
+    this.#workers = options.workers ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
@@ -285,7 +290,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
-        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
+        ...(execution.counters.byGraph + execution.counters.warm > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -418,6 +423,7 @@ export class Planner implements PlannerDoor {
       vectorExactRows: this.#limits.vectorExactRows,
       consistency,
       graphs: this.#graphs,
+      beside: this.#workers && { workers: this.#workers, looksMin: this.#limits.looksBesideMin },
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
       embeddings: this.#embeddings,
@@ -425,7 +431,7 @@ export class Planner implements PlannerDoor {
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, warm: 0 },
       longWork: null,
       watch: null,
     };

@@ -36,7 +36,7 @@ export function narrowedBelow(node: PlanNode, i: number, column: number): readon
       return [column];
     // Rows that are left out leave the order of the others as it is.
     case 'number':
-      return column < node.input.columns.length ? [column] : [];
+      return node.whole !== true && column < node.input.columns.length ? [column] : [];
     case 'sort':
       return node.limit === null ? [column] : [];
     case 'join':

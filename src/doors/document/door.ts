@@ -13,6 +13,5 @@ export function createDocumentDoor(options: LocalDoorOptions): Door {
     name: doorName,
     setting: 'SERVICE_DOCUMENT_PORT',
     protocol: { codec: wireCodec, open: (connection) => new DocumentSession(parts, connection) },
-    beginsTls: false,
   });
 }

@@ -15,6 +15,14 @@ export const waits = { authenticateMs: 10_000, stalledMs: 30_000 } as const;
 const aheadBytes = 256 * 1024;
 /** A client that takes one of these is not stalled. */
 const pieceBytes = 64 * 1024;
+/**
+ * How TLS begins: a handshake record of version 3.1 to 3.4. No protocol's first message does: commands are texts, and a message
+ * that begins with its length would be longer than any greeting is.
+ */
+const mayBeTls = (bytes: Uint8Array): boolean =>
+  (bytes.length < 1 || bytes[0] === 0x16) &&
+  (bytes.length < 2 || bytes[1] === 3) &&
+  (bytes.length < 3 || (bytes[2]! >= 1 && bytes[2]! <= 4));
 
 /** What a session does with its connection. */
 export interface Connection {
@@ -69,6 +77,8 @@ export class SocketConnection<S, M> implements Connection {
   /** Resolves when the socket is closed. */
   readonly closed = new Promise<void>((resolve) => (this.#onClosed = resolve));
   #socket: Socket;
+  /** First bytes, while they don't tell whether the client speaks TLS from the start; null once they did. */
+  #opening: Buffer | null;
   #draining = false;
   #ending = false;
   #ahead = 0;
@@ -80,6 +90,7 @@ export class SocketConnection<S, M> implements Connection {
   constructor(socket: Socket, parts: ConnectionParts<S, M>) {
     this.#socket = socket;
     this.#parts = parts;
+    this.#opening = parts.secureContext && Buffer.alloc(0);
     this.clientIp = socket.remoteAddress ?? null;
     this.#inbox = new Inbox(parts.protocol.codec);
     this.#listen(socket);
@@ -143,6 +154,10 @@ export class SocketConnection<S, M> implements Connection {
       this.cutOff();
       return;
     }
+    this.#wrap();
+  }
+
+  #wrap(): void {
     const plain = this.#socket;
     plain.removeAllListeners('readable');
     plain.removeAllListeners('end');
@@ -217,11 +232,21 @@ export class SocketConnection<S, M> implements Connection {
   async #more(): Promise<void> {
     const piece = this.#socket.read() as Buffer | null;
     if (piece !== null) {
-      this.#inbox.push(piece);
+      if (this.#opening === null) this.#inbox.push(piece);
+      else this.#tell(Buffer.concat([this.#opening, piece]));
       return;
     }
     if (this.gone.aborted) return;
     await new Promise<void>((resolve) => (this.#readable = resolve));
+  }
+
+  #tell(opening: Buffer): void {
+    const isTls = mayBeTls(opening);
+    this.#opening = isTls && opening.length < 3 ? opening : null;
+    if (this.#opening !== null) return;
+    if (!isTls) return this.#inbox.push(opening);
+    this.#socket.unshift(opening);
+    this.#wrap();
   }
 
   async #limitSilence(): Promise<void> {

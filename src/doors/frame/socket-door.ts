@@ -19,7 +19,7 @@ export interface SocketDoorOptions<S, M> {
   readonly clock: Clock;
   readonly drainMs: number;
   readonly connectionsMax?: number;
-  /** PEM texts; clients may ask for TLS 1.2 or later when given. */
+  /** PEM texts; clients may speak TLS 1.2 or later when given. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
   readonly failed: (error: unknown) => void;
 }
@@ -40,13 +40,11 @@ export interface LocalDoor<S, M> {
   readonly name: string;
   readonly setting: PortSetting;
   readonly protocol: Protocol<S, M>;
-  /** False: clients of the protocol speak TLS from the first byte or not at all. */
-  readonly beginsTls: boolean;
 }
 
 export function createLocalDoor<S, M>(
   { settings, tls, clock, failed }: LocalDoorOptions,
-  { name, setting, protocol, beginsTls }: LocalDoor<S, M>,
+  { name, setting, protocol }: LocalDoor<S, M>,
 ): Door {
   const drainMs = settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
   return createSocketDoor({
@@ -57,7 +55,7 @@ export function createLocalDoor<S, M>(
     protocol,
     clock,
     drainMs,
-    tls: beginsTls ? tls : null,
+    tls,
     failed,
   });
 }

@@ -14,6 +14,5 @@ export function createKvDoor(options: LocalDoorOptions): Door {
     name: doorName,
     setting: 'SERVICE_KV_PORT',
     protocol: { codec: respCodec, open: (connection) => new KvSession(parts, connection) },
-    beginsTls: false,
   });
 }

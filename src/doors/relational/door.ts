@@ -12,6 +12,5 @@ export function createRelationalDoor(options: LocalDoorOptions): Door {
     name: doorName,
     setting: 'SERVICE_RELATIONAL_PORT',
     protocol: { codec: relationalCodec, open: (connection) => new RelationalSession(parts, connection) },
-    beginsTls: true,
   });
 }

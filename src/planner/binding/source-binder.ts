@@ -5,12 +5,12 @@ import { systemColumns } from '../../log/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import { commonResult } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';
-import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
+import { type Bound, type BoundColumn, childrenOf, replaceColumns } from '../expressions/bound-expression.ts';
 import { functionOfTable } from '../functions/all.ts';
 import type { FunctionSource } from '../functions/calls.ts';
 import { inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
-import type { ColumnRef, Place, Query, Slot, Source } from '../statement.ts';
+import type { ColumnRef, Expression, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import { columnType, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
@@ -178,12 +178,42 @@ class SourceBinder {
       columns: [...left.node.columns, ...right.node.columns],
     };
     if (source.on === null) return { node: join, tables };
-    // Pairs of an inner join may grow by what queries in ON say of them; an outer one would have to know first which it keeps.
-    const masked = (index: number, column: BoundQuery['columns'][number]): void => scope.addMasked(index, column);
-    const level: Level = { id: this.#request.environment.nextLevel(), node: join, masked };
-    const condition = bindPredicate(source.on, this.#request.contextOf(scope, source.type === 'inner' ? level : null));
+    if (source.type !== 'inner') return { node: this.#outerJoin(source.on, { ...join, type: source.type }, left, right), tables };
+    const level = this.#level(join, scope);
+    const condition = bindPredicate(source.on, this.#request.contextOf(scope, level));
     if (level.node === join) return { node: { ...join, residual: condition }, tables };
     return { node: { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns }, tables };
+  }
+
+  /**
+   * Queries in ON may look at both sides, and which pairs they keep must be known before it is known which rows met nobody.
+   * So rows of both sides are numbered, the pairs that ON keeps are found as those of an inner join, and both sides are joined
+   * by the numbers of those pairs.
+   */
+  #outerJoin(on: Expression, join: JoinNode, left: BoundSource, right: BoundSource): PlanNode {
+    const [numberedLeft, numberedRight] = [numbered(left.node), numbered(right.node)];
+    const [number, width] = [left.node.columns.length, numberedLeft.columns.length];
+    const both = [...numberedLeft.columns, ...numberedRight.columns];
+    const pairs: JoinNode = { ...join, type: 'inner', left: numberedLeft, right: numberedRight, columns: both };
+    const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
+    const scope = new Scope(tables, this.#request.outer);
+    const level = this.#level(pairs, scope);
+    const condition = bindPredicate(on, this.#request.contextOf(scope, level));
+    if (level.node === pairs) {
+      const asWritten = (column: BoundColumn): Bound => ({ ...column, index: column.index - (column.index < width ? 0 : 1) });
+      return { ...join, residual: replaceColumns(condition, asWritten) };
+    }
+    const kept: PlanNode = { kind: 'filter', input: level.node, predicate: condition, columns: level.node.columns };
+    const met = project(kept, [outputOf(kept, number), outputOf(kept, both.length - 1)]);
+    const ofLeft = joinedBy(join.type === 'right' ? 'inner' : 'left', numberedLeft, met, [number, width]);
+    const ofBoth = joinedBy(join.type, ofLeft, numberedRight, [width + 1, ofLeft.columns.length + right.node.columns.length]);
+    const own = join.columns.map((_, i) => outputOf(ofBoth, i < number ? i : ofLeft.columns.length + i - number));
+    return project(ofBoth, own);
+  }
+
+  #level(node: PlanNode, scope: Scope): Level {
+    const masked = (index: number, column: BoundQuery['columns'][number]): void => scope.addMasked(index, column);
+    return { id: this.#request.environment.nextLevel(), node, masked };
   }
 
   /** Columns of one name become one, in front of the others: of an outer join that of the side that is there. */
@@ -278,6 +308,28 @@ class SourceBinder {
   #count(source: { readonly place: Place }): void {
     if (++this.#tables > tablesMax) throw at('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
   }
+}
+
+function numbered(input: PlanNode): PlanNode {
+  return { kind: 'number', input, whole: true, columns: [...input.columns, { name: '#row', type: 'integer' }] };
+}
+
+function outputOf({ columns }: PlanNode, index: number): Output {
+  const { name, type } = columns[index]!;
+  return { name, bound: { kind: 'column', index, name, type } };
+}
+
+/** Rows of both sides that have one value in the columns of these numbers, the second counted behind the left side. */
+function joinedBy(
+  type: JoinNode['type'],
+  left: PlanNode,
+  right: PlanNode,
+  [ofLeft, ofRight]: readonly [number, number],
+): JoinNode {
+  const columns = [...left.columns, ...right.columns];
+  const bound = (index: number): Bound => ({ kind: 'column', index, ...columns[index]! });
+  const residual: Bound = { kind: 'compare', op: '=', left: bound(ofLeft), right: bound(ofRight), type: 'boolean' };
+  return { kind: 'join', type, left, right, leftKeys: [], rightKeys: [], residual, build: 'right', columns };
 }
 
 /** Names that both sides have, in the order of the left; system columns are nobody's own. */

@@ -26,8 +26,7 @@ export interface Level {
   readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
 
-export const lookingAround =
-  'a subquery that looks at rows around it is not implemented here: put it into WHERE, or into ON of an inner join';
+export const lookingAround = 'a subquery that looks at rows around it is not implemented here: put it into WHERE or into ON';
 
 export interface SubselectsRequest {
   readonly environment: Environment;

@@ -29,6 +29,8 @@ export interface GraphParts {
   readonly links: readonly string[];
   /** By edge; null: each weighs 1. */
   readonly weights: Float64Array | null;
+  /** One that nothing but edges came to, since it was another, has that of the other. */
+  readonly lineage?: object;
 }
 
 export interface NodeTexts {
@@ -51,8 +53,9 @@ export class Graph {
   readonly systemFrom: BigInt64Array;
   readonly weights: Float64Array | null;
   readonly linkOf: Uint16Array | null;
+  readonly lineage: object;
 
-  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights }: GraphParts) {
+  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights, lineage = {} }: GraphParts) {
     this.nodes = texts.size;
     this.edges = systemFrom.length;
     this.texts = texts;
@@ -62,6 +65,7 @@ export class Graph {
     this.weights = weights;
     this.links = links;
     this.linkOf = linkOf;
+    this.lineage = lineage;
     assert(out.offsets.length === this.nodes + 1, 'every node has its place');
   }
 

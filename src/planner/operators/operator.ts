@@ -7,6 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { WorkerKeeper } from '../../log/worker-keeper.ts';
 import type { Embedder, EmbeddingWishes } from '../../governance/embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from '../graph/long-work.ts';
@@ -80,6 +81,8 @@ export interface Execution {
   readonly graphs: GraphCache;
   /** Where a question about a graph is listed once it takes long; null: nowhere. */
   readonly longWork: LongWork | null;
+  /** Where questions about a graph go on that look at more edges; null: they are answered in turns of the event loop. */
+  readonly beside: { readonly workers: WorkerKeeper; readonly looksMin: number } | null;
   /** Rows that a function over the graph may yield. */
   readonly graphRowsMax: number;
   /** The model that texts are given to; null: their vectors are hashed. */
@@ -112,15 +115,18 @@ export interface Counters {
   hits: number;
   /** Graphs that said which rows are near. */
   byGraph: number;
+  /** Answers that went on from earlier ones. */
+  warm: number;
 }
 
 /** Bytes that one query holds on to. */
 export class MemoryMeter {
-  readonly #bytesMax: number;
-  #bytes = 0;
+  readonly bytesMax: number;
+  #bytes: number;
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(bytesMax: number, bytes = 0) {
+    this.bytesMax = bytesMax;
+    this.#bytes = bytes;
   }
 
   get bytes(): number {
@@ -130,8 +136,8 @@ export class MemoryMeter {
   /** Replaces what an owner held before by what it holds now. */
   change(before: number, now: number): number {
     this.#bytes += now - before;
-    if (this.#bytes > this.#bytesMax) {
-      throw new ServiceError('REL_MEMORY_CAP', `the query needs more than ${this.#bytesMax} bytes of memory`);
+    if (this.#bytes > this.bytesMax) {
+      throw new ServiceError('REL_MEMORY_CAP', `the query needs more than ${this.bytesMax} bytes of memory`);
     }
     return now;
   }

@@ -13,7 +13,7 @@ import type { SearchNode } from '../logical-plan.ts';
 import { stemmed } from '../search/other-stems.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../search/query.ts';
 import { BestScores } from '../search/best-scores.ts';
-import { bitCount, eachBit, type Field, type Scoring, StretchSearch } from '../search/stretch.ts';
+import { bitCount, eachBit, type Field, type Matching, type Scoring, StretchSearch } from '../search/stretch.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -46,13 +46,6 @@ interface Found {
   scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
 }
 
-/** Rows of a stretch that are still to be read, what they score, and how many match. */
-interface Matching {
-  readonly rows: Int32Array;
-  readonly scores: Float64Array;
-  readonly matching: number;
-}
-
 export class SearchOperator implements Operator {
   readonly #node: SearchNode;
   readonly #execution: Execution;
@@ -73,6 +66,8 @@ export class SearchOperator implements Operator {
   #matched: readonly Uint8Array[];
   #absent: readonly Uint8Array[];
   #scores = new Float64Array(0);
+  /** What a match that holds of every row says. */
+  #all = new Uint8Array(0);
   #scan: ScanOperator | null = null;
   #first: Iterator<RowBlock, void> | null = null;
   #held = 0;
@@ -140,11 +135,19 @@ export class SearchOperator implements Operator {
     if (candidates === null && isWhole) {
       for (const stretches of this.#places.values()) for (const stretch of stretches) yield* this.#findSlowly(stretch);
     }
-    const { input } = this.#node;
-    this.#scan = new ScanOperator(input, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
+    const { input, unread, matches, required } = this.#node;
+    // Where every match is known to hold of all that is read, no text tells anything more.
+    const isKnown = candidates !== null && this.#isTold && required.length === matches.length;
+    const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
+    this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
-      yield batch.count === 0 ? emptyBatch : this.#judged(batch);
+      yield batch.count === 0 ? emptyBatch : isKnown ? this.#matching(batch) : this.#judged(batch);
     }
+  }
+
+  /** No match holds by what is absent: that leaves out rows without a text, and no index knows those. */
+  get #isTold(): boolean {
+    return !this.#queries.some(([query]) => query!.scores.includes(false));
   }
 
   /** Goes through all that may be seen. False where some of it has no place to come back to. */
@@ -262,11 +265,9 @@ export class SearchOperator implements Operator {
 
   /** Rows that all of the required matches hold of; where only the best are asked for, no others. */
   *#candidates(): Generator<Batch, Map<object, Int32Array>> {
-    const { required, best, scored } = this.#node;
+    const { best, scored } = this.#node;
     const { counters } = this.#execution;
-    // A match by what is absent leaves out rows without a text, and no index knows those.
-    const isTold = required.every((match) => !this.#queries[match]!.some(({ scores }) => scores.includes(false)));
-    const wanted = best === null || !scored || !isTold ? Infinity : firstRows(best.limit, best.offset, this.#execution);
+    const wanted = best === null || !scored || !this.#isTold ? Infinity : firstRows(best.limit, best.offset, this.#execution);
     const scores = wanted <= bestMax ? new BestScores(wanted) : null;
     const kept: {
       readonly place: object;
@@ -337,26 +338,9 @@ export class SearchOperator implements Operator {
   #requiredOfFew(stretch: Stretch, best: BestScores): Matching | null {
     const [search, ...others] = stretch.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
-    const few = search!.scoreFew(this.#scorings[0]!, best.least, sums, matchingRows);
-    if (few === null) return null;
-    let count = 0;
-    for (let i = 0; i < few.found; i++) {
-      const row = matchingRows[i]!;
-      if (best.take(sums[row]!)) matchingRows[count++] = row;
-      else sums[row] = 0;
-    }
-    if (count === 0) {
-      stretch.found = nothingFound;
-      return { ...nothingFound.scores, matching: few.matching };
-    }
-    const rows = matchingRows.slice(0, count).sort();
-    const scores = new Float64Array(count);
-    for (let i = 0; i < count; i++) {
-      scores[i] = sums[rows[i]!]!;
-      sums[rows[i]!] = 0;
-    }
-    stretch.found = { matches: null, scores: { rows, scores } };
-    return { rows, scores, matching: few.matching };
+    const few = search!.scoreFew(this.#scorings[0]!, best);
+    if (few !== null) stretch.found = few.rows.length === 0 ? nothingFound : { matches: null, scores: few };
+    return few;
   }
 
   /** Leaves only those rows that may score so much, where that can be told before they are scored. */
@@ -426,6 +410,26 @@ export class SearchOperator implements Operator {
     if (own !== into) for (let row = 0; row < search.rows; row++) into[row]! += own[row]!;
   }
 
+  /** A batch of rows that all matches hold of. */
+  #matching(batch: ScanBatch): Batch {
+    const { selection, first, count, placed } = batch;
+    const { matches, scored, unread } = this.#node;
+    const columns = [...batch.columns];
+    for (const column of unread) columns.splice(column, 0, { kind: 'null' });
+    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    if (scored) {
+      const stretches = this.#places.get(placed!.place)!;
+      for (let k = 0; k < count; k++) {
+        const row = selection === null ? first + k : selection[k]!;
+        const [found, at] = this.#at(stretches, numberAt(placed!, row));
+        this.#scores[row] = found ? scoreOf(found, at) : 0;
+      }
+    }
+    const own = matches.map((): Vector => ({ kind: 'bool', values: this.#all, nulls: null }));
+    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
+    return { columns: [...columns, ...own, ...score], selection, first, count };
+  }
+
   /** The batch with what was found of its rows. */
   #judged(batch: ScanBatch): Batch {
     const { columns, selection, first, count, placed } = batch;
@@ -441,15 +445,11 @@ export class SearchOperator implements Operator {
           0,
         );
     const found = made && this.#find(made);
-    const numberAt = (row: number): number => {
-      const lies = placed!.rows;
-      return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
-    };
-    this.#reach((selection === null ? first + count : selection[count - 1]! + 1) | 0);
+    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     let hasAbsent = false;
     for (let k = 0; k < count; k++) {
       const row = selection === null ? first + k : selection[k]!;
-      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(row));
+      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
         const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
         this.#absent[i]![row] = absent;
@@ -467,11 +467,12 @@ export class SearchOperator implements Operator {
 
   /** Makes room for what is said of rows up to a number: most batches are of few rows. */
   #reach(rows: number): void {
-    if (this.#scores.length >= rows) return;
-    const { matches } = this.#node;
+    if (this.#all.length >= rows) return;
+    const { matches, scored } = this.#node;
+    this.#all = new Uint8Array(rows).fill(1);
     this.#matched = matches.map(() => new Uint8Array(rows));
     this.#absent = matches.map(() => new Uint8Array(rows));
-    this.#scores = new Float64Array(rows);
+    this.#scores = new Float64Array(scored ? rows : 0);
   }
 
   /** What was found of a row of a place, and its number there. */
@@ -516,6 +517,11 @@ function placeIn(rows: Int32Array, row: number): number {
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Number of a row of a block at its place. */
+function numberAt({ rows: lies }: PlacedRows, row: number): number {
+  return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
+}
 
 function isAbsent(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;

@@ -81,8 +81,9 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
     case 'filter':
     case 'sort':
     case 'limit':
-    case 'number':
       return tableRowsOf(node.input, column, statistics);
+    case 'number':
+      return column < node.input.columns.length ? tableRowsOf(node.input, column, statistics) : rowsOf(node, statistics);
     case 'project': {
       const made = node.expressions[column]!;
       return made.kind === 'column' ? tableRowsOf(node.input, made.index, statistics) : rowsOf(node, statistics);

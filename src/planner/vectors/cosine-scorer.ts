@@ -176,7 +176,7 @@ export class CosineScorer implements Scorer {
   }
 }
 
-function pieceOf(batch: Batch, from: number, most: number): Batch {
+export function pieceOf(batch: Batch, from: number, most: number): Batch {
   const { columns, selection, first } = batch;
   const count = Math.min(batch.count - from, most);
   if (count === batch.count) return batch;

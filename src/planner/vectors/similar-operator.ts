@@ -175,7 +175,7 @@ function directionOf(vector: Float32Array, { type }: FunctionNode, column: strin
 }
 
 /** Rows that are no more than a turn’s work, however long their vectors are. */
-function* piecesOf(batch: Batch): Generator<Batch, void> {
+export function* piecesOf(batch: Batch): Generator<Batch, void> {
   const { columns, selection, first, count } = batch;
   const dims = Math.max(1, ...columns.map((column) => (column.kind === 'vec' ? column.dims : 1)));
   const rows = Math.max(1, Math.floor(componentsAtOnce / dims));

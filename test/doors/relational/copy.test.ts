@@ -217,6 +217,8 @@ describe('clients', () => {
     expect(await nearest('<->')).toEqual(['1', '3', '2']);
     expect(await nearest('<#>')).toEqual(['2', '3', '1']);
     expect(await nearest('<=>')).toEqual(['1', '2', '3']);
+    const plan = await client.query("EXPLAIN SELECT id FROM items ORDER BY embedding <=> '[1,1,1]' LIMIT 3");
+    expect(JSON.stringify(plan.rows)).toContain('nearest first 3 by index of vectors of embedding');
     const near = await client.query("SELECT id FROM items WHERE embedding <-> '[1,1,1]' < 1.5 ORDER BY id");
     expect(near.rows.map(({ id }: { id: string }) => id)).toEqual(['1', '3']);
     expect(await stateOf(client.query("SELECT id FROM items ORDER BY embedding <-> '[1,1]'"))).toBe('22023');

@@ -39,9 +39,17 @@ if (options.passes) {
 
 const rows = Number(options.rows);
 const history = { rows, batchRows: Math.min(10_000, Math.ceil(rows / 60)) };
+/** Of a small history no segment of usual size would be mostly superseded, and none be compacted. */
+const segmentRows = Math.min(65_536, Math.ceil(rows / 15));
 
 if (options.mode !== undefined) {
-  const place = { disk: nodeDisk, directory: options.directory!, history, budgetMb: Number(options.budget) };
+  const place = {
+    disk: nodeDisk,
+    directory: options.directory!,
+    history,
+    derived: { segmentRows },
+    budgetMb: Number(options.budget),
+  };
   process.stdout.write(JSON.stringify(await runMode(options.mode as Mode, place)));
   process.exit(0);
 }

@@ -41,6 +41,8 @@ function* ofNode(node: Node): Generator<string> {
       if (new Set(names).size < names.length) yield 'self-join';
       if (names.length >= 3) yield `join of ${names.length > 3 ? '4' : '3'}`;
       if (node.using) yield node.using.length === 0 ? 'cross join' : 'using';
+      if (node.type !== 'inner' && [...nodesOf(node.on)].some(({ kind }) => kind === 'exists'))
+        yield 'query in on of an outer join';
       yield hasEquality(node.on) ? 'join on equality' : 'join on any condition';
       return;
     }
@@ -168,6 +170,7 @@ const wide: readonly string[] = [
   'ALL',
   'using',
   'cross join',
+  'query in on of an outer join',
   'values',
   'nulls first',
   'order by place',

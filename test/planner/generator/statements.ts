@@ -161,6 +161,7 @@ export class StatementGenerator {
     if (choices.chance(40)) where = { ...facts, kind: 'logic', op: 'and', left: where!, right: predicateOf(inner, 1) };
     const one: Expr = { kind: 'literal', value: 1n, type: 'integer', size: 1, grain: 0 };
     const given = columns.filter((column) => column.type === type);
+    const constant = type === 'timestamp' ? now : literal(choices, type ?? 'integer');
     const expression: Expr =
       type === null
         ? one
@@ -168,11 +169,11 @@ export class StatementGenerator {
           ? {
               kind: 'aggregate',
               function: 'max',
-              operand: type === 'timestamp' ? now : literal(choices, type),
+              operand: constant,
               distinct: false,
               type,
-              size: 9,
-              grain: 2,
+              size: constant.size,
+              grain: constant.grain,
             }
           : {
               kind: 'aggregate',
@@ -346,7 +347,7 @@ export class StatementGenerator {
       rows = (rows + 1) * (right.rows + 1);
       const all = [...columns, ...right.columns];
       const type = choices.weighted({ inner: 4, left: 3, right: 2, full: 2 });
-      source = this.#joined(type, source, right, columns);
+      source = this.#joined(type, source, right, columns, depth);
       columns = all;
     }
     return { source, columns, rows };
@@ -357,6 +358,7 @@ export class StatementGenerator {
     left: SourceNode,
     right: { readonly source: SourceNode; readonly columns: readonly ColumnNode[] },
     columns: readonly ColumnNode[],
+    depth: number,
   ): SourceNode {
     const truth: Expr = { kind: 'literal', value: true, type: 'boolean', size: 1, grain: 0 };
     if (this.#features.wide && this.#choices.chance(25)) {
@@ -370,11 +372,11 @@ export class StatementGenerator {
       }
       if (type === 'inner') return { kind: 'join', type, left, right: right.source, on: truth, using: [] };
     }
-    return { kind: 'join', type, left, right: right.source, on: this.#on(columns, right.columns) };
+    return { kind: 'join', type, left, right: right.source, on: this.#on(columns, right.columns, depth) };
   }
 
   /** Mostly equal columns, sometimes with more conditions, sometimes with conditions only. */
-  #on(left: readonly ColumnNode[], right: readonly ColumnNode[]): Expr {
+  #on(left: readonly ColumnNode[], right: readonly ColumnNode[], depth: number): Expr {
     const choices = this.#choices;
     const facts: Facts = { type: 'boolean', size: Number.POSITIVE_INFINITY, grain: Number.POSITIVE_INFINITY };
     const scope: Scope = { choices, leaves: [...left, ...right], subquery: null, distinctSums: this.#features.distinctSums };
@@ -391,6 +393,10 @@ export class StatementGenerator {
     let on = equal();
     if (choices.chance(20)) on = { ...facts, kind: 'logic', op: 'and', left: on, right: equal() };
     if (choices.chance(30)) on = { ...facts, kind: 'logic', op: 'and', left: on, right: predicateOf(scope, 1) };
+    if (this.#features.wide && this.#features.inQueries && depth > 0 && choices.chance(10)) {
+      const looking: Expr = { ...facts, kind: 'exists', query: this.#around(null, scope.leaves), negated: choices.chance(40) };
+      on = { ...facts, kind: 'logic', op: choices.chance(80) ? 'and' : 'or', left: on, right: looking };
+    }
     return on;
   }
 

@@ -27,6 +27,11 @@ const negativeInner: Distance = (a, b) => {
   return sum;
 };
 
+/** The vector that a cell is, as a vector or as a text of one; null for any other cell. */
+export function vectorIn(cell: Cell): Float32Array | null {
+  return cell instanceof Float32Array ? cell : typeof cell === 'string' ? parsed(cell) : null;
+}
+
 function operator(name: string, what: string, distance: Distance, example: string): ScalarFunction {
   // The same text stands beside every row: it is read once.
   let lastText = '';

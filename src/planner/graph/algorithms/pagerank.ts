@@ -19,6 +19,7 @@ export const pagerank: GraphAlgorithm = {
   ],
   direction: 'out',
   weighted: true,
+  warm: 'pagerank',
   columns: scoredWith(),
   *run(graph, call) {
     const damping = call.number('DAMPING', 0.85, 0, 1);
@@ -26,7 +27,7 @@ export const pagerank: GraphAlgorithm = {
     if (graph.weights?.some((weight) => weight < 0)) throw call.invalid('WEIGHT', 'PageRank takes no negative weight');
     call.hold(24 * graph.nodes);
     const found = yield* scores(graph, call, { damping, rounds, direction: call.direction });
-    return { ...everyNode(found.score), rounds: found.rounds };
+    return { ...everyNode(found.score), rounds: found.rounds, state: found.score };
   },
 };
 
@@ -53,9 +54,10 @@ function* scores(
     for (let node = first; node < end; node++) per[node] = per[node]! > 0 ? 1 / per[node]! : 0;
     yield;
   }
-  const score = new Float64Array(nodes).fill(1 / nodes);
+  const start = call.start as Float64Array | null;
+  const score = start?.slice() ?? new Float64Array(nodes).fill(1 / nodes);
   const sums = new Float64Array(nodes);
-  let share = per.map((each) => each / nodes);
+  let share = start === null ? per.map((each) => each / nodes) : per.map((each, node) => each * score[node]!);
   let next = new Float64Array(nodes);
   let idle = 0;
   for (let node = 0; node < nodes; node++) if (per[node] === 0) idle += score[node]!;

@@ -1,0 +1,217 @@
+/**
+ * Rows that may be among the first by how far their vectors are from one: a superset of those, in the order of the input, which the
+ * sort above tells apart as it would all of them. What can't be ruled out by bytes, nor by an estimate of the cosine, has its distance
+ * worked out by the very function that the sort goes by.
+ */
+import { assert } from '../../errors.ts';
+import type { Nearest } from '../logical-plan.ts';
+import {
+  type Batch,
+  emptyBatch,
+  type Execution,
+  firstRows,
+  type Operator,
+  type Pieces,
+  PiecesOperator,
+} from '../operators/operator.ts';
+import { vectorIn } from '../expressions/functions/vectors.ts';
+import { Candidates } from './candidates.ts';
+import { pieceOf } from './cosine-scorer.ts';
+import { Direction, estimateError } from './cosine.ts';
+import { Estimates } from './estimates.ts';
+import { rowAt } from './scorer.ts';
+import { piecesOf } from './similar-operator.ts';
+import type { VectorColumn } from './vector-column.ts';
+
+/** Rows that are looked at before the farthest of the nearest is known, and from then on. */
+const firstAtOnce = 128;
+const rowsAtOnce = 8_192;
+/** Most that rounding can make of a cosine on its way to a distance and back, counted generously. */
+const rounding = 2 ** -24;
+
+export class NearestOperator extends PiecesOperator {
+  readonly #input: Operator;
+  readonly #nearest: Nearest;
+  readonly #execution: Execution;
+  #bounds: Bounds | null = null;
+
+  constructor(input: Operator, nearest: Nearest, execution: Execution) {
+    super();
+    this.#input = input;
+    this.#nearest = nearest;
+    this.#execution = execution;
+  }
+
+  close(): void {
+    this.#input.close();
+    this.#bounds?.close();
+  }
+
+  protected *pieces(): Pieces {
+    const { column, counted, limit, offset } = this.#nearest;
+    const { counters } = this.#execution;
+    const first = new Distances(firstRows(limit, offset, this.#execution));
+    for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
+      const vectors = batch.columns[column];
+      // Vectors of another length are an error, which the distance itself says best.
+      if (batch.count === 0 || vectors?.kind !== 'vec' || !this.#compares(vectors)) {
+        yield batch;
+        continue;
+      }
+      for (const part of piecesOf({ ...batch, columns: [vectors] })) {
+        for (let from = 0; from < part.count; ) {
+          const piece = pieceOf(part, from, first.farthest === Number.POSITIVE_INFINITY ? firstAtOnce : rowsAtOnce);
+          from += piece.count;
+          const kept = this.#kept(piece, vectors, first);
+          if (counted) counters.hits += piece.count - kept.length;
+          yield kept.length === 0 ? emptyBatch : { columns: batch.columns, selection: kept, first: 0, count: kept.length };
+        }
+      }
+    }
+  }
+
+  /** Whether there is a vector to compare with, of the length of the column's. */
+  #compares({ dims }: VectorColumn): boolean {
+    if (this.#bounds === null) {
+      const vector = vectorIn(this.#execution.kernels.constant(this.#nearest.to));
+      if (vector === null || vector.length !== dims) return false;
+      this.#bounds = new Bounds(vector, this.#nearest.distance.name);
+    }
+    return this.#bounds.vector.length === dims;
+  }
+
+  #kept(piece: Batch, vectors: VectorColumn, first: Distances): Int32Array {
+    const { vector } = this.#bounds!;
+    const { function: signature } = this.#nearest.distance;
+    const { values, dims, nulls } = vectors;
+    const bounds = this.#bounds!;
+    const left = bounds.left(piece, vectors, first.farthest);
+    const rows = new Int32Array(left.count);
+    let kept = 0;
+    let least = bounds.least(first.farthest);
+    for (let place = 0; place < left.count; place++) {
+      if (bounds.rulesOut(place, least)) continue;
+      const row = rowAt(left, place);
+      const far = nulls?.[row] === 1 ? null : signature.evaluate(values.subarray(row * dims, (row + 1) * dims), vector);
+      assert(far === null || typeof far === 'number', 'a distance is a number');
+      if (!first.take(far)) continue;
+      rows[kept++] = row;
+      least = bounds.least(first.farthest);
+    }
+    return rows.subarray(0, kept);
+  }
+}
+
+/** What says of rows that they are farther than the farthest of the nearest, without their distance. */
+class Bounds {
+  readonly vector: Float32Array;
+  /** null: nothing can be ruled out by the cosine. */
+  readonly #direction: Direction | null;
+  readonly #isCosine: boolean;
+  readonly #estimates: Estimates | null;
+  #candidates: Candidates | null = null;
+  #places = new Int32Array(0);
+  #cosines = new Float32Array(0);
+  #error = 0;
+
+  constructor(vector: Float32Array, distance: string) {
+    this.vector = vector;
+    this.#isCosine = distance === '<=>';
+    const direction = new Direction(vector);
+    // The inner product grows with the length of a row's vector, whatever the angle.
+    const rules = distance !== '<#>' && direction.length > 0 && Number.isFinite(direction.length);
+    this.#direction = rules ? direction : null;
+    this.#estimates = rules ? new Estimates(direction.unit()) : null;
+  }
+
+  close(): void {
+    this.#estimates?.close();
+    this.#candidates?.close();
+  }
+
+  /**
+   * Cosine below which a row is farther. For the Euclidean distance, whatever the length of its vector: what comes nearest to a
+   * point q at an angle is |q| sin away.
+   */
+  least(farthest: number): number {
+    if (farthest === Number.NEGATIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    if (this.#direction === null || farthest === Number.POSITIVE_INFINITY) return Number.NEGATIVE_INFINITY;
+    if (this.#isCosine) return 1 - farthest - rounding;
+    const share = farthest / this.#direction.length;
+    return share >= 1 ? Number.NEGATIVE_INFINITY : Math.sqrt(1 - share * share) - rounding;
+  }
+
+  /** What bytes leave of a piece; `rulesOut` is about its places then. */
+  left(piece: Batch, vectors: VectorColumn, farthest: number): Batch {
+    if (this.#estimates === null) return piece;
+    const least = this.least(farthest);
+    const left = least === Number.NEGATIVE_INFINITY ? piece : this.#byBytes(piece, vectors, least);
+    if (this.#cosines.length < left.count) this.#cosines = new Float32Array(rowsAtOnce);
+    this.#estimates.of(vectors, left, this.#cosines);
+    this.#error = estimateError(vectors.dims);
+    return left;
+  }
+
+  /** What 32 bits can't tell, NaN among it, is not ruled out. */
+  rulesOut(place: number, least: number): boolean {
+    return this.#estimates !== null && this.#cosines[place]! < least - this.#error;
+  }
+
+  #byBytes(piece: Batch, vectors: VectorColumn, least: number): Batch {
+    const coarse = vectors.coarse?.cells() ?? null;
+    if (coarse === null) return piece;
+    this.#candidates ??= new Candidates(this.#direction!, coarse.width);
+    if (this.#places.length < piece.count) this.#places = new Int32Array(rowsAtOnce);
+    const count = this.#candidates.of(coarse, { ...piece, columns: [vectors] }, least, this.#places);
+    if (count === null) return piece;
+    const selection = this.#places.slice(0, count).map((place) => rowAt(piece, place));
+    return { ...piece, selection, first: 0, count };
+  }
+}
+
+/** The smallest of the distances that were taken: a heap whose root is the greatest. NULL comes after all of them. */
+class Distances {
+  readonly #most: number;
+  readonly #heap: number[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** What is farther is not among the first; infinite as long as they are not that many. */
+  get farthest(): number {
+    if (this.#most === 0) return Number.NEGATIVE_INFINITY;
+    return this.#heap.length < this.#most ? Number.POSITIVE_INFINITY : this.#heap[0]!;
+  }
+
+  /** Whether a row this far may be among the first. One as far as the last of them may: other keys tell them apart. */
+  take(far: number | null): boolean {
+    const { farthest } = this;
+    if (far === null) return farthest === Number.POSITIVE_INFINITY;
+    if (far > farthest) return false;
+    if (this.#heap.length < this.#most) this.#rise(far);
+    else if (far < farthest) this.#sink(far);
+    return true;
+  }
+
+  #rise(far: number): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(far);
+    for (let above = (at - 1) >> 1; at > 0 && heap[above]! < far; at = above, above = (at - 1) >> 1) heap[at] = heap[above]!;
+    heap[at] = far;
+  }
+
+  #sink(far: number): void {
+    const heap = this.#heap;
+    let at = 0;
+    for (;;) {
+      let below = 2 * at + 1;
+      if (below + 1 < heap.length && heap[below + 1]! > heap[below]!) below++;
+      if (below >= heap.length || heap[below]! <= far) break;
+      heap[at] = heap[below]!;
+      at = below;
+    }
+    heap[at] = far;
+  }
+}
