@@ -70,11 +70,10 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     mayShow,
     rows,
     stored: rows,
-    embedded: (type, model, instant) => {
-      const { definition, sources, grant: granted } = types.of(type);
+    embedded: (type, model, instant, texts) => {
+      const { sources, grant: granted } = types.of(type);
       if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
-      const shown = Object.keys(definition.properties).filter((name) => !granted.masked.has(name));
-      return paths.embeddings(model, instant, new Set(shown));
+      return paths.embeddings(model, instant, new Set(texts.filter((name) => !granted.masked.has(name))));
     },
     recalled: (type, rows, instant) => {
       const reader = paths.recalls(instant);

@@ -12,7 +12,7 @@ import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotT
 import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
-import type { Embedder } from '../governance/embedding/embedder.ts';
+import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
 import { explain, policyLines, type TextsOf } from './explain.ts';
@@ -106,6 +106,7 @@ export class Planner implements PlannerDoor {
   readonly #jobs: JobRunner | null;
   readonly #workers: WorkerKeeper | null;
   readonly #embedder: Embedder | null;
+  readonly #embeddings: EmbeddingWishes | null;
   readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
 
@@ -119,6 +120,7 @@ export class Planner implements PlannerDoor {
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#embedder = options.embedder ?? null;
+    this.#embeddings = options.embeddings ?? null;
     this.#reranker = options.reranker ?? null;
     this.#searchTypo = typoPresets[options.searchPreset ?? 'exact'];
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
@@ -427,6 +429,7 @@ export class Planner implements PlannerDoor {
       beside: this.#workers && { workers: this.#workers, looksMin: this.#limits.looksBesideMin },
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
+      embeddings: this.#embeddings,
       reranker: this.#reranker,
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
