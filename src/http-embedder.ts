@@ -23,7 +23,12 @@ const patienceMs = 10_000;
 const dimsMax = 4_096;
 
 export function embedderOf(settings: Settings): Embedder | null {
-  const { SERVICE_EMBED_URL: url, SERVICE_EMBED_MODEL: model, SERVICE_EMBED_KEY: key, SERVICE_EMBED_REVISION: revision } = settings;
+  const {
+    SERVICE_EMBED_URL: url,
+    SERVICE_EMBED_MODEL: model,
+    SERVICE_EMBED_KEY: key,
+    SERVICE_EMBED_REVISION: revision,
+  } = settings;
   return url === null ? null : httpEmbedder({ url, model, key, revision });
 }
 

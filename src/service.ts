@@ -10,6 +10,7 @@ import { Authenticator } from './governance/authentication/authenticator.ts';
 import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
+import { EmbeddingDesk } from './governance/embedding/embedding-desk.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import { sealedCopies } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
@@ -120,6 +121,7 @@ export class Service {
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
   readonly erasures: ErasureDesk;
+  readonly embeddings: EmbeddingDesk;
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
@@ -225,12 +227,16 @@ export class Service {
       say: parts.say,
     });
     this.models = modelsOf(settings);
+    const { gate, jobs } = this;
+    const { embedder } = this.models;
+    this.embeddings = new EmbeddingDesk({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: this.#chore });
     this.planner = new Planner({
       clock,
       version: parts.version,
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
-      embedder: this.models.embedder,
+      embedder,
+      embeddings: this.embeddings,
       reranker: this.models.reranker,
       newKey: () => ids.next(),
       jobs: this.jobs,
@@ -319,6 +325,7 @@ export class Service {
     chores.run(signal).catch(failed);
     erasing.run(signal).catch(failed);
     redacting.run(signal).catch(failed);
+    this.embeddings.run(signal).catch(failed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 

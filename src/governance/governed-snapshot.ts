@@ -3,7 +3,6 @@
  * with every scan, so that storage can skip what is not visible, and every block is checked again where rows leave.
  * Classified types don't exist for anybody.
  */
-import { compareText } from '../log/value.ts';
 import type {
   AccessPaths,
   CatalogReader,
@@ -71,11 +70,10 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     mayShow,
     rows,
     stored: rows,
-    embedded: (type, model, instant) => {
-      const { definition, sources, grant: granted } = types.of(type);
+    embedded: (type, model, instant, texts) => {
+      const { sources, grant: granted } = types.of(type);
       if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
-      const shown = Object.keys(definition.properties).filter((name) => !granted.masked.has(name));
-      return paths.embeddings(model, instant, new Set(shown));
+      return paths.embeddings(model, instant, new Set(texts.filter((name) => !granted.masked.has(name))));
     },
     recalled: (type, rows, instant) => {
       const reader = paths.recalls(instant);
@@ -150,8 +148,8 @@ class GovernedCatalog implements CatalogReader {
   }
 
   types(): ReturnType<CatalogReader['types']> {
-    const names = [...this.#types.names()].filter((name) => !isClassified(name) && !this.#isView(name)).sort(compareText);
-    return names.map((name) => this.#types.find(name)!.definition);
+    const all = this.#types.definitions();
+    return this.#views.length === 0 ? all : all.filter(({ name }) => !this.#isView(name));
   }
 
   get ontologyVersion(): number {

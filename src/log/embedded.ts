@@ -140,6 +140,7 @@ export function readEmbedded(source: ByteReader, subjects: SubjectOpener): Embed
       case field.rows: {
         if (dims === 0) throw malformed('vectors of no dimensions');
         const positions = readPositions(bytes);
+        if (positions.length === 0) throw malformed('vectors of no rows');
         rows = { positions, vectors: floatsOf(bytes.raw(positions.length * dims * 4)) };
         return true;
       }
@@ -150,6 +151,7 @@ export function readEmbedded(source: ByteReader, subjects: SubjectOpener): Embed
         return true;
       case field.dropped:
         dropped = bytes.u32();
+        if (dropped === 0) throw malformed('a count of no rows that were dropped');
         return true;
       default:
         return false;
@@ -187,7 +189,9 @@ function openSections(source: ByteReader, dims: number, subjects: SubjectOpener)
   const positions: number[] = [];
   const parts: Float32Array[] = [];
   const secret = Buffer.alloc(KEY_BYTES);
-  for (let left = source.count(KEY_ID_BYTES + NONCE_BYTES + 4 + TAG_BYTES); left > 0; left--) {
+  let left = source.count(KEY_ID_BYTES + NONCE_BYTES + 4 + TAG_BYTES);
+  if (left === 0) throw malformed('sealed vectors of nobody');
+  for (; left > 0; left--) {
     const key = source.raw(KEY_ID_BYTES);
     const nonce = source.raw(NONCE_BYTES);
     const rows = readPositions(source);

@@ -4,7 +4,7 @@ import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
 import type { Standing } from './control-request.ts';
-import type { Embedder } from '../governance/embedding/embedder.ts';
+import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';
 import type { typoPresets } from './search/query.ts';
@@ -45,6 +45,8 @@ export interface PlannerOptions {
   readonly workers?: WorkerKeeper | null;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** Told which types were asked about by the model. */
+  readonly embeddings?: EmbeddingWishes;
   /** The model that orders what HYBRID_SEARCH … RERANK found. */
   readonly reranker?: Reranker | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */

@@ -418,8 +418,8 @@ export interface EmbedRows {
   /** Columns whose texts were embedded. */
   readonly columns: readonly string[];
   readonly dims: number;
-  /** Of the versions, and `dims` numbers of each, one after the other. */
   readonly positions: readonly number[];
+  /** `dims` numbers of each version, one after the other. */
   readonly vectors: Float32Array;
 }
 

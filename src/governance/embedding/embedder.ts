@@ -8,3 +8,8 @@ export interface Embedder extends EmbeddingModel {
   /** The same of several, in their order and of as many numbers each. */
   embedAll(texts: readonly string[], signal: AbortSignal | undefined): Promise<readonly Float32Array[]>;
 }
+
+/** Who has rows embedded that nobody gave a vector. */
+export interface EmbeddingWishes {
+  want(tenant: string | null, type: string): void;
+}

@@ -7,7 +7,7 @@
  *
  * `_score` is the cosine. With a seed it is the highest over the columns in which both have a vector: the `_emb_` ones, where
  * the type has any, else every column of vectors; the seed itself is left out. A seed without a vector is compared by the
- * words of the text columns: how many they share, of all that either has.
+ * one that the model of SERVICE_EMBED_URL gave for it, where it has, else by the words of the text columns: how many they share, of all that either has.
  */
 import { textColumns, vectorColumns } from '../../governance/embedding/embedded-columns.ts';
 import { at } from '../places.ts';

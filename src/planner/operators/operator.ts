@@ -8,7 +8,7 @@ import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { WorkerKeeper } from '../../log/worker-keeper.ts';
-import type { Embedder } from '../../governance/embedding/embedder.ts';
+import type { Embedder, EmbeddingWishes } from '../../governance/embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from '../graph/long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
@@ -77,6 +77,8 @@ export interface Execution {
   /** Visible rows from which on nearest vectors are found approximately. */
   readonly vectorExactRows: number;
   readonly consistency: Consistency;
+  /** Types whose texts are being indexed, and were not waited for. */
+  readonly unbuilt: Set<string>;
   /** Graphs of earlier questions. */
   readonly graphs: GraphCache;
   /** Where a question about a graph is listed once it takes long; null: nowhere. */
@@ -87,6 +89,7 @@ export interface Execution {
   readonly graphRowsMax: number;
   /** The model that texts are given to; null: their vectors are hashed. */
   readonly embedder: Embedder | null;
+  readonly embeddings: EmbeddingWishes | null;
   /** null: RERANK is refused. */
   readonly reranker: Reranker | null;
   /** An operator that gives an empty batch is called again once this has come to its end; it never rejects. */
@@ -114,6 +117,8 @@ export interface Counters {
   hits: number;
   /** Graphs that said which rows are near. */
   byGraph: number;
+  /** Stretches that were left out, as their texts are being indexed. */
+  leftOut: number;
   /** Answers that went on from earlier ones. */
   warm: number;
 }

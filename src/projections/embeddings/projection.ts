@@ -15,13 +15,13 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 
 /** What is left of one entry. */
 interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' | 'dims'> {
-  /** Of the entry. */
+  /** Where the entry stands. */
   readonly position: number;
   readonly branch: string;
   readonly tenant: string | null;
   /** Rows are sealed by subject in the log. */
   readonly sealed: boolean;
-  /** Of the versions, ascending. */
+  /** Those of the versions, ascending. */
   readonly positions: Float64Array;
   readonly vectors: Float32Array;
 }
@@ -43,12 +43,10 @@ export class Embeddings implements Projection {
     if (isOpen(body) && isEmbedded(body.content)) return this.#add(storedOf(body.content, position, context));
     if (body.kind === 'removal') this.#drop(body.positions);
     if (body.kind === 'erasure') for (const { positions } of body.versions) this.#drop(positions);
+    if (body.kind === 'tenant' && body.change === 'purged') this.#dropAll(({ tenant }) => tenant === body.tenant.id);
     if (body.kind !== 'branch' || body.change !== 'deleted') return;
-    const tenant = body.own === true ? tenantOf(context.path) : undefined;
-    for (const each of [...this.#stored.values()]) {
-      if (each.branch !== body.name || (tenant !== undefined && each.tenant !== tenant)) continue;
-      this.#drop(each.positions, each);
-    }
+    const owner = body.own === true ? tenantOf(context.path) : undefined;
+    this.#dropAll(({ branch, tenant }) => branch === body.name && (owner === undefined || tenant === owner));
   }
 
   /** Vectors of a model that were on record at an instant; of texts of these columns alone. */
@@ -139,6 +137,10 @@ export class Embeddings implements Projection {
     return null;
   }
 
+  #dropAll(isGone: (stored: Stored) => boolean): void {
+    for (const each of [...this.#stored.values()].filter(isGone)) this.#drop(each.positions, each);
+  }
+
   /** Vectors of these versions, of one entry or of all: no number of them stays. */
   #drop(positions: Iterable<number>, only: Stored | null = null): void {
     const touched = new Set<Stored>();
@@ -174,7 +176,10 @@ function storedOf(content: Embedded, position: number, { branch, path }: EntryCo
   const { model, digest, type, columns, dims, positions, vectors } = content;
   const sealed = content.subjects !== undefined || content.isSealed === true;
   const all = { model, digest, type, columns, dims, position, branch, tenant: tenantOf(path), sealed, positions, vectors };
-  return rowsOf(all, [...positions.keys()].sort((a, b) => positions[a]! - positions[b]!));
+  return rowsOf(
+    all,
+    [...positions.keys()].sort((a, b) => positions[a]! - positions[b]!),
+  );
 }
 
 /** A copy: what was appended belongs to whoever appended it. */
