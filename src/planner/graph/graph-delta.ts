@@ -88,10 +88,14 @@ class Renumbered {
     this.#places = Int32Array.from(coming, ({ place }) => place);
     this.#going = going;
     this.#added = new Int32Array((edges >>> blockBits) + 1);
+    let [came, went] = [0, 0];
     for (let block = 0; block < this.#added.length; block++) {
       const first = block << blockBits;
-      const added = this.#addedTo(first);
-      this.#added[block] = added === this.#addedTo(first + (1 << blockBits) - 1) && !this.#isMixed(first) ? added : mixed;
+      const last = first + (1 << blockBits) - 1;
+      while (came < coming.length && this.#places[came]! <= first) came++;
+      while (went < going.length && going[went]! < first) went++;
+      const changes = (came < coming.length && this.#places[came]! <= last) || (went < going.length && going[went]! < last);
+      this.#added[block] = changes ? mixed : came - went;
     }
   }
 
@@ -115,13 +119,6 @@ class Renumbered {
 
   #addedTo(edge: number): number {
     return lowerBound(this.#places, edge + 1, 0, this.#places.length) - lowerBound(this.#going, edge, 0, this.#going.length);
-  }
-
-  /** As many came as went within a block. */
-  #isMixed(first: number): boolean {
-    const last = first + (1 << blockBits) - 1;
-    const [from, to] = [first + 1, last + 1].map((edge) => lowerBound(this.#places, edge, 0, this.#places.length));
-    return from !== to;
   }
 }
 
@@ -177,15 +174,18 @@ function* merged<A extends Int32Array | BigInt64Array | Float64Array | Uint16Arr
   cuts: readonly Cut[],
   cell: (edge: EdgeChange) => A[number],
 ): Steps<A> {
+  const [from, to] = [wordsOf(before), wordsOf(after)];
+  const words = before.BYTES_PER_ELEMENT / 4;
   let place = 0;
   let copied = 0;
   for (const { first, end, coming } of cuts) {
     for (let at = first; at < end; ) {
-      const to = Math.min(end, at + copiedAtOnce - copied);
-      after.set(before.subarray(at, to) as never, place);
-      place += to - at;
-      copied += to - at;
-      at = to;
+      const last = Math.min(end, at + copiedAtOnce - copied);
+      if (from === null || to === null) after.set(before.subarray(at, last) as never, place);
+      else copy(from, to, { first: words * at, end: words * last, place: words * place });
+      place += last - at;
+      copied += last - at;
+      at = last;
       if (copied < copiedAtOnce) continue;
       copied = 0;
       yield;
@@ -193,6 +193,20 @@ function* merged<A extends Int32Array | BigInt64Array | Float64Array | Uint16Arr
     for (const edge of coming) after[place++] = cell(edge);
   }
   return after;
+}
+
+/** Null where cells are shorter than a word. */
+function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: Int32Array | BigInt64Array | Float64Array | Uint16Array) {
+  return BYTES_PER_ELEMENT < 4 ? null : new Int32Array(buffer, byteOffset, byteLength / 4);
+}
+
+/** What `set` does, which goes byte by byte where memory is shared and does not lie alike. */
+function copy(
+  from: Int32Array,
+  to: Int32Array,
+  { first, end, place }: { readonly first: number; readonly end: number; readonly place: number },
+): void {
+  for (let at = first, next = place; at < end; at++, next++) to[next] = from[at]!;
 }
 
 /** Cells between two looks at the clock. */

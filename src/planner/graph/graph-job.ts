@@ -19,9 +19,9 @@ export interface GraphReply extends Answered {
   readonly work: Work;
 }
 
-/** Looks, and steps, between two messages: some milliseconds. */
-const looksAtOnce = 1 << 20;
-const stepsAtOnce = 64;
+/** Looks, and steps, between two messages: some tens of milliseconds, as each of them waits for a turn of the event loop. */
+const looksAtOnce = 1 << 22;
+const stepsAtOnce = 256;
 
 export const graphJob: SteppedJob<GraphRequest, GraphReply> = {
   module: import.meta.url,

@@ -11,7 +11,7 @@ import type { Place } from '../statement.ts';
 import { besideLoop } from './beside.ts';
 import { type Answered, answered, type CallParts, countedCall, type Work } from './counted-call.ts';
 import { EdgeInstants } from './edge-instants.ts';
-import type { Graph } from './graph.ts';
+import type { Graph, NodeTexts } from './graph.ts';
 import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
 import { graphJob, type GraphRequest } from './graph-job.ts';
 import { GraphReader } from './graph-reader.ts';
@@ -146,11 +146,13 @@ export class GraphOperator implements Operator {
           return { kind: 'i32', values: Int32Array.from(places, (place) => cells[place] as number), nulls: null };
         if (holds === 'boolean')
           return { kind: 'bool', values: Uint8Array.from(places, (place) => cells[place] as number), nulls: null };
+        if (holds === 'node')
+          return textsOf(
+            graph.texts,
+            places.map((place) => cells[place] as number),
+          );
         const builder = new VectorBuilder('string', count);
-        for (const place of places) {
-          const cell = cells[place]!;
-          builder.append(typeof cell === 'string' ? cell : cell < 0 ? null : graph.texts.text(cell));
-        }
+        for (const place of places) builder.append(cells[place] as string);
         return builder.build();
       });
       if (instants !== null) {
@@ -202,6 +204,21 @@ function* inTurns<T>(steps: Steps<T>, between: () => void): Generator<Batch, T> 
     between();
     yield emptyBatch;
   }
+}
+
+/** -1: NULL. */
+function textsOf(texts: NodeTexts, nodes: Int32Array): Vector {
+  const offsets = new Uint32Array(nodes.length + 1);
+  const bytes: (Uint8Array | null)[] = [];
+  for (let i = 0; i < nodes.length; i++) {
+    const text = nodes[i]! < 0 ? null : texts.bytesOf(nodes[i]!);
+    bytes.push(text);
+    offsets[i + 1] = offsets[i]! + (text?.length ?? 0);
+  }
+  const heap = new Uint8Array(offsets[nodes.length]!);
+  for (const [i, text] of bytes.entries()) if (text !== null) heap.set(text, offsets[i]!);
+  const nulls = nodes.some((node) => node < 0) ? Uint8Array.from(nodes, (node) => (node < 0 ? 1 : 0)) : null;
+  return { kind: 'text', offsets, heap, nulls };
 }
 
 /** NaN is no number: NULL. */

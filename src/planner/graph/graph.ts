@@ -7,6 +7,7 @@
  * - nothing in here changes once it is built: questions of one grant and basis share it.
  */
 import { assert } from '../../errors.ts';
+import { halvesOf } from './instant-floats.ts';
 import { type Steps, stepsAtOnce } from './steps.ts';
 
 /** Neighbours of node n: places offsets[n] .. offsets[n + 1] - 1 of both arrays, in the order of neighbour, then of edge. */
@@ -100,7 +101,7 @@ export class Graph {
     if (this.nodes !== other.nodes || this.edges !== other.edges || this.links.join('\0') !== other.links.join('\0'))
       return false;
     const pairs = [
-      [halves(this.systemFrom), halves(other.systemFrom)],
+      [halvesOf(this.systemFrom), halvesOf(other.systemFrom)],
       [this.out.neighbours, other.out.neighbours],
       [this.out.offsets, other.out.offsets],
       [this.weights, other.weights],
@@ -127,11 +128,6 @@ export class Graph {
     const all = [...arrays, this.systemFrom, this.weights, this.linkOf];
     return this.texts.bytes + all.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
   }
-}
-
-/** Instants without an object for each that is read. */
-function halves({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
-  return new Int32Array(buffer, byteOffset, 2 * length);
 }
 
 /** Which way edges are gone. */
