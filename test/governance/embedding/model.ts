@@ -26,7 +26,8 @@ export class FakeModel {
         this.calls++;
         const { input, model } = JSON.parse(Buffer.concat(chunks).toString()) as Asked;
         const isRows = typeof input !== 'string';
-        if (this.isDown || (this.refusesRows && isRows)) return void response.writeHead(503).end();
+        if (this.isDown || (this.refusesRows && isRows) || (isRows && input.some((text) => text.includes('unspeakable'))))
+          return void response.writeHead(503).end();
         const texts = isRows ? input : [input];
         this.texts.push(...texts);
         // Whatever order they come in.
