@@ -2,6 +2,8 @@
 import { systemClock, systemRandom } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import { ServiceError } from '../errors.ts';
+import { MissingBodies } from '../governance/erasure/missing-bodies.ts';
+import { Blobs } from '../log/blobs.ts';
 import { keyFilePath, type Keyring, openKeyring } from '../log/keys.ts';
 import { OPEN_BESIDE_BYTES_MIN } from '../log/frame-opener.ts';
 import { verifyDirectory, type VerifyReport } from '../log/verify.ts';
@@ -27,14 +29,19 @@ export async function verifyCommand(options: VerifyCommandOptions, version: stri
   const keys = await readKeys(settings);
   const progress = new Progress('verify', systemClock);
   const startMs = systemClock.monotonicMs();
-  const report = await verifyDirectory({
+  const opened = options.sealed ? null : keys.keyring;
+  const bodies = opened && missingBodies(opened, directory);
+  const walked = await verifyDirectory({
     disk: readOnlyDisk,
     directory,
     sealed: options.sealed ?? false,
     ...(keys.keyring ? { keyring: keys.keyring } : {}),
     ...(spareCores() > 0 ? { openBeside: { startWorker: threadWorker, bytesMin: OPEN_BESIDE_BYTES_MIN } } : {}),
+    ...(bodies && { onEntry: (entry) => bodies.note(entry) }),
     onProgress: (bytes, total) => progress.update(bytes, total, 'bytes'),
   });
+  const missing = (await bodies?.findings(readOnlyDisk, directory)) ?? [];
+  const report = { ...walked, ok: walked.ok && missing.length === 0, findings: [...walked.findings, ...missing] };
   const seconds = (systemClock.monotonicMs() - startMs) / 1000;
   progress.finish(report.leaves, 'leaves');
   const ok = report.ok && keys.problem === null;
@@ -51,6 +58,11 @@ export async function verifyCommand(options: VerifyCommandOptions, version: stri
   );
   if (ok && options.projections) return replayCommand({ ...options, projection: [], check: true }, version);
   return ok ? exitCode.ok : exitCode.found;
+}
+
+function missingBodies(keyring: Keyring, directory: string): MissingBodies {
+  const blobs = new Blobs({ disk: readOnlyDisk, random: systemRandom, directory, keyring });
+  return new MissingBodies({ key: keyring.hmacKey, address: (name) => blobs.address(name) });
 }
 
 interface Run {

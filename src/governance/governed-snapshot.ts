@@ -3,7 +3,6 @@
  * with every scan, so that storage can skip what is not visible, and every block is checked again where rows leave.
  * Classified types don't exist for anybody.
  */
-import { compareText } from '../log/value.ts';
 import type {
   AccessPaths,
   CatalogReader,
@@ -149,8 +148,8 @@ class GovernedCatalog implements CatalogReader {
   }
 
   types(): ReturnType<CatalogReader['types']> {
-    const names = [...this.#types.names()].filter((name) => !isClassified(name) && !this.#isView(name)).sort(compareText);
-    return names.map((name) => this.#types.find(name)!.definition);
+    const all = this.#types.definitions();
+    return this.#views.length === 0 ? all : all.filter(({ name }) => !this.#isView(name));
   }
 
   get ontologyVersion(): number {

@@ -79,15 +79,13 @@ export class LargeBodies implements BodyDesk {
 
   refer({ scope, sha256, size }: StoredBody, { type, key }: Pick<BodyRow, 'type' | 'key'>): string {
     if (scope !== this.#scope) throw new ServiceError('REL_XORG', 'a body of another tenant is copied, not referred to');
-    return `body:1:${sha256}:${size}:${this.#mac(sha256, size, { type, key, path: this.#path }).toString('hex')}`;
+    return `body:1:${sha256}:${size}:${macOf(this.#parts.key, sha256, size, { type, key, path: this.#path }).toString('hex')}`;
   }
 
   named(cell: string, row: BodyRow): StoredBody {
-    const match = reference.exec(cell);
-    const [, sha256, size, mac] = match ?? [];
-    const good = match !== null && timingSafeEqual(Buffer.from(mac!, 'hex'), this.#mac(sha256!, Number(size), row));
-    if (!good) throw new ServiceError('REL_UNPROCESSABLE', 'what the row has for a body was not made for it');
-    return { scope: tenantOf(row.path) ?? '', sha256: sha256!, size: Number(size) };
+    const body = bodyNamed(this.#parts.key, cell, row);
+    if (body === null) throw new ServiceError('REL_UNPROCESSABLE', 'what the row has for a body was not made for it');
+    return body;
   }
 
   async open(body: StoredBody): Promise<BlobReader> {
@@ -108,9 +106,18 @@ export class LargeBodies implements BodyDesk {
   get #scope(): string {
     return tenantOf(this.#path) ?? '';
   }
+}
 
-  #mac(sha256: string, size: number, { type, key, path }: BodyRow): Buffer {
-    const said = JSON.stringify(['body', type, key, path, sha256, size]);
-    return createHmac('sha256', this.#parts.key).update(said).digest();
-  }
+/** The body that a cell names in its row; null where it names none, or was not made for the row. */
+export function bodyNamed(secret: Uint8Array, cell: string, row: BodyRow): StoredBody | null {
+  const match = reference.exec(cell);
+  if (match === null) return null;
+  const [, sha256, size, mac] = match as unknown as [string, string, string, string];
+  if (!timingSafeEqual(Buffer.from(mac, 'hex'), macOf(secret, sha256, Number(size), row))) return null;
+  return { scope: tenantOf(row.path) ?? '', sha256, size: Number(size) };
+}
+
+function macOf(secret: Uint8Array, sha256: string, size: number, { type, key, path }: BodyRow): Buffer {
+  const said = JSON.stringify(['body', type, key, path, sha256, size]);
+  return createHmac('sha256', secret).update(said).digest();
 }

@@ -5,9 +5,10 @@
  */
 import { ServiceError } from '../errors.ts';
 import type { TypeDefinition } from '../log/entry.ts';
+import { compareText } from '../log/value.ts';
 import { type AccessPaths, splitTypeName, type TenantPaths } from '../projections/access-paths.ts';
 import { columnTypeOf } from '../projections/catalog/projection.ts';
-import { refuseClassified } from './authorization/egress.ts';
+import { isClassified, refuseClassified } from './authorization/egress.ts';
 import type { Grant, TypeGrant } from './authorization/grant.ts';
 import { joinedGrant } from './authorization/grants.ts';
 import type { Guards } from './authorization/guards.ts';
@@ -62,11 +63,15 @@ export class VisibleTypes {
     return this.find(name) ?? visible([this.#own(unregistered(name))])!;
   }
 
-  /** Names of types, those that only others share included. */
-  names(): ReadonlySet<string> {
+  /** Goes through all types that can be named, in the order of their names: those that only others share included. */
+  definitions(): readonly TypeDefinition[] {
     const { paths, grant, visiting } = this.#parts;
-    const own = visiting ? [] : paths.catalog.types().map(({ name }) => name);
-    return new Set([...own, ...grant.sharing.flatMap(({ types }) => [...types].filter((name) => this.find(name) !== undefined))]);
+    const own = visiting ? [] : unclassified(paths.catalog.types());
+    const names = new Set(grant.sharing.flatMap(({ types }) => [...types]).filter((name) => !isClassified(name)));
+    if (!visiting) for (const { name } of own) names.delete(name);
+    if (names.size === 0) return own;
+    const shared = [...names].flatMap((name) => this.find(name)?.definition ?? []);
+    return [...own, ...shared].sort((a, b) => compareText(a.name, b.name));
   }
 
   /** Some rows of it may be read, as far as policies and guards go. */
@@ -139,6 +144,15 @@ export class VisibleTypes {
       return shared.allowed ? [{ paths: theirs, declared, type, grant: shared, guards: guardsOf(theirs) }] : [];
     });
   }
+}
+
+const withoutClassified = new WeakMap<readonly TypeDefinition[], readonly TypeDefinition[]>();
+
+/** One list for all who ask of the same list: a tenant may have 10,000 types. */
+function unclassified(types: readonly TypeDefinition[]): readonly TypeDefinition[] {
+  let left = withoutClassified.get(types);
+  if (left === undefined) withoutClassified.set(types, (left = types.filter(({ name }) => !isClassified(name))));
+  return left;
 }
 
 function visible(sources: readonly RowSource[]): VisibleType | undefined {

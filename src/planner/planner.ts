@@ -15,7 +15,7 @@ import { type Result, run, type RunRequest, type Scheduler } from './executor.ts
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
-import { explain, policyLines } from './explain.ts';
+import { explain, policyLines, type TextsOf } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
@@ -26,7 +26,7 @@ import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
-import type { AxisBound, LogicalPlan } from './logical-plan.ts';
+import { type AxisBound, type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
 import { Measurements } from './operators/measurements.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
@@ -68,6 +68,7 @@ import { defaultLimits, type PlannerLimits, type PlannerOptions } from './option
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
 import { type TypoTolerance, typoPresets } from './search/query.ts';
 import { SearchRules } from './search/text-rules.ts';
+import { type TextsReady, textsReady } from './search/texts-ready.ts';
 import { type Reading, Session } from './session.ts';
 import type { DefaultTime, Dialect, Place, Query, Slot } from './statement.ts';
 
@@ -279,6 +280,7 @@ export class Planner implements PlannerDoor {
       const costUnits = unitsOf(question.query) + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
+      const { byGraph, leftOut, warm } = execution.counters;
       return {
         columns: cached.columns,
         batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
@@ -290,7 +292,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
-        ...(execution.counters.byGraph + execution.counters.warm > 0 && { isApproximate: true }),
+        ...(byGraph + leftOut + warm > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -422,6 +424,7 @@ export class Planner implements PlannerDoor {
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
       vectorExactRows: this.#limits.vectorExactRows,
       consistency,
+      unbuilt: new Set(),
       graphs: this.#graphs,
       beside: this.#workers && { workers: this.#workers, looksMin: this.#limits.looksBesideMin },
       graphRowsMax: this.#limits.resultRowsMax,
@@ -431,7 +434,7 @@ export class Planner implements PlannerDoor {
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, warm: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
       longWork: null,
       watch: null,
     };
@@ -465,9 +468,23 @@ export class Planner implements PlannerDoor {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.of(plan, execution.snapshot);
-    const { lines, operators } = explain(plan, execution, sketch, run?.watch);
+    const texts = await this.#textsOf(plan, execution);
+    const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
     const answer = this.#lines(lines, execution.kernels.instant, startedMs);
     return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
+  }
+
+  /** By search: whether what it searches is indexed. */
+  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<TextsOf> {
+    const texts = new Map<PlanNode, TextsReady>();
+    for (const node of nodesOf(plan)) {
+      if (node.kind !== 'search') continue;
+      const steps = textsReady(node, execution);
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) await this.#scheduler.yield();
+      texts.set(node, step.value);
+    }
+    return texts;
   }
 
   /**

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bombs } from './bombs.ts';
 import { endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
+import { crowds, socketMaxKb, stand } from './crowds.ts';
 import { tell } from '../runner/tell.ts';
 import { inTurn } from '../runner/turn.ts';
 import { besiege, type Siege, suffer, supply } from './siege.ts';
@@ -53,6 +54,14 @@ describe('a server under hostile statements', () => {
       expect(health).toBeLessThan(10_000);
     },
   );
+
+  // The whole, a thousand of either kind, is `npm run hostile -- --only crowd`.
+  test.each(inTurn(crowds, 2))('a crowd before the $door door holds little', { timeout: 60_000 }, async (crowd) => {
+    const { heldKb: first, ended, health } = await stand(siege, crowd, 100, 750);
+    const heldKb = first < socketMaxKb ? first : Math.min(first, (await stand(siege, crowd, 100, 750)).heldKb);
+    expect([ended, health.failed]).toEqual([0, 0]);
+    expect(heldKb).toBeLessThan(socketMaxKb);
+  });
 
   test('a hold that was planted is noticed', async () => {
     await siege.measure();

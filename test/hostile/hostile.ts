@@ -1,7 +1,7 @@
 /**
  * Hostile statements, then hostile clients, against a started server, `/health` asked every 10 ms meanwhile from a process of its own:
  *
- *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--connections 50] [--json]
+ *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--connections 50] [--crowd 1000] [--json]
  *
  * A line a statement: how it ended, after how long, the slowest answer of /health, the longest absence of the event loop
  * by the clock (`loop`) and in its own CPU time (`hold`: what another process can't make longer), memory. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
@@ -9,6 +9,8 @@
 import { parseArgs } from 'node:util';
 import { bombs } from './bombs.ts';
 import { type Endured, endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
+import { crowds, socketMaxKb, stand } from './crowds.ts';
+import { burst, doorBombs } from './door-bombs.ts';
 import { besiege, type Suffered, suffer, supply } from './siege.ts';
 
 const { values: options } = parseArgs({
@@ -19,6 +21,7 @@ const { values: options } = parseArgs({
     limit: { type: 'string', default: '50' },
     heap: { type: 'string', default: '3072' },
     connections: { type: 'string', default: '50' },
+    crowd: { type: 'string', default: '1000' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -34,6 +37,7 @@ const siege = await besiege(
 );
 const suffered: Suffered[] = [];
 const endured: Endured[] = [];
+let bursts = 0;
 const complaints: string[] = [];
 try {
   await supply(siege, sizes);
@@ -50,7 +54,7 @@ try {
       `${name.padEnd(38)} ${end.padEnd(16)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms of ${String(health.polls).padStart(5)}  loop ${loopDelayMs.toFixed(1).padStart(6)} hold ${holdMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
     );
   }
-  await supplyHeld(siege);
+  if (hostileClients.some(({ name }) => name.includes(options.only))) await supplyHeld(siege);
   for (const client of hostileClients.filter(({ name }) => name.includes(options.only))) {
     const one = await endure(siege, client, Number(options.connections));
     endured.push(one);
@@ -58,6 +62,29 @@ try {
     if (heldKb > heldMaxKb) complaints.push(`${name}: ${heldKb.toFixed(0)} KiB held for a connection`);
     console.error(
       `${name.padEnd(38)} ${String(connections).padStart(5)} connections, ${String(ended).padStart(4)} ended  ${heldKb.toFixed(0).padStart(6)} KiB held for each  health p100 ${health.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
+    );
+  }
+  for (const bomb of doorBombs.filter(({ name }) => name.includes(options.only))) {
+    await siege.measure();
+    await siege.health();
+    const { name, end, ms, wrong } = await burst(siege, bomb);
+    const health = await siege.health();
+    const { holdMs, rssMb } = await siege.measure();
+    bursts++;
+    if (wrong) complaints.push(`${name}: ended with ${end}`);
+    if (health.worstMs > limitMs) complaints.push(`${name}: /health took ${health.worstMs.toFixed(0)} ms`);
+    console.error(
+      `${name.padEnd(48)} ${end.slice(0, 24).padEnd(24)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms  hold ${holdMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
+    );
+  }
+  for (const crowd of crowds.filter(({ door }) => `${door}: a crowd`.includes(options.only))) {
+    const { door, sockets, ended, heldKb, grownMb, health, holdMs } = await stand(siege, crowd, Number(options.crowd));
+    const name = `${door}: a crowd`;
+    if (health.p99Ms > limitMs) complaints.push(`${name}: /health p99 ${health.p99Ms.toFixed(0)} ms`);
+    if (ended > 0) complaints.push(`${name}: ${ended} were ended before their time`);
+    if (heldKb > socketMaxKb || grownMb > 100) complaints.push(`${name}: ${grownMb.toFixed(0)} MiB`);
+    console.error(
+      `${name.padEnd(38)} ${String(sockets).padStart(5)} sockets, ${String(ended).padStart(4)} ended  ${heldKb.toFixed(1).padStart(6)} KiB held for each, ${grownMb.toFixed(0)} MiB more  health p100 ${health.worstMs.toFixed(1)} p99 ${health.p99Ms.toFixed(1)} ms of ${health.polls}  hold ${holdMs.toFixed(1)} ms`,
     );
   }
   for (const complaint of complaints) console.error(complaint);
@@ -73,6 +100,7 @@ try {
       worstHoldMs: Number(Math.max(...suffered.map(({ holdMs }) => holdMs)).toFixed(1)),
       rssMb: Math.round(Math.max(...suffered.map(({ rssMb }) => rssMb))),
       clients: endured.length,
+      bursts,
       worstHeldKb: Math.round(Math.max(0, ...endured.map(({ heldKb }) => heldKb))),
       worstHeldOf: endured.toSorted((a, b) => b.heldKb - a.heldKb)[0]?.name,
       complaints: complaints.length,

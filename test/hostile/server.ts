@@ -63,7 +63,8 @@ process.on('message', (order: Order) => {
   holdMs = 0;
 });
 process.once('disconnect', () => process.exit(0));
-process.send!({ port: world.door.port, token: world.token });
+const ports = Object.fromEntries(world.others.map(({ name, port }) => [name, port]));
+process.send!({ port: world.door.port, token: world.token, ports });
 
 /** CPU time of this thread, in milliseconds. Where the system doesn't tell, that of the process, which is more. */
 function threadMs(): number {

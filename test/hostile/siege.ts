@@ -10,6 +10,8 @@ import type { Measured, Order } from './server.ts';
 export interface Siege {
   readonly port: number;
   readonly token: string;
+  /** Of the doors beside HTTP, by their names. */
+  readonly ports: Readonly<Record<string, number>>;
   measure(): Promise<Measured>;
   /** Keeps the server's event loop busy for so many milliseconds of CPU time. */
   hold(ms: number): void;
@@ -32,15 +34,23 @@ export interface Suffered {
   readonly wrong: string | null;
 }
 
+/** Opens the doors beside HTTP. */
+export const doorSecret = 'bearer-for-hostile-tests';
+
 /** `heapMb` bounds the server's JavaScript heap: one that wants more dies, and that is a failure. */
 export async function besiege(settings: Readonly<Record<string, string>>, heapMb: number, everyMs = 10): Promise<Siege> {
-  const server = started('./server.ts', [JSON.stringify(settings)], [`--max-old-space-size=${heapMb}`]);
-  const { port, token } = (await reply(server)) as { port: number; token: string };
+  const server = started(
+    './server.ts',
+    [JSON.stringify({ SERVICE_BEARER_TOKEN: doorSecret, ...settings })],
+    [`--max-old-space-size=${heapMb}`],
+  );
+  const { port, token, ports } = (await reply(server)) as Pick<Siege, 'port' | 'token' | 'ports'>;
   const poller = started('./poller.ts', [String(port), String(everyMs)]);
   await reply(poller);
   return {
     port,
     token,
+    ports,
     async measure() {
       server.send('measure' satisfies Order);
       return (await reply(server)) as Measured;

@@ -25,6 +25,8 @@ export type Command =
       readonly mayWrite: boolean;
       readonly verb: string;
       readonly returns: boolean;
+      /** What it is answered with, in place of the rows that other doors show; null: rows. */
+      readonly tag: string | null;
       /** Parameters that are lists. */
       readonly spreads: readonly Spread[];
     };
@@ -160,6 +162,7 @@ export function commandOf(statement: string): Command {
     text,
     mayWrite,
     verb: verb === 'WITH' ? 'SELECT' : verb,
+    tag: second === 'MATERIALIZED' && words[2] === 'VIEW' ? `${first} MATERIALIZED VIEW` : null,
     returns: /\bRETURNING\b/i.test(text),
     spreads: spreadsIn(text),
   };

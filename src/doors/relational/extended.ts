@@ -212,7 +212,8 @@ export class Extended {
     if (command.kind !== 'ask' && command.kind !== 'show') return this.#runner.run(command);
     const { executed, rows } = await this.#run(portal, command);
     if (command.kind === 'ask' && isControl(command)) {
-      if (executed.answer.rowCount > 0) this.#replies.notice('what this statement answers is shown by the simple protocol only');
+      if (executed.answer.rowCount > 0 && command.tag === null)
+        this.#replies.notice('what this statement answers is shown by the simple protocol only');
       return this.#runner.complete(command, executed);
     }
     const ended = await this.#runner.send(rows, rowsMax === 0 ? Number.POSITIVE_INFINITY : rowsMax);

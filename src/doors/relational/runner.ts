@@ -97,6 +97,7 @@ export class Runner {
     if (command.kind !== 'ask' && command.kind !== 'show') return this.#settle(command);
     const executed = command.kind === 'ask' ? await this.ask(command) : this.show(command.name);
     const { columns } = executed.answer;
+    if (command.kind === 'ask' && command.tag !== null) return this.complete(command, executed);
     const rows = this.rowsOf(executed.answer, []);
     if (columns.length > 0) replies.fields(rows.fields);
     await this.send(rows, Number.POSITIVE_INFINITY);
@@ -376,7 +377,8 @@ export class Runner {
       case 'delete':
         return replies.complete(`DELETE ${written.deleted}`);
     }
-    const { verb } = command;
+    const { verb, tag } = command;
+    if (tag !== null) return replies.complete(tag);
     replies.complete(verb === 'SELECT' || verb === 'VALUES' || verb === 'TABLE' ? `SELECT ${answer.rowCount}` : verb);
   }
 

@@ -18,7 +18,7 @@ export interface BlobSweepParts {
 }
 
 /** Cells that hold what refers to a body. */
-const named = { type: 'ObjectStoreObject', column: 'body' } as const;
+export const named = { type: 'ObjectStoreObject', column: 'body' } as const;
 const cellsPerTurn = 4_096;
 
 export class BlobSweep {

@@ -15,9 +15,12 @@ const invalid = (detail: string): ServiceError => new ServiceError('REL_INVALID'
 const missing = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', `${name} is not implemented`);
 
 const compiled = new LRUCache<string, Filter>({ max: 256 });
+/** A long one is asked for row after row: the last is kept, whatever its length. */
+let last: { readonly text: string; readonly filter: Filter } | null = null;
 
 /** The same by the filter's text. */
 export function filterOf(text: string): Filter {
+  if (last?.text === text) return last.filter;
   let known = compiled.get(text);
   if (known === undefined) {
     let filter: Stored;
@@ -29,6 +32,7 @@ export function filterOf(text: string): Filter {
     known = compileFilter(filter);
     if (text.length <= 4_096) compiled.set(text, known);
   }
+  last = { text, filter: known };
   return known;
 }
 
@@ -66,6 +70,8 @@ function whole(name: string, condition: Stored): Filter {
     case '$or':
     case '$nor': {
       if (!isList(condition) || condition.length === 0) throw invalid(`${name} takes a list of filters`);
+      const alike = name === '$or' ? oneField(condition) : null;
+      if (alike !== null) return field(alike.name, { $in: alike.values });
       const filters = condition.map(compiledPart);
       if (name === '$and') return (document) => filters.every((filter) => filter(document));
       const any: Filter = (document) => filters.some((filter) => filter(document));
@@ -117,6 +123,32 @@ const equals =
   (value) =>
     compare(value, wanted) === 0;
 
+/** Texts and numbers are looked up: a list may be long, and there are many documents. */
+function oneOf(wanted: readonly Stored[]): Test {
+  const plain = new Set(wanted.filter((each) => typeof each === 'string' || typeof each === 'number'));
+  const others = wanted.filter((each) => typeof each !== 'string' && typeof each !== 'number');
+  const test = (each: Stored): Test => (kindOf(each) === 'regex' ? regex(each) : equals(each));
+  const rest = others.map(test);
+  let all: readonly Test[] | null = null;
+  return (value) => {
+    if (typeof value === 'string' || typeof value === 'number') return plain.has(value) || rest.some((each) => each(value));
+    return (all ??= wanted.map(test)).some((each) => each(value));
+  };
+}
+
+/** Alternatives that are all about what one field equals; null: they are not. */
+function oneField(alternatives: readonly Stored[]): { readonly name: string; readonly values: readonly Stored[] } | null {
+  let name: string | null = null;
+  const values: Stored[] = [];
+  for (const each of alternatives) {
+    const [only, ...others] = isObject(each) ? Object.entries(each) : [];
+    if (only === undefined || others.length > 0 || only[0].startsWith('$') || (name ??= only[0]) !== only[0]) return null;
+    if (isObject(only[1]) && Object.keys(only[1]).some((key) => key.startsWith('$'))) return null;
+    values.push(only[1]);
+  }
+  return name === null ? null : { name, values };
+}
+
 /** Among values of one kind only: no number is more than a text. */
 const ordered =
   (wanted: Stored, holds: (order: number) => boolean): Test =>
@@ -145,8 +177,7 @@ function operator(name: string, value: Stored, around: StoredObject): PathTest {
     case '$in':
     case '$nin': {
       if (!isList(value)) throw invalid(`${name} needs an array`);
-      const tests = value.map((each) => some(kindOf(each) === 'regex' ? regex(each) : equals(each)));
-      const any: PathTest = (values) => tests.some((test) => test(values));
+      const any = some(oneOf(value));
       return name === '$in' ? any : none(any);
     }
     case '$exists': {

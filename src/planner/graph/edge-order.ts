@@ -11,6 +11,8 @@ export interface Ends {
   readonly sources: Int32Array;
   readonly targets: Int32Array;
   readonly names: Int32Array;
+  /** What goes along with them, so that it need not be looked up edge by edge; null: nothing. */
+  readonly times: Float64Array | null;
 }
 
 /** Edges that are looked at between two looks at the clock. */
@@ -18,13 +20,14 @@ export const edgesAtOnce = 1 << 15;
 
 const digitBits = 10;
 
-export function roomFor(length: number): Ends {
-  return { sources: new Int32Array(length), targets: new Int32Array(length), names: new Int32Array(length) };
+export function roomFor(length: number, timed: boolean): Ends {
+  const [sources, targets, names] = [new Int32Array(length), new Int32Array(length), new Int32Array(length)];
+  return { sources, targets, names, times: timed ? new Float64Array(length) : null };
 }
 
 /** By source, then by target; those alike in the order in which they stand. Uses up what it is given. */
 export function* inOrder(ends: Ends, nodes: number): Steps<Ends> {
-  const first: Passing = { ends, spare: roomFor(ends.names.length) };
+  const first: Passing = { ends, spare: roomFor(ends.names.length, ends.times !== null) };
   return (yield* byDigits(yield* byDigits(first, 'targets', nodes), 'sources', nodes)).ends;
 }
 
@@ -37,6 +40,7 @@ export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: num
     sources: new Int32Array(length),
     targets: passes > 2 ? targets.slice() : targets,
     names: new Int32Array(length),
+    times: null,
   };
   for (let first = 0; first < nodes; ) {
     let end = first + 1;
@@ -45,8 +49,13 @@ export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: num
     first = end;
     yield;
   }
-  const last: Ends = { sources: shared(Int32Array, length), targets: new Int32Array(length), names: shared(Int32Array, length) };
-  const made = yield* byDigits({ ends, spare: passes > 1 ? roomFor(length) : last, last }, 'targets', nodes);
+  const last: Ends = {
+    sources: shared(Int32Array, length),
+    targets: new Int32Array(length),
+    names: shared(Int32Array, length),
+    times: null,
+  };
+  const made = yield* byDigits({ ends, spare: passes > 1 ? roomFor(length, false) : last, last }, 'targets', nodes);
   const offsets = yield* offsetsOf(made.ends.targets, nodes);
   return { offsets, neighbours: last.sources, edges: last.names };
 }
@@ -105,13 +114,14 @@ function countDigits(keys: Int32Array, places: Uint32Array, shift: number, first
 
 function move(from: Ends, to: Ends, keys: Int32Array, places: Uint32Array, shift: number, first: number, end: number): void {
   const mask = (1 << digitBits) - 1;
-  const { sources, targets, names } = from;
-  const { sources: toSources, targets: toTargets, names: toNames } = to;
+  const { sources, targets, names, times } = from;
+  const { sources: toSources, targets: toTargets, names: toNames, times: toTimes } = to;
   for (let i = first; i < end; i++) {
     const place = places[(keys[i]! >>> shift) & mask]!++;
     toSources[place] = sources[i]!;
     toTargets[place] = targets[i]!;
     toNames[place] = names[i]!;
+    if (times !== null) toTimes![place] = times[i]!;
   }
 }
 

@@ -56,14 +56,15 @@ export class GraphCache {
   }
 
   get bytes(): number {
-    let bytes = 0;
-    for (const { state } of this.#warm.values()) bytes += state.byteLength;
-    for (const graph of this.#graphs()) bytes += graph.bytes;
+    let bytes = this.edgeBytes;
+    for (const { texts } of this.#graphs()) bytes += texts.bytes;
     return bytes;
   }
 
+  /** All but texts of nodes: edges, and what answers came to. */
   get edgeBytes(): number {
     let bytes = 0;
+    for (const { state } of this.#warm.values()) bytes += state.byteLength;
     for (const graph of this.#graphs()) bytes += graph.bytes - graph.texts.bytes;
     return bytes;
   }

@@ -53,27 +53,31 @@ export const makingJob: SteppedJob<ReadEdges, MadeGraph> = {
 
 /** Edges of which both ends are visible. */
 export function* made(read: ReadEdges): Steps<MadeGraph> {
-  const { length, links, time, weight, link } = read;
+  const { length, links, weight, link } = read;
   const order = yield* visibleNodes(read);
   const nodes = order.length;
   const numberOf = new Int32Array(read.names.size).fill(-1);
   for (let node = 0; node < nodes; node++) numberOf[order[node]!] = node;
-  const all = roomFor(length);
+  const all = roomFor(length, true);
   let count = 0;
   for (let first = 0; first < length; first += edgesAtOnce) {
     count = numbered(read, numberOf, all, { first, end: Math.min(length, first + edgesAtOnce), count });
     yield;
   }
   // Edges came by link type and system_from: ordering them by target, then by source, leaves each order within the next.
-  const { sources, targets, names } = yield* inOrder(firstOf(all, count), nodes);
+  const { sources, targets, names, times } = yield* inOrder(firstOf(all, count), nodes);
   const neighbours = shared(Int32Array, count);
   const systemFrom = shared(BigInt64Array, count);
   const weights = weight === null ? null : shared(Float64Array, count);
   const linkOf = links.length > 1 ? shared(Uint16Array, count) : null;
-  const listed = { time: floatsOf(time), weight, link };
-  const cells = { neighbours, systemFrom: floatsOf(systemFrom), weights, linkOf };
+  const instants = floatsOf(systemFrom);
   for (let first = 0; first < count; first += edgesAtOnce) {
-    take(targets, names, listed, cells, { first, end: Math.min(count, first + edgesAtOnce) });
+    const end = Math.min(count, first + edgesAtOnce);
+    neighbours.set(targets.subarray(first, end), first);
+    instants.set(times!.subarray(first, end), first);
+    const own = names.subarray(first, end);
+    if (weights !== null) take(weight!, own, weights, first);
+    if (linkOf !== null) take(link, own, linkOf, first);
     yield;
   }
   const out: Adjacency = { offsets: yield* offsetsOf(sources, nodes), neighbours, edges: null };
@@ -106,48 +110,30 @@ interface Stretch {
 
 /** How many edges there are by now. */
 function numbered(
-  { from, to }: ReadEdges,
+  { from, to, time }: ReadEdges,
   numberOf: Int32Array,
-  { sources, targets, names }: Ends,
+  { sources, targets, names, times }: Ends,
   { first, end, count: before }: Stretch & { readonly count: number },
 ): number {
+  const instants = floatsOf(time);
   let count = before;
   for (let edge = first; edge < end; edge++) {
     const source = numberOf[from[edge]!]!;
     const target = numberOf[to[edge]!]!;
     if (source < 0 || target < 0) continue;
     names[count] = edge;
+    times![count] = instants[edge]!;
     sources[count] = source;
     targets[count++] = target;
   }
   return count;
 }
 
-function firstOf({ sources, targets, names }: Ends, count: number): Ends {
-  return { sources: sources.subarray(0, count), targets: targets.subarray(0, count), names: names.subarray(0, count) };
+function firstOf({ sources, targets, names, times }: Ends, count: number): Ends {
+  const [a, b, c] = [sources, targets, names].map((each) => each.subarray(0, count));
+  return { sources: a!, targets: b!, names: c!, times: times!.subarray(0, count) };
 }
 
-interface Listed {
-  readonly time: Float64Array;
-  readonly weight: Float64Array | null;
-  readonly link: Uint16Array;
-}
-
-interface Made {
-  readonly neighbours: Int32Array;
-  readonly systemFrom: Float64Array;
-  readonly weights: Float64Array | null;
-  readonly linkOf: Uint16Array | null;
-}
-
-function take(targets: Int32Array, names: Int32Array, listed: Listed, made: Made, { first, end }: Stretch): void {
-  const { neighbours, systemFrom, weights, linkOf } = made;
-  const { time, weight, link } = listed;
-  for (let edge = first; edge < end; edge++) {
-    const name = names[edge]!;
-    neighbours[edge] = targets[edge]!;
-    systemFrom[edge] = time[name]!;
-    if (weights !== null) weights[edge] = weight![name]!;
-    if (linkOf !== null) linkOf[edge] = link[name]!;
-  }
+function take<A extends Float64Array | Uint16Array>(from: A, places: Int32Array, to: A, first: number): void {
+  for (let i = 0; i < places.length; i++) to[first + i] = from[places[i]!]!;
 }

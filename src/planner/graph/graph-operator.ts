@@ -90,6 +90,9 @@ export class GraphOperator implements Operator {
     const { counters, memory, beside } = this.#opening.execution;
     const work = this.#work;
     const looks = counters.looks;
+    // Whatever goes over a whole graph of so many edges is no little work.
+    if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
+      return yield* this.#beside(beside.workers, graph, parts, looks);
     const steps = answered(this.#algorithm, graph, countedCall(parts, work, memory), work);
     for (let step = steps.next(); ; step = steps.next()) {
       counters.looks = looks + work.looks;

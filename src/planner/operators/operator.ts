@@ -77,6 +77,8 @@ export interface Execution {
   /** Visible rows from which on nearest vectors are found approximately. */
   readonly vectorExactRows: number;
   readonly consistency: Consistency;
+  /** Types whose texts are being indexed, and were not waited for. */
+  readonly unbuilt: Set<string>;
   /** Graphs of earlier questions. */
   readonly graphs: GraphCache;
   /** Where a question about a graph is listed once it takes long; null: nowhere. */
@@ -115,6 +117,8 @@ export interface Counters {
   hits: number;
   /** Graphs that said which rows are near. */
   byGraph: number;
+  /** Stretches that were left out, as their texts are being indexed. */
+  leftOut: number;
   /** Answers that went on from earlier ones. */
   warm: number;
 }

@@ -7,6 +7,7 @@ import { PLACES, type TextIndex } from '../../projections/rows/indexes/text/text
 import type { BestScores } from './best-scores.ts';
 import type { TextQuery } from './query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
+import { fieldWeight, rarity, WordScores, wordScore } from './word-scores.ts';
 
 /** A column of the stretch, and which of its cells are shown: a bit a row; null: all. */
 export interface Field {
@@ -30,25 +31,6 @@ export interface Scoring {
   readonly weights: readonly number[];
   /** By leaf, as far as they were asked for: what rows of usual lengths score by it. */
   readonly tables: WordScores[];
-}
-
-/** Saturation of how often a term stands in a row, and how much a long row counts for less. */
-const K1 = 1.2;
-const B = 0.75;
-
-/** What a leaf weighs: the rarer it is, the more. */
-export function rarity(rows: number, frequency: number): number {
-  return Math.log(1 + (rows - frequency + 0.5) / (frequency + 0.5));
-}
-
-/** BM25F: what one column adds to the weight of a word in a row. */
-export function fieldWeight(weight: number, often: number, length: number, average: number): number {
-  return weight * (often / (1 - B + (B * length) / average));
-}
-
-/** What a word adds to the score of a row. */
-export function wordScore(idf: number, weighted: number): number {
-  return idf * ((weighted * (K1 + 1)) / (weighted + K1));
 }
 
 /** What a word counts that differs from what is written, beside one that does not. */
@@ -103,36 +85,6 @@ const rowsOf = new Int32Array(ROWS);
 const countsOf = new Int32Array(ROWS);
 const often = new Float64Array(ROWS);
 const weights = new Float64Array(ROWS);
-
-/** Most words stand once or twice in a row, and most rows are short: two divisions a row that need not be made. */
-const USUAL_TIMES = 4;
-const USUAL_LENGTH = 128;
-
-/** What rows score by one word of one column. */
-class WordScores {
-  readonly #idf: number;
-  readonly #weight: number;
-  readonly #average: number;
-  /** By `times * 2 * USUAL_LENGTH + length`, as far as it was asked for: how often is a multiple of a half. */
-  readonly #usual = new Float64Array(USUAL_TIMES * 2 * USUAL_LENGTH);
-
-  constructor(idf: number, weight: number, average: number) {
-    this.#idf = idf;
-    this.#weight = weight;
-    this.#average = average;
-  }
-
-  score(times: number, length: number): number {
-    if (times >= USUAL_TIMES || length >= USUAL_LENGTH) return this.#of(times, length);
-    const at = times * 2 * USUAL_LENGTH + length;
-    const known = this.#usual[at]!;
-    return known === 0 ? (this.#usual[at] = this.#of(times, length)) : known;
-  }
-
-  #of(times: number, length: number): number {
-    return wordScore(this.#idf, fieldWeight(this.#weight, times, length, this.#average));
-  }
-}
 
 export class StretchSearch {
   readonly rows: number;
@@ -209,7 +161,11 @@ export class StretchSearch {
     assert(shape !== 'rarest', 'it is known by now how rare words are');
     if (shape === 'any') {
       const found = new Int32Array(this.#words);
-      for (let leaf = 0; leaf < leaves.length; leaf++) join(found, this.#rowsOf(leaf));
+      for (let leaf = 0; leaf < leaves.length; leaf++) {
+        // What is shown of the only column is told of all leaves together.
+        if (this.#fields.length === 1 && !this.#leafRows[leaf]) this.#mark(0, leaf, found);
+        else join(found, this.#rowsOf(leaf));
+      }
       return found;
     }
     if (shape === 'phrase') return this.#phrase();
@@ -490,14 +446,20 @@ export class StretchSearch {
 
   /** Rows that hold a leaf in one column, where their cell is shown. */
   #rowsIn(field: number, leaf: number): Int32Array {
-    const { index, shown } = this.#fields[field]!;
+    const { shown } = this.#fields[field]!;
     const found = new Int32Array(this.#words);
-    for (const term of this.#termsOf(field, leaf)) {
-      const count = index.postings(term, rowsOf, countsOf);
-      for (let i = 0; i < count; i++) found[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
-    }
+    this.#mark(field, leaf, found);
     if (shown !== null) meet(found, shown);
     return found;
+  }
+
+  /** Adds a bit of each row that holds a leaf in one column, shown or not. */
+  #mark(field: number, leaf: number, into: Int32Array): void {
+    const { index } = this.#fields[field]!;
+    for (const term of this.#termsOf(field, leaf)) {
+      const count = index.postings(term, rowsOf, countsOf);
+      for (let i = 0; i < count; i++) into[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
+    }
   }
 
   #termsOf(field: number, leaf: number): readonly number[] {
@@ -517,7 +479,7 @@ export class StretchSearch {
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
         const places: number[] = [];
-        for (const term of terms) index.occurrences(term, together, places);
+        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places);
         if (terms.length > 1) places.sort((a, b) => a - b);
         ends = ends === null ? places : following(ends, places);
       }
@@ -603,6 +565,16 @@ export function bitCount(bits: Int32Array): number {
     sum += Math.imul((word + (word >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
   }
   return sum;
+}
+
+/** Numbers of bits, so many of them. */
+export function rowsIn(bits: Int32Array, count: number): Int32Array {
+  const rows = new Int32Array(count);
+  let found = 0;
+  for (let word = 0; word < bits.length; word++) {
+    for (let left = bits[word]!; left !== 0; left &= left - 1) rows[found++] = (word << 5) + 31 - Math.clz32(left & -left);
+  }
+  return rows;
 }
 
 export function eachBit(bits: Int32Array, visit: (row: number) => void): void {

@@ -68,6 +68,18 @@ describe('the extended protocol', () => {
   });
 });
 
+test('a materialized view is answered by its tag, by either protocol', async () => {
+  const told = async (sql: string | pg.QueryConfig): Promise<unknown> => {
+    const { rows, fields, command } = await client.query(sql);
+    return [command, rows, fields];
+  };
+  expect(await told('CREATE MATERIALIZED VIEW skus AS SELECT sku FROM Item')).toEqual(['CREATE', [], []]);
+  expect(await told('DROP MATERIALIZED VIEW skus')).toEqual(['DROP', [], []]);
+  expect(await told({ name: 'v', text: 'CREATE MATERIALIZED VIEW skus AS SELECT sku FROM Item' })).toEqual(['CREATE', [], []]);
+  expect((await client.query('SELECT sku FROM skus')).fields).toHaveLength(1);
+  await client.query('DROP MATERIALIZED VIEW skus');
+});
+
 describe('transactions', () => {
   test('writes between BEGIN and COMMIT are one append', async () => {
     await client.query('BEGIN');

@@ -172,6 +172,11 @@ export class SegmentIndexes {
     return rows;
   }
 
+  /** The same as far as it is there; nothing is begun. */
+  made(segment: Segment, column: string): number {
+    return keepers.get(segment)?.get(column)?.whole?.rows ?? 0;
+  }
+
   /** The index of those rows. */
   whole(segment: Segment, column: string): TextIndex | null {
     const { whole } = this.#kept(segment, column);
@@ -249,6 +254,12 @@ export class SegmentIndexes {
     let count = 0;
     for (const { segment, removals } of this.#ages.values()) if (removals !== segment.removals) count++;
     return count;
+  }
+
+  /** Whether the index of a chunk is there, and says all of its rows. */
+  hasChunk(segment: Segment, column: string, number: number): boolean {
+    const rows = Math.min(CHUNK_ROWS, segment.length - number * CHUNK_ROWS);
+    return keepers.get(segment)?.get(column)?.chunks.get(number)?.rows === rows;
   }
 
   /** The index of the rows of a chunk that are there by now. */

@@ -1,5 +1,7 @@
 /** Makes a text index of the cells of a column, some thousands of rows a step. */
 import type { Progress } from '../../../../log/stepping-job.ts';
+import { assert } from '../../../../errors.ts';
+import { SEGMENT_ROWS } from '../../segment-column.ts';
 import { asciiClasses, charClass, parts, TERM_MAX, tokensOf } from './tokens.ts';
 import { packed, PEAK_MOST, TextIndex } from './text-index.ts';
 import { stemmer } from './stems.ts';
@@ -169,6 +171,7 @@ class Terms {
   }
 
   *index(rows: number, lengths: Uint32Array, held: number, stem: (term: string) => string): Generator<Progress, Uint8Array> {
+    assert(rows <= SEGMENT_ROWS, 'numbers of rows are u16');
     const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
     const order = this.#inOrder();
     // Tokens by term, in the order of rows and places.
@@ -201,16 +204,16 @@ class Terms {
       termHeap.set(bytes, termOffsets[i]!);
       termOffsets[i + 1] = termOffsets[i]! + bytes.length;
       stems.push(stem(decoder.decode(bytes)));
-      let before = -1;
+      /** Postings of rows that hold it more than once, each with how often. */
+      const repeated: number[] = [];
       let [most, least] = [0, PEAK_MOST];
       for (let at = starts[term]!; at < starts[term + 1]!; ) {
         const row = tokenRows[at]!;
         let end = at + 1;
         while (end < starts[term + 1]! && tokenRows[end] === row) end++;
         const often = end - at;
-        postings.add(((row - before) << 1) | (often > 1 ? 1 : 0));
-        if (often > 1) postings.add(often);
-        before = row;
+        postings.addShort(row);
+        if (often > 1) repeated.push(frequencies[i]!, often);
         frequencies[i]!++;
         if (often > most) most = often;
         if (lengths[row]! < least) least = lengths[row]!;
@@ -218,6 +221,11 @@ class Terms {
           places.add(tokenPlaces[at]! - place);
           place = tokenPlaces[at]!;
         }
+      }
+      for (let k = 0, before = 0; k < repeated.length; k += 2) {
+        postings.add(repeated[k]! - before);
+        postings.add(repeated[k + 1]!);
+        before = repeated[k]!;
       }
       peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
       postingOffsets[i + 1] = postings.length;
@@ -297,6 +305,12 @@ class Varints {
       rest >>>= 7;
     }
     this.#bytes[this.length++] = rest;
+  }
+
+  addShort(value: number): void {
+    if (this.length + 2 > this.#bytes.length) this.#bytes = grown(this.#bytes);
+    this.#bytes[this.length++] = value & 0xff;
+    this.#bytes[this.length++] = value >>> 8;
   }
 
   bytes(): Uint8Array {

@@ -5,17 +5,18 @@
  *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · peaks u32 a term · offsets u32 a term and one, of terms,
  *   postings, places and stems · number of the stem of each term u32 · terms in bytewise order · stems · postings · places
  *
- *   peak     what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
- *            length of a row, either at most 65,535
+ *   peak      what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
+ *             length of a row, either at most 65,535
  *
- *   posting  varint (rows since the one before) * 2 + (more than once ? 1 : 0), then varint of how often where it is more than once
- *   places   of each posting in turn: varint of the first, then of the distance to each next
+ *   postings  the rows of a term, u16 each, then of those that hold it more than once: varint of postings since the one before, and
+ *             varint of how often. Rows of one size are read twice as fast as varints, and take about as much
+ *   places    of each posting in turn: varint of the first, then of the distance to each next
  *
  * Rows without the text, NULL, removed or of no term, have length 0.
  */
 import { assert } from '../../../../errors.ts';
 
-export const TEXT_FORMAT = 2;
+export const TEXT_FORMAT = 3;
 /** Most that half a peak says. */
 export const PEAK_MOST = 0xffff;
 const HEAD_WORDS = 12;
@@ -224,74 +225,36 @@ export class TextIndex {
 
   /** Rows of a term, ascending, and how often each holds it; returns how many. The targets have room for all rows. */
   postings(term: number, rows: Int32Array, counts: Int32Array): number {
-    const { postings, postingOffsets } = this.#parts;
+    const { frequencies, postings, postingOffsets } = this.#parts;
+    const found = frequencies[term]!;
+    const start = postingOffsets[term]!;
     const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let row = -1;
-    let found = 0;
-    while (at < end) {
-      let word = postings[at++]!;
-      if (word >= 0x80) {
-        word &= 0x7f;
-        for (let shift = 7; ; shift += 7) {
-          const byte = postings[at++]!;
-          word |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      row += word >>> 1;
-      rows[found] = row;
-      let count = 1;
-      if ((word & 1) === 1) {
-        count = 0;
-        for (let shift = 0; ; shift += 7) {
-          const byte = postings[at++]!;
-          count |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      counts[found++] = count;
+    let at = start + found * 2;
+    for (let i = 0, from = start; from < at; i++, from += 2) rows[i] = postings[from]! | (postings[from + 1]! << 8);
+    counts.fill(1, 0, found);
+    for (let i = 0; at < end; ) {
+      at = varint(postings, at);
+      i += read;
+      at = varint(postings, at);
+      counts[i] = read;
     }
     return found;
   }
 
-  /** Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending. */
-  occurrences(term: number, only: Int32Array, into: number[]): void {
-    const { places, placeOffsets, postings, postingOffsets } = this.#parts;
-    const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let from = placeOffsets[term]!;
-    let row = -1;
-    const next = (bytes: Uint8Array, start: number): number => {
-      let value = 0;
-      let i = start;
-      for (let shift = 0; ; shift += 7) {
-        const byte = bytes[i++]!;
-        value |= (byte & 0x7f) << shift;
-        if (byte < 0x80) break;
-      }
-      read = i;
-      return value;
-    };
-    let read = 0;
-    while (at < end) {
-      const word = next(postings, at);
-      at = read;
-      row += word >>> 1;
-      let count = 1;
-      if ((word & 1) === 1) {
-        count = next(postings, at);
-        at = read;
-      }
-      if (((only[row >>> 5]! >>> (row & 31)) & 1) === 0) {
-        for (let i = 0; i < count; i++) while (places[from++]! >= 0x80);
-        continue;
-      }
-      let place = 0;
-      for (let i = 0; i < count; i++) {
-        place += next(places, from);
-        from = read;
-        into.push(row * PLACES + place);
+  /** Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending. The other targets are those of `postings`. */
+  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[]): void {
+    const { places, placeOffsets } = this.#parts;
+    const found = this.postings(term, rows, counts);
+    let at = placeOffsets[term]!;
+    for (let i = 0; i < found; i++) {
+      const row = rows[i]!;
+      const isWanted = ((only[row >>> 5]! >>> (row & 31)) & 1) === 1;
+      for (let left = counts[i]!, place = 0; left > 0; left--) {
+        if (isWanted) {
+          at = varint(places, at);
+          place += read;
+          into.push(row * PLACES + place);
+        } else while (places[at++]! >= 0x80);
       }
     }
   }
@@ -343,6 +306,21 @@ export function packed(parts: TextIndexParts, held: number, total: number): Uint
     at += part.byteLength;
   }
   return bytes;
+}
+
+/** What was read by the last call. */
+let read = 0;
+
+/** Reads a varint; gives where it ends. */
+function varint(bytes: Uint8Array, from: number): number {
+  let at = from;
+  let byte = bytes[at++]!;
+  read = byte & 0x7f;
+  for (let shift = 7; byte >= 0x80; shift += 7) {
+    byte = bytes[at++]!;
+    read |= (byte & 0x7f) << shift;
+  }
+  return at;
 }
 
 function textOf(heap: Uint8Array, start: number, end: number): string {

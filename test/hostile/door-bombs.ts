@@ -1,0 +1,171 @@
+/** What was written to hurt, in the words of the doors beside HTTP and by their real clients, and how each must end. */
+import { Redis } from 'ioredis';
+import { type Document, MongoClient } from 'mongodb';
+import { doorSecret, type Siege } from './siege.ts';
+
+export interface DoorBomb {
+  readonly name: string;
+  /** `answered`, or what the client was told. */
+  readonly run: (siege: Siege) => Promise<string>;
+  readonly ends: RegExp;
+}
+
+async function told(asked: Promise<unknown>): Promise<string> {
+  return asked.then(
+    () => 'answered',
+    (error: { code?: number | string; name: string; message: string }) =>
+      `${error.code ?? error.name} ${error.message}`.slice(0, 200),
+  );
+}
+
+const kv = (name: string, ends: RegExp, ask: (client: Redis) => Promise<unknown>): DoorBomb => ({
+  name: `key-value: ${name}`,
+  ends,
+  async run({ ports }) {
+    const client = new Redis(ports['kv']!, '127.0.0.1', {
+      username: 'x',
+      password: doorSecret,
+      retryStrategy: () => undefined,
+      replyMapping: 'legacy',
+    });
+    client.on('error', () => undefined);
+    try {
+      return await told(ask(client));
+    } finally {
+      client.disconnect();
+    }
+  },
+});
+
+const documents = (name: string, ends: RegExp, ask: (client: MongoClient) => Promise<unknown>): DoorBomb => ({
+  name: `document: ${name}`,
+  ends,
+  async run({ ports }) {
+    const client = await new MongoClient(`mongodb://127.0.0.1:${ports['document']}/?directConnection=true`, {
+      auth: { username: 'x', password: doorSecret },
+      authMechanism: 'SCRAM-SHA-256',
+      socketTimeoutMS: 60_000,
+    }).connect();
+    try {
+      return await told(ask(client));
+    } finally {
+      await client.close();
+    }
+  },
+});
+
+const object = (name: string, ends: RegExp, method: string, path: string, body?: string): DoorBomb => ({
+  name: `object: ${name}`,
+  ends,
+  async run({ ports }) {
+    const sent = { method, headers: { authorization: `Bearer ${doorSecret}` }, ...(body !== undefined && { body }) };
+    const reply = await fetch(`http://127.0.0.1:${ports['object']}${path}`, sent);
+    return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
+  },
+});
+
+const nested = (depth: number, leaf: Document): Document => {
+  let made = leaf;
+  for (let i = 0; i < depth; i++) made = { d: made };
+  return made;
+};
+const many = <T>(count: number, of: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => of(i));
+const all = (client: MongoClient, filter: Document, more: object = {}): Promise<unknown> =>
+  client.db('h').collection('things').find(filter, more).toArray();
+
+/** The first of each door makes what the others ask of. */
+export const doorBombs: readonly DoorBomb[] = [
+  kv('a hundred thousand commands at once', /^answered/, (client) => {
+    const line = client.pipeline();
+    for (let i = 0; i < 100_000; i++)
+      if (i % 20 === 0) line.set(`key:${i}`, 'x'.repeat(100));
+      else line.get(`key:${i}`);
+    return line.exec();
+  }),
+  kv('keys by a pattern that tries every way', /^answered/, (client) => client.keys(`*${'e*'.repeat(400)}nothing`)),
+  kv('fifty thousand keys in one command', /^answered|ERR/, (client) => client.mget(many(50_000, (i) => `key:${i}`))),
+  kv('ten thousand values in one command', /^answered|ERR/, (client) =>
+    client.mset(...many(20_000, (i) => (i % 2 === 0 ? `m:${i}` : 'v'))),
+  ),
+  kv('a value of fifteen MiB, five times', /^answered|ERR/, (client) =>
+    Promise.all(many(5, (i) => client.set(`large:${i}`, 'x'.repeat(15 << 20)))),
+  ),
+  kv('a value of seventeen MiB', /closed|ERR/, (client) => client.set('larger', 'x'.repeat(17 << 20))),
+  documents('ten thousand documents at once', /^answered/, async (client) => {
+    const things = client.db('h').collection('things');
+    for (let from = 0; from < 10_000; from += 1_000)
+      await things.insertMany(many(1_000, (i) => ({ n: from + i, text: 'a'.repeat(40), tags: many(10, String) })));
+  }),
+  documents('a document of sixty levels', /^answered/, (client) =>
+    client
+      .db('h')
+      .collection('deep')
+      .insertOne(nested(60, { n: 1 })),
+  ),
+  documents('a document of a thousand levels', /closed|^\d+ /, (client) =>
+    client
+      .db('h')
+      .collection('deep')
+      .insertOne(nested(1_000, { n: 1 })),
+  ),
+  documents('a filter of five thousand ways', /^answered|^\d+ /, (client) =>
+    all(client, { $or: many(5_000, (i) => ({ n: -i })) }),
+  ),
+  documents('a filter of a hundred levels', /closed|^answered|^\d+ /, (client) => {
+    let filter: Document = { n: 1 };
+    for (let i = 0; i < 100; i++) filter = { $and: [filter, { $nor: [{ n: -1 }] }] };
+    return all(client, filter);
+  }),
+  documents('a pattern that tries every way', /^answered|^\d+ /, (client) => all(client, { text: { $regex: '^(a+)+(a+)+$b' } })),
+  documents('ten thousand values in $in', /^answered|^\d+ /, (client) => all(client, { text: { $in: many(10_000, String) } })),
+  documents('a sort of everything, twice', /^answered|^\d+ /, (client) =>
+    client
+      .db('h')
+      .collection('things')
+      .aggregate([{ $sort: { text: 1, n: -1 } }, { $group: { _id: '$n', c: { $sum: 1 } } }, { $sort: { c: 1 } }])
+      .toArray(),
+  ),
+  documents('ten thousand fields', /^answered|^\d+ /, (client) =>
+    client
+      .db('h')
+      .collection('wide')
+      .insertOne(Object.fromEntries(many(10_000, (i) => [`f${i}`, i]))),
+  ),
+  documents('a document of fifteen MiB', /^answered|^\d+ /, (client) =>
+    client
+      .db('h')
+      .collection('wide')
+      .insertOne({ text: 'x'.repeat(15 << 20) }),
+  ),
+  object('a bucket', /^200/, 'PUT', '/docs'),
+  object(
+    'a list of keys to remove, ten thousand',
+    /^[24]\d\d/,
+    'POST',
+    '/docs?delete=',
+    `<Delete>${many(10_000, (i) => `<Object><Key>k${i}</Key></Object>`).join('')}</Delete>`,
+  ),
+  object('a document of a thousand levels', /^4\d\d/, 'POST', '/docs?delete=', `${'<a>'.repeat(1_000)}${'</a>'.repeat(1_000)}`),
+  object(
+    'entities within entities',
+    /^4\d\d/,
+    'POST',
+    '/docs?delete=',
+    `<!DOCTYPE a [${many(20, (i) => `<!ENTITY e${i + 1} "&e${i};&e${i};">`).join('')}]><Delete><Object><Key>&e20;</Key></Object></Delete>`,
+  ),
+  object('a body of sixty MiB', /^200/, 'PUT', '/docs/large', 'x'.repeat(60 << 20)),
+  object('all keys, by a delimiter', /^200/, 'GET', '/docs?list-type=2&delimiter=k&max-keys=1000'),
+];
+
+export interface Burst {
+  readonly name: string;
+  readonly end: string;
+  readonly ms: number;
+  readonly wrong: boolean;
+}
+
+export async function burst(siege: Siege, { name, run, ends }: DoorBomb): Promise<Burst> {
+  const started = performance.now();
+  const end = await run(siege).catch((error: Error) => `failed: ${error.message}`);
+  return { name, end, ms: performance.now() - started, wrong: !ends.test(end) };
+}
