@@ -38,6 +38,7 @@ import { subjects } from './measures/subjects.ts';
 import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
 import { text } from './measures/text.ts';
+import { textArrival } from './measures/text-arrival.ts';
 import { vectors } from './measures/vectors.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
@@ -71,6 +72,7 @@ const measures: Readonly<Record<string, Measure>> = {
   governance,
   watch,
   text,
+  'text-arrival': textArrival,
   'governed-text': governedText,
   vectors,
   doors,

@@ -214,6 +214,9 @@ export const settingsTable = {
   SERVICE_LLM_KEY: optionalText('bearer token of SERVICE_LLM_URL', true),
   SERVICE_EMBED_URL: optionalText('OpenAI-compatible embeddings endpoint; without it texts are embedded by hashing'),
   SERVICE_EMBED_MODEL: text('text-embedding-3-small', 'model that SERVICE_EMBED_URL is asked for'),
+  SERVICE_EMBED_REVISION: optionalText(
+    'which model of that name it is, where its weights change: vectors of another one are not compared, and rows are embedded anew',
+  ),
   SERVICE_EMBED_DIR: optionalText(
     'directory of an ONNX embedding model: needs a runtime that this build is without, so it refuses to start',
   ),

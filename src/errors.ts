@@ -147,8 +147,12 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   let least = Math.min(3, Math.max(name.length < 3 ? 0 : 1, Math.floor(name.length / 3))) + 1;
   let looked = 0;
   for (const each of known) {
-    if (Math.abs(each.length - name.length) >= least) continue;
+    const more = each.length - name.length;
+    if (-more >= least || more > longestPrefix) continue;
     if (++looked > mostGuessed) break;
+    // A word of it: PAGERANK for GRAPH_PAGERANK.
+    if (best === '' && lower.length > 3 && each.toLowerCase().split('_').includes(lower)) best = each;
+    if (more >= least) continue;
     const distance = editDistance(lower, each.toLowerCase());
     if (distance < least) [best, least] = [each, distance];
   }
@@ -158,6 +162,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
 /** What is looked at for a guess, at most: it is made in the turn that fails. */
 const mostGuessed = 1_000;
 const longestGuessed = 64;
+const longestPrefix = 12;
 
 /** Letters put in, left out, changed, or swapped with the next one. */
 function editDistance(a: string, b: string): number {

@@ -1,7 +1,12 @@
-/** An embedding model behind an endpoint as OpenAI's: `POST {model, input}` answers `{data: [{embedding: [number, …]}]}`. */
+/**
+ * An embedding model behind an endpoint as OpenAI's: `POST {model, input}`, of one text or several, answers
+ * `{data: [{index, embedding: [number, …]}, …]}`.
+ */
+import { createHash } from 'node:crypto';
 import type { Settings } from './config.ts';
+import { canonicalJson } from './log/canonical-json.ts';
 import { askModel } from './http-model.ts';
-import type { Embedder } from './planner/embedding/embedder.ts';
+import type { Embedder } from './governance/embedding/embedder.ts';
 
 export interface HttpEmbedderOptions {
   /** The whole address, `/embeddings` included. */
@@ -9,6 +14,8 @@ export interface HttpEmbedderOptions {
   readonly model: string;
   /** Sent as a bearer token. */
   readonly key: string | null;
+  /** Which of the models of that name it is, as whoever runs it says. */
+  readonly revision?: string | null;
 }
 
 /** Milliseconds after which a model counts as down. */
@@ -16,19 +23,51 @@ const patienceMs = 10_000;
 const dimsMax = 4_096;
 
 export function embedderOf(settings: Settings): Embedder | null {
-  const { SERVICE_EMBED_URL: url, SERVICE_EMBED_MODEL: model, SERVICE_EMBED_KEY: key } = settings;
-  return url === null ? null : httpEmbedder({ url, model, key });
+  const {
+    SERVICE_EMBED_URL: url,
+    SERVICE_EMBED_MODEL: model,
+    SERVICE_EMBED_KEY: key,
+    SERVICE_EMBED_REVISION: revision,
+  } = settings;
+  return url === null ? null : httpEmbedder({ url, model, key, revision });
 }
 
-export function httpEmbedder({ url, model, key }: HttpEmbedderOptions): Embedder {
+export function httpEmbedder({ url, model, key, revision = null }: HttpEmbedderOptions): Embedder {
   const place = { url, key, what: `the embedding model ${model}`, patienceMs };
-  return { name: model, embed: (text, signal) => askModel(place, { model, input: text }, signal, vectorIn) };
+  const digest = createHash('sha256').update(canonicalJson({ model, revision })).digest('hex');
+  return {
+    name: model,
+    digest,
+    embed: (text, signal) => askModel(place, { model, input: text }, signal, (answer) => vectorIn(itemsIn(answer)[0])),
+    embedAll: (texts, signal) => askModel(place, { model, input: texts }, signal, (answer) => vectorsIn(answer, texts.length)),
+  };
 }
 
-function vectorIn(answer: unknown): Float32Array {
+interface Item {
+  readonly index?: unknown;
+  readonly embedding?: unknown;
+}
+
+function itemsIn(answer: unknown): readonly (Item | undefined)[] {
   const data = (answer as { data?: unknown } | null)?.data;
-  const first: unknown = Array.isArray(data) ? data[0] : undefined;
-  const numbers = (first as { embedding?: unknown } | undefined)?.embedding;
+  return Array.isArray(data) ? (data as readonly (Item | undefined)[]) : [];
+}
+
+/** In the order of what was asked for: by `index`, where items have one. */
+function vectorsIn(answer: unknown, count: number): readonly Float32Array[] {
+  const items = itemsIn(answer);
+  const vectors: Float32Array[] = [];
+  for (const [i, item] of items.entries()) vectors[typeof item?.index === 'number' ? item.index : i] = vectorIn(item);
+  const dims = vectors[0]?.length;
+  for (let i = 0; i < count; i++) {
+    if (vectors[i] === undefined || vectors[i]!.length !== dims) throw new Error('an answer without a vector of each text');
+  }
+  if (vectors.length !== count) throw new Error('an answer with more vectors than texts');
+  return vectors;
+}
+
+function vectorIn(item: Item | undefined): Float32Array {
+  const numbers = item?.embedding;
   const isVector = Array.isArray(numbers) && numbers.length > 0 && numbers.length <= dimsMax;
   if (!isVector || !numbers.every((each) => typeof each === 'number')) throw new Error('an answer without a vector');
   const vector = Float32Array.from(numbers as number[]);

@@ -10,6 +10,7 @@ import { Authenticator } from './governance/authentication/authenticator.ts';
 import { BlobSweep } from './governance/erasure/blob-sweep.ts';
 import { ErasureChores } from './governance/erasure/erasure-chores.ts';
 import { RedactionChore } from './governance/erasure/redaction-chore.ts';
+import { EmbeddingDesk } from './governance/embedding/embedding-desk.ts';
 import { ErasureDesk } from './governance/erasure/erasure-desk.ts';
 import { sealedCopies } from './governance/erasure/receipt.ts';
 import { RecipeSeals } from './governance/erasure/recipe-seals.ts';
@@ -45,6 +46,7 @@ import { CheckpointKeeper } from './projections/checkpoint-keeper.ts';
 import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
+import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
 import type { RestoreBeside } from './restores.ts';
 import { plannerOptions } from './planner-options.ts';
 
@@ -119,6 +121,7 @@ export class Service {
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
   readonly erasures: ErasureDesk;
+  readonly embeddings: EmbeddingDesk;
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
   readonly #unlock: () => Promise<void>;
@@ -224,15 +227,20 @@ export class Service {
       say: parts.say,
     });
     this.models = modelsOf(settings);
+    const { gate, jobs } = this;
+    const { embedder } = this.models;
+    this.embeddings = new EmbeddingDesk({ embedder, gate, log, state: projections, jobs, clock, ids, yieldTurn: this.#chore });
     this.planner = new Planner({
       clock,
       version: parts.version,
       yieldTurn,
       standing: { watch: this.watch, lookups: this.lookups, views: this.views, erasures: this.erasures },
-      embedder: this.models.embedder,
+      embedder,
+      embeddings: this.embeddings,
       reranker: this.models.reranker,
       newKey: () => ids.next(),
       jobs: this.jobs,
+      workers: parts.startKept || spareCores() > 0 ? this.workers : null,
       ...plannerOptions(settings),
     });
     const { indexes } = projections.rows;
@@ -317,6 +325,7 @@ export class Service {
     chores.run(signal).catch(failed);
     erasing.run(signal).catch(failed);
     redacting.run(signal).catch(failed);
+    this.embeddings.run(signal).catch(failed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 
@@ -500,7 +509,8 @@ async function openDerived(
     let from = checkpoint;
     try {
       // Before anything new is written beside them.
-      await removeStrays(reader, (name) => checkpoint?.files.has(name) ?? false, say);
+      const isKept = (name: string): boolean => checkpoint?.files.has(name) || name.startsWith(INDEX_PREFIX);
+      await removeStrays(reader, (name) => checkpoint !== null && isKept(name), say);
       if (from) {
         columns.begin(homeOf(from.place.logId));
         await from.restore(projector);
@@ -530,7 +540,10 @@ async function openDerived(
         const kept = from?.files ?? new Set();
         await removeStrays(reader, (name) => kept.has(name) && (!name.startsWith(columns.prefix) || columns.holds(name)), say);
       }
+      const indexFiles = rooms.projections.rows.indexes.files!;
+      await indexFiles.begin();
       keeper = new CheckpointKeeper({
+        kinds: [indexFiles],
         home: homeOf(logId),
         projector,
         store: columns,

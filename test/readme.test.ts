@@ -34,6 +34,7 @@ const pages = [
     'objects',
     'keyvalue',
     'documents',
+    'postgres',
   ].map((name) => `docs/${name}.md`),
 ];
 const directory = mkdtempSync(join(tmpdir(), 'annals-readme-'));
@@ -49,7 +50,8 @@ afterAll(() => {
 
 test('every example of README and docs does and prints what they say', async () => {
   const [port, adminPort, objectPort] = [await freePort(), await freePort(), await freePort()];
-  const [secondPort, secondAdminPort, kvPort, documentPort] = [
+  const [secondPort, secondAdminPort, kvPort, documentPort, relationalPort] = [
+    await freePort(),
     await freePort(),
     await freePort(),
     await freePort(),
@@ -63,6 +65,7 @@ test('every example of README and docs does and prints what they say', async () 
     SERVICE_OBJECT_PORT: String(objectPort),
     SERVICE_KV_PORT: String(kvPort),
     SERVICE_DOCUMENT_PORT: String(documentPort),
+    SERVICE_RELATIONAL_PORT: String(relationalPort),
     SERVICE_RELATIONAL_ENABLE: 'false',
   };
   const localized = (text: string): string =>
@@ -72,6 +75,7 @@ test('every example of README and docs does and prints what they say', async () 
       .replaceAll('127.0.0.1:9191', `127.0.0.1:${objectPort}`)
       .replaceAll('127.0.0.1:6379', `127.0.0.1:${kvPort}`)
       .replaceAll('127.0.0.1:27017', `127.0.0.1:${documentPort}`)
+      .replaceAll('127.0.0.1:5433', `127.0.0.1:${relationalPort}`)
       .replaceAll('127.0.0.1:9291', `127.0.0.1:${secondAdminPort}`)
       .replaceAll('SERVICE_PORT=9290', `SERVICE_PORT=${secondPort}`)
       .replaceAll('/tmp/', `${directory}/`)

@@ -1,22 +1,26 @@
 /**
- * Searching short texts: the ten rows that match two to four words best, and how many match, beside SQLite's FTS5; the same as of
+ * Searching short texts: the ten rows that match two to four words best, and how many match, beside FTS5 and PostgreSQL; the same as of
  * an instant before a tenth changed; and how fast the index is made. Words are as frequent as words are: the n-th as 1/n.
  */
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 import { instantText } from '../datasets.ts';
-import { geometricMean, quotient } from '../report.ts';
+import { startPoller } from '../health.ts';
+import { geometricMean, quotient, summary } from '../report.ts';
 
 const vocabulary = 60_000;
 const questions = 24;
 const runs = 5;
+/** Rounds after which a server has compiled what it runs. */
+const warmUp = 20;
 
-export async function text({ report, directory, sqlite, rows, port }: BenchContext): Promise<void> {
+export async function text({ report, directory, sqlite, postgres, rows, port }: BenchContext): Promise<void> {
   const texts = new Texts();
   const documents = Array.from({ length: rows }, () => texts.document());
   const asked = Array.from({ length: questions }, (_, i) => texts.question(2 + (i % 3)));
   const server = await AnnalsServer.start(directory, 'text', port());
   const measure = (what: string): string => `${what}, ${rows.toLocaleString('en')} short documents`;
+  let firstMs = 0;
   const own: { now: number[][]; before: number[][] } = { now: [], before: [] };
   try {
     await server.request(
@@ -33,7 +37,10 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
     await ingest(0, rows, (i) => documents[i]!);
     const ask = (words: readonly string[], time: string): Promise<{ text: string; insideMs: number }> =>
       server.query(`SELECT id, _score FROM Doc ${time} WHERE MATCH(text, '${words.join(' ')}') ORDER BY _score DESC LIMIT 10`);
+    const polling = await startPoller(server.port);
     const first = await ask(asked[0]!, 'AS OF CURRENT');
+    firstMs = first.insideMs;
+    report.figure('text.health', summary([(await polling.stop()).p99]));
     report.add({
       measure: measure('first search: all texts are indexed'),
       product: 'annals',
@@ -52,6 +59,7 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
       }
       return found;
     };
+    for (let round = 0; round < warmUp; round++) for (const words of asked) await ask(words, 'AS OF CURRENT');
     own.now = await sample('AS OF CURRENT');
     const before = instantText(/"as_of_system":(\d+)/.exec((await ask(asked[0]!, 'AS OF CURRENT')).text)![1]!);
     await ingest(0, Math.floor(rows / 10), (i) => documents[rows - 1 - i]!);
@@ -64,9 +72,10 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
   } finally {
     await server.stop();
   }
+  await besidePostgres(report, postgres, { documents, asked, own: own.now, measure: measure('search') });
   if (sqlite === null) return;
   const script = documents.map((each, i) => `INSERT INTO docs(id, text) VALUES ('d${i}', '${each}');\n`);
-  const { ask: search } = await sqlite.import(
+  const { ask: search, seconds } = await sqlite.import(
     `CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, text);\nBEGIN;\n${script.join('')}COMMIT;\n`,
   );
   const peer: number[][] = [];
@@ -84,7 +93,40 @@ export async function text({ report, directory, sqlite, rows, port }: BenchConte
     samples: peer.flat(),
     note: 'bm25 and COUNT',
   });
+  report.figure('text.build', quotient([seconds * 1000], [firstMs]));
   report.figure('text.fts5', geometricMean(peer.map((times, i) => quotient(times, own.now[i]!))));
+}
+
+async function besidePostgres(
+  report: BenchContext['report'],
+  postgres: BenchContext['postgres'],
+  {
+    documents,
+    asked,
+    own,
+    measure,
+  }: {
+    readonly documents: readonly string[];
+    readonly asked: readonly (readonly string[])[];
+    readonly own: readonly (readonly number[])[];
+    readonly measure: string;
+  },
+): Promise<void> {
+  if (postgres === null) return;
+  const csv = Buffer.from(documents.map((each, i) => `d${i},${each}\n`).join(''));
+  const words = "ALTER TABLE docs ADD COLUMN words tsvector GENERATED ALWAYS AS (to_tsvector('simple', text)) STORED";
+  const index = `${words}; CREATE INDEX ON docs USING gin (words)`;
+  await postgres.prepare('DROP TABLE IF EXISTS docs; CREATE TABLE docs (id text, text text)', 'docs', csv, index);
+  const peer: number[][] = [];
+  for (const each of asked) {
+    const from = `FROM docs, to_tsquery('simple', '${each.join(' | ')}') q WHERE words @@ q`;
+    const best = await postgres.timed(`SELECT id, ts_rank(words, q) AS score ${from} ORDER BY score DESC LIMIT 10`, runs);
+    const count = await postgres.timed(`SELECT count(*) ${from}`, runs);
+    peer.push(best.map((ms, run) => ms + count[run]!));
+  }
+  const note = 'ts_rank over GIN, and count';
+  report.add({ measure, product: 'PostgreSQL', unit: 'ms', better: 'smaller', samples: peer.flat(), note });
+  report.figure('text.postgres', geometricMean(peer.map((times, i) => quotient(times, own[i]!))));
 }
 
 /** The same documents and questions in every run. */

@@ -38,7 +38,7 @@ export class Sqlite {
   async import(script: string): Promise<SqliteDatabase> {
     const file = join(this.#directory, 'tables.sqlite');
     rmSync(file, { force: true });
-    await mustRun(['sqlite3', file], { input: Buffer.from(`PRAGMA synchronous=OFF;\n${script}ANALYZE;\n`) });
+    const { seconds } = await mustRun(['sqlite3', file], { input: Buffer.from(`PRAGMA synchronous=OFF;\n${script}ANALYZE;\n`) });
     const command = pinned(serverCore, ['sqlite3', '-json', file]);
     // Its page cache holds the whole database, as its competitors do.
     const asked = (text: string): { input: Buffer } => ({
@@ -67,7 +67,7 @@ export class Sqlite {
       const took = performance.now() - began;
       return ask(sql, Math.max(1, Math.min(runs, Math.floor(ms / took) - 2)));
     };
-    return { ask, askWithin };
+    return { ask, askWithin, seconds };
   }
 
   /** Seconds of a script, the time of an empty one taken off. */
@@ -84,6 +84,8 @@ export class Sqlite {
 }
 
 export interface SqliteDatabase {
+  /** What making it took. */
+  readonly seconds: number;
   ask(sql: string, runs: number): Promise<SqliteRun>;
   /** null where one run takes longer. */
   askWithin(sql: string, runs: number, ms: number): Promise<SqliteRun | null>;

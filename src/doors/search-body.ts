@@ -68,7 +68,7 @@ const common = {
   consistency: z
     .enum(['strong', 'eventual'])
     .optional()
-    .describe('strong by default; eventual: nearest vectors may be approximate'),
+    .describe('strong by default; eventual: nearest vectors may be approximate, and rows whose texts are being indexed left out'),
   typo_tolerance: typoTolerance.optional(),
   limit: z.int().min(0).optional().describe(`rows at most; ${limitByDefault} by default`),
   cursor: z.string().optional().describe('next_cursor of the answer before, of the same search'),

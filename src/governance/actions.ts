@@ -81,6 +81,7 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'expire-retention': 'administer',
   'intend-erasure': 'erase',
   'complete-erasure': 'administer',
+  'embed-rows': 'administer',
 };
 
 /** What of a command is admitted and authorised by itself: steps of a batch, or the command. */
@@ -126,6 +127,7 @@ export function typeNamed(command: Command): string | null {
     case 'expire-retention':
     case 'intend-erasure':
     case 'complete-erasure':
+    case 'embed-rows':
       return null;
   }
 }

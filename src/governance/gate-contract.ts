@@ -6,7 +6,15 @@ import type { Vector } from '../log/columns.ts';
 import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
-import type { AccessPaths, AuditReader, ExhibitLink, ExhibitView, RowReader } from '../projections/access-paths.ts';
+import type {
+  AccessPaths,
+  AuditReader,
+  EmbeddingModel,
+  EmbeddingReader,
+  ExhibitLink,
+  ExhibitView,
+  RowReader,
+} from '../projections/access-paths.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
@@ -15,7 +23,7 @@ import type { PolicyDesk, TenantDesk } from './desks.ts';
 import type { BodyDesk } from './large-bodies.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
-export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of' | 'recalls'> {
+export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'of' | 'recalls'> {
   readonly governed: true;
   readonly caller: Caller;
   readonly purpose: string | null;
@@ -40,6 +48,12 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'erasures' | 'of' | 
   mayShow(type: string, path: string | null): boolean;
   /** Tells whether rows of one of these types that may be seen were erased after this call. */
   erasing(types: Iterable<string>): () => boolean;
+  /**
+   * Vectors of the type's rows that were on record at an instant, each of texts of these columns alone; null where the caller reads rows
+   * that others share, which have none for it. A vector of a text that is masked in any row of the type counts as not there: it says what
+   * the text says.
+   */
+  embedded(type: string, model: EmbeddingModel, instant: bigint, texts: readonly string[]): EmbeddingReader | null;
   /** How often rows were recalled, as far as that was done at or below the caller's own path; by an instant, at most that of the snapshot. */
   recalled(type: string, rows: readonly RecalledRow[], instant: bigint): readonly RecalledTimes[];
   /** Such rows as the access record of a recall names them. */

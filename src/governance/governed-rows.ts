@@ -64,12 +64,15 @@ export class GovernedRows implements RowReader {
   }
 
   /** Where a condition or a mask hides anything, everything that is shown is looked at. */
+  canBeNear({ type, column, time }: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean {
+    const { grant } = this.#checked({ type, columns: [column], time });
+    return grant === openGrant && this.#parts.rows.near !== undefined;
+  }
+
   near(request: NearRequest): Promise<Near> | null {
     const { rows, scope } = this.#parts;
-    const { type, column, time } = request;
     assert(request.paths === undefined, 'only the gate says which paths are near');
-    const { grant } = this.#checked({ type, columns: [column], time });
-    return grant === openGrant ? (rows.near?.({ ...request, paths: scope.codes }) ?? null) : null;
+    return this.canBeNear(request) ? rows.near!({ ...request, paths: scope.codes }) : null;
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

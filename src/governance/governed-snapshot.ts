@@ -70,6 +70,11 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     mayShow,
     rows,
     stored: rows,
+    embedded: (type, model, instant, texts) => {
+      const { sources, grant: granted } = types.of(type);
+      if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
+      return paths.embeddings(model, instant, new Set(texts.filter((name) => !granted.masked.has(name))));
+    },
     recalled: (type, rows, instant) => {
       const reader = paths.recalls(instant);
       return rows.map((row) => reader.of(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));

@@ -51,13 +51,21 @@ export class VisibleRows implements RowReader {
     };
   }
 
-  /** Where the rows are one tenant's, as they are declared there. */
+  canBeNear(request: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean {
+    return this.#nearIn(request)?.canBeNear(request) ?? false;
+  }
+
   near(request: NearRequest): Promise<Near> | null {
-    const found = this.#parts.types.of(request.type);
-    const [source, ...others] = openSources(found, [request.column]);
+    return this.#nearIn(request)?.near(request) ?? null;
+  }
+
+  /** Where the rows are one tenant's, as they are declared there. */
+  #nearIn({ type, column }: Pick<NearRequest, 'type' | 'column'>): GovernedRows | null {
+    const found = this.#parts.types.of(type);
+    const [source, ...others] = openSources(found, [column]);
     if (source === undefined || others.length > 0) return null;
-    if (request.type !== source.declared.name || !isAlike(found.definition, source.declared, request.column)) return null;
-    return this.#rowsOf(source).near(request);
+    if (type !== source.declared.name || !isAlike(found.definition, source.declared, column)) return null;
+    return this.#rowsOf(source);
   }
 
   scan(request: ScanRequest): Iterator<RowBlock, void> {

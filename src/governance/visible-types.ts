@@ -63,7 +63,7 @@ export class VisibleTypes {
     return this.find(name) ?? visible([this.#own(unregistered(name))])!;
   }
 
-  /** All types that can be named, in the order of their names: those that only others share included. */
+  /** Goes through all types that can be named, in the order of their names: those that only others share included. */
   definitions(): readonly TypeDefinition[] {
     const { paths, grant, visiting } = this.#parts;
     const own = visiting ? [] : unclassified(paths.catalog.types());

@@ -7,6 +7,7 @@
  *   removal   keys []            the positions stay
  *   open      no bytes           its kind and position stay
  */
+import { isEmbedded } from './embedded.ts';
 import { type EntryBody, isOpen } from './entry.ts';
 
 const noBytes = new Uint8Array(0);
@@ -35,6 +36,6 @@ export function isBlank(body: EntryBody): boolean {
     case 'removal':
       return body.keys.length === 0;
     default:
-      return isOpen(body) && body.content.length === 0;
+      return isOpen(body) && !isEmbedded(body.content) && body.content.length === 0;
   }
 }

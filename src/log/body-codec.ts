@@ -5,11 +5,12 @@
  * 1 has. Version 3 is of rows that are sealed by subject, drawn in `subject-sections.ts`. Version 4 is of types and branches
  * whose name belongs to the tenant of their entry, its types laid out as in version 2, and of the end of a view, which is laid
  * out as a view. Rows are in `rows-codec.ts`.
- * Version 5 is of types and access records with tagged fields, and of kinds of no design yet: drawn in `later-fields.ts`.
+ * Version 5 is of types and access records with tagged fields, and of kinds that came without a design: drawn in `later-fields.ts`.
  * Changing this needs a new version and a fixture.
  */
 import { assert } from '../errors.ts';
 import { ByteReader, type ByteWriter, malformed } from './byte-stream.ts';
+import type { SealedVectors } from './embedded.ts';
 import { isOpen, isOpenKind } from './entry.ts';
 import type {
   AccessBody,
@@ -102,7 +103,13 @@ export interface DecodedBody {
   readonly sealed: SealedRows | null;
 }
 
-export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: ByteWriter): void {
+/** `sealed`: the vectors of a body whose rows are subjects'. */
+export function encodeBody(
+  body: EntryBody,
+  secrets: RowSecrets | null,
+  target: ByteWriter,
+  sealed: readonly SealedVectors[] | null = null,
+): void {
   target.u8(versionOf(body));
   target.u8(kindNumber[body.kind]);
   switch (body.kind) {
@@ -145,7 +152,7 @@ export function encodeBody(body: EntryBody, secrets: RowSecrets | null, target: 
     case 'redaction':
       return target.text(recordText(body));
     default:
-      return writeOpen(body, target);
+      return writeOpen(body, target, sealed);
   }
 }
 
@@ -187,7 +194,7 @@ export function decodeBody(bytes: Uint8Array, subjects: SubjectOpener = noSubjec
   if (!known) throw malformed('an unknown body version');
   const decoded =
     kind !== 'rows'
-      ? { body: decodeControl(kind, source, version), secrets: null, sealed: null }
+      ? { body: decodeControl(kind, source, version, subjects), secrets: null, sealed: null }
       : version === SUBJECT_ROWS_VERSION
         ? decodeSubjectRows(source, subjects)
         : decodeRows(source, checked);
@@ -212,7 +219,12 @@ export function rowKeysOf(bytes: Uint8Array): RowKeys | null {
   return RowKeys.read(source, decodeSubjectHead(source).ops.length);
 }
 
-function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, version: number): EntryBody {
+function decodeControl(
+  kind: Exclude<EntryKind, 'rows'>,
+  source: ByteReader,
+  version: number,
+  subjects: SubjectOpener,
+): EntryBody {
   switch (kind) {
     case 'genesis':
       return { kind, logId: source.text(), origin: source.text(), engineVersion: source.text() };
@@ -245,7 +257,7 @@ function decodeControl(kind: Exclude<EntryKind, 'rows'>, source: ByteReader, ver
     case 'redaction':
       return recordOf(kind, source.text());
     default:
-      return readOpen(kind, source);
+      return readOpen(kind, source, subjects);
   }
 }
 

@@ -42,11 +42,22 @@ import {
 import { isBlank } from './blank-body.ts';
 import type { BulkSealer, SealedBody, Sealing } from './bulk-sealer.ts';
 import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
-import { type CommittedEntry, type EntryContext, type EntryDraft, type EntryKind, positionsOf, type RowsBody } from './entry.ts';
+import { isEmbedded, type SealedVectors, sealedVectors } from './embedded.ts';
+import {
+  type CommittedEntry,
+  type EntryBody,
+  type EntryContext,
+  type EntryDraft,
+  type EntryKind,
+  isOpen,
+  positionsOf,
+  type RowsBody,
+} from './entry.ts';
 import type { Keyring } from './keys.ts';
 import { rowsRoot, SALT_BYTES } from './row-leaf.ts';
 import { statementRoot } from './statement-root.ts';
 import { equalBytes, HASH_BYTES, sha256 } from './sha256.ts';
+import type { SubjectKey } from './subject-keys.ts';
 import { sectionsOf, type SubjectSections } from './subject-sections.ts';
 
 export const LEAF_FORMAT = 1;
@@ -203,7 +214,7 @@ export class EntrySealer {
       return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });
     }
     this.#body.reset();
-    encodeBody(body, secrets, this.#body);
+    encodeBody(body, secrets, this.#body, this.#vectors(body, context));
     assert(this.#body.length <= BODY_BYTES_MAX, 'a body fits its length field');
     const payload = sealPayload(this.#body.view(), { keyId, key, nonce: this.#nextNonce() });
     const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : statementRoot(body);
@@ -248,9 +259,18 @@ export class EntrySealer {
   }
 
   /** Keys are made for subjects that have none. */
-  #sections(body: RowsBody, { tenant, path }: EntryContext): SubjectSections | null {
+  #sections(body: RowsBody, context: EntryContext): SubjectSections | null {
+    return sectionsOf(body, this.#keyOf(context));
+  }
+
+  #vectors(body: EntryBody, context: EntryContext): readonly SealedVectors[] | null {
+    if (!isOpen(body) || !isEmbedded(body.content)) return null;
+    return sealedVectors(body.content, this.#keyOf(context), (size) => this.#draw(size));
+  }
+
+  #keyOf({ tenant, path }: EntryContext): (subject: string) => SubjectKey {
     const of = tenant ?? (path === null ? null : path.split('/', 1)[0]!);
-    return sectionsOf(body, (subject) => this.#keyring.subjects.sealing(of, subject));
+    return (subject) => this.#keyring.subjects.sealing(of, subject);
   }
 
   #secrets(rows: number, sections: SubjectSections | null): RowSecrets {
@@ -379,7 +399,7 @@ export function decodeOpened(
   const { body, secrets, sealed } = decodeBody(plain, subjects);
   if (body.kind !== facts.kind) throw malformed('a body of another kind than its leaf says');
   if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
-  if (check.redacted && !secrets && !isBlank(body))
+  if (check.redacted && !secrets && !isBlank(body) && !hasDropped(body))
     throw malformed('a body from which nothing was dropped, marked as if it were');
   if (!check.redacted && body.kind === 'rows' && body.dropped && !sealed)
     throw malformed('rows are missing from a whole payload');
@@ -394,6 +414,10 @@ export function decodeOpened(
   }
   const { context, leaf, position, positions, time } = facts;
   return { entry: { context, body, leaf, position, positions, time }, secrets, sealed };
+}
+
+function hasDropped(body: EntryBody): boolean {
+  return isOpen(body) && isEmbedded(body.content) && body.content.dropped > 0;
 }
 
 /** What stands beside sealed rows is all that is left of them when their key is gone: it has to be right while it can be told. */

@@ -463,7 +463,7 @@ export interface RedactionBody {
 }
 
 /**
- * Kinds that have a number and no design yet: `batch` (what one append did together), `edge`, `embedding` (of a version, by a
+ * Kinds that had a number before they had a design: `batch` (what one append did together), `edge`, `embedding` (of versions, by a
  * model), `judgement` (whether two rows are of one thing), `identity` (what was fused or split), `model` (as trained), `rule`,
  * `job` (as scheduled), `run` (of a job), `quarantine` (what is hidden, and shown again), `search` (a configuration).
  */
@@ -483,13 +483,34 @@ export const openKinds = [
 export type OpenKind = (typeof openKinds)[number];
 
 /**
- * An entry of such a kind. What it says is between those who write and read it: no projection of this release takes it in, and
- * an erasure looks into it as into any text. Takes one position.
+ * An entry of such a kind. What it says is between those who write and read it: no projection of this release takes it in, vectors
+ * that a model gave left out, and an erasure looks into it as into any text. Takes one position.
  */
 export interface OpenBody {
   readonly kind: OpenKind;
-  /** RFC 8785 JSON as text, or bytes; of no bytes, it was dropped. */
-  readonly content: string | Uint8Array;
+  /** RFC 8785 JSON as text, or bytes; of no bytes, it was dropped. Vectors: of the kind `embedding` alone. */
+  readonly content: string | Uint8Array | Embedded;
+}
+
+/** Vectors of the texts of stored versions, as a model gave them: an effect, so that replay asks no model. */
+export interface Embedded {
+  readonly model: string;
+  /** Lower-case hex SHA-256 of what else tells the model from others. */
+  readonly digest: string;
+  readonly type: string;
+  /** Columns whose texts were embedded. */
+  readonly columns: readonly string[];
+  readonly dims: number;
+  /** Positions of the versions. */
+  readonly positions: Float64Array;
+  /** `dims` numbers of each, one after the other. */
+  readonly vectors: Float32Array;
+  /** Rows of which nothing is left, because their versions were removed for good. */
+  readonly dropped: number;
+  /** Whose each row is, where they are somebody's: as written only. */
+  readonly subjects?: readonly string[];
+  /** Read from sections that are sealed by subject: rows of which the key is destroyed are missing. */
+  readonly isSealed?: true;
 }
 
 const openKindNames: ReadonlySet<string> = new Set(openKinds);

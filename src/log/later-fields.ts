@@ -1,9 +1,9 @@
 /**
- * What bodies of version 5 add: tagged fields behind a type, behind each of some access records, and kinds of no design yet.
+ * What bodies of version 5 add: tagged fields behind a type, behind each of some access records, and kinds that came without a design.
  *
  *   type     as in version 1, then fields: 1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language
  *   access   as in version 1, then of each record fields: 1 stated, 2 statements, 3 recalled
- *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes
+ *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded.ts`
  *
  * A body is of this version where it says something that no earlier one can, and only there.
  */
@@ -20,7 +20,9 @@ import type {
   TypeBody,
   TypeDefinition,
 } from './entry.ts';
+import { isEmbedded, readEmbedded, type SealedVectors, writeEmbedded } from './embedded.ts';
 import { isShallow } from './record-codec.ts';
+import type { SubjectOpener } from './rows-codec.ts';
 import { readFields, writeFields } from './tagged-fields.ts';
 import { limits } from './value.ts';
 
@@ -218,7 +220,8 @@ function readRecalled(field: ByteReader): Recalled {
   return { salt: field.text(), ids: someTexts(field) };
 }
 
-export function writeOpen({ content }: OpenBody, target: ByteWriter): void {
+export function writeOpen({ content }: OpenBody, target: ByteWriter, sealed: readonly SealedVectors[] | null): void {
+  if (isEmbedded(content)) return writeEmbedded(content, sealed, target);
   const isText = typeof content === 'string';
   target.u8(isText ? 1 : 0);
   if (isText) {
@@ -229,8 +232,11 @@ export function writeOpen({ content }: OpenBody, target: ByteWriter): void {
   target.raw(content);
 }
 
-export function readOpen(kind: OpenBody['kind'], source: ByteReader): OpenBody {
-  if (!source.flag()) return { kind, content: source.raw(source.u32()).slice() };
+export function readOpen(kind: OpenBody['kind'], source: ByteReader, subjects: SubjectOpener): OpenBody {
+  const form = source.u8();
+  if (form === 2 && kind === 'embedding') return { kind, content: readEmbedded(source, subjects) };
+  if (form > 1) throw malformed('an open body of an unknown form');
+  if (form === 0) return { kind, content: source.raw(source.u32()).slice() };
   const content = source.text();
   if (!isCanonical(content)) throw malformed('JSON in another spelling, or none');
   return { kind, content };

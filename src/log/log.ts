@@ -323,7 +323,7 @@ export class LocalLog implements LogStore {
       assert(record?.state === 'sealed' && next, 'another file follows a sealed one');
       const own = positions.slice(firstFrom(positions, record.firstPosition), firstFrom(positions, next.firstPosition));
       if (own.length === 0) continue;
-      const replaced = await redactFile(options, record, own, counts);
+      const replaced = await redactFile(options, record, own, counts, positions);
       if (!replaced) continue;
       await this.#commits.between(() => this.#writer.replaceFile(replaced));
       // Whoever was about to read it takes the one that is listed now.

@@ -13,6 +13,8 @@ import { NONCE_BYTES, sealPayload } from './body-sealer.ts';
 import { ByteWriter, malformed } from './byte-stream.ts';
 import { type Disk, type DiskFile, writeFully } from './disk.ts';
 import { withoutRows } from './dropped-rows.ts';
+import { isEmbedded, withoutVectors } from './embedded.ts';
+import { type Embedded, isOpen, type OpenBody } from './entry.ts';
 import { decodeEntryWithSecrets, decodeLeaf, type LeafFacts } from './entry-codec.ts';
 import type { FramePlace } from './frame-index.ts';
 import type { Keyring } from './keys.ts';
@@ -44,7 +46,7 @@ export interface Redacted {
 }
 
 /**
- * Writes what is left of a sealed file once the rows and texts at these positions, ascending, are dropped. Durable under its new
+ * Writes what is left of a sealed file once the rows and texts at these positions of it, ascending, are dropped, and vectors of `all`. Durable under its new
  * name when it resolves; null when there is nothing to drop, and then nothing is left behind.
  */
 export async function redactFile(
@@ -52,6 +54,7 @@ export async function redactFile(
   record: SealedFileRecord,
   positions: Ascending,
   counts: Redacted,
+  all: Ascending = positions,
 ): Promise<ReplacedFile | null> {
   const { disk, logDirectory } = options;
   const next: SealedFileRecord = { ...record, generation: (record.generation ?? 0) + 1 };
@@ -63,7 +66,7 @@ export async function redactFile(
     const target = await disk.open(path, 'create');
     let replaced: ReplacedFile | null = null;
     try {
-      const rewriting = new Rewriting(options, next, source, target, positions, counts);
+      const rewriting = new Rewriting(options, next, source, target, positions, counts, all);
       replaced = await rewriting.run(record.length);
       if (replaced) await target.sync();
     } finally {
@@ -84,6 +87,7 @@ class Rewriting {
   readonly #target: DiskFile;
   readonly #positions: Ascending;
   readonly #counts: Redacted;
+  readonly #all: Ascending;
   readonly #places: FramePlace[] = [];
   readonly #body = new ByteWriter(1 << 16);
   #offset = 0;
@@ -96,7 +100,9 @@ class Rewriting {
     target: DiskFile,
     positions: Ascending,
     counts: Redacted,
+    all: Ascending,
   ) {
+    this.#all = all;
     this.#options = options;
     this.#record = record;
     this.#source = source;
@@ -168,12 +174,21 @@ class Rewriting {
 
   #withoutTexts(facts: LeafFacts, stored: FrameEntry): Uint8Array | null {
     const { body } = this.#open(facts, stored).entry;
-    const blank = blankOf(body);
+    const blank = isOpen(body) && isEmbedded(body.content) ? this.#withoutVectors(body, body.content) : blankOf(body);
     if (!blank || isBlank(body)) return null;
     this.#counts.texts++;
     this.#body.reset();
     encodeBody(blank, null, this.#body);
     return this.#body.view();
+  }
+
+  /** Vectors of the versions that are dropped go, those of others stay. */
+  #withoutVectors(body: OpenBody, content: Embedded): OpenBody | null {
+    const left = withoutVectors(content, (position) => {
+      const at = firstFrom(this.#all, position);
+      return at < this.#all.length && this.#all[at] === position;
+    });
+    return left && { ...body, content: left };
   }
 
   #open(facts: LeafFacts, { payload, redacted }: FrameEntry): ReturnType<typeof decodeEntryWithSecrets> {

@@ -14,7 +14,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { isMainThread, parentPort, Worker as Thread, workerData } from 'node:worker_threads';
-import { type ErrorCode, ServiceError } from '../errors.ts';
+import { type ErrorCode, type ErrorFacts, ServiceError } from '../errors.ts';
 
 export interface Job<Data, Request, Reply> {
   /** `import.meta.url` of the file that exports the job, and the name that it is exported under. */
@@ -87,7 +87,10 @@ interface Start {
   readonly data: unknown;
 }
 
-type Answer = { readonly reply: unknown } | { readonly code: ErrorCode; readonly message: string } | { readonly failed: unknown };
+type Answer =
+  | { readonly reply: unknown }
+  | { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorFacts }
+  | { readonly failed: unknown };
 
 interface Waiting<Reply> {
   readonly resolve: (reply: Reply) => void;
@@ -127,7 +130,7 @@ class ThreadWorker<Data, Request, Reply> implements Worker<Request, Reply> {
     const first = this.#waiting.shift();
     if (this.#waiting.length === 0) this.#thread.unref();
     if ('reply' in answer) first?.resolve(answer.reply as Reply);
-    else first?.reject('code' in answer ? new ServiceError(answer.code, answer.message) : answer.failed);
+    else first?.reject('code' in answer ? new ServiceError(answer.code, answer.message, answer.facts) : answer.failed);
   }
 
   #end(error: ServiceError): void {
@@ -163,7 +166,9 @@ async function serve({ module, name, data }: Start): Promise<void> {
       return { reply: await answer(request) };
     } catch (cause) {
       // A message keeps no classes: what a caller tells errors by travels as itself.
-      return cause instanceof ServiceError ? { code: cause.code, message: cause.message } : { failed: cause };
+      if (!(cause instanceof ServiceError)) return { failed: cause };
+      const { cause: _, ...facts } = cause.facts;
+      return { code: cause.code, message: cause.message, facts };
     }
   }
 }

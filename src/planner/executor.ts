@@ -284,12 +284,17 @@ class Driver {
     this.#sliceStart = clock.monotonicMs();
   }
 
-  /** Waits for indexes that are being made beside the event loop; they are made on whatever becomes of the query. */
-  async prepare({ input, matches }: SearchNode): Promise<void> {
+  /** Waits for indexes that are being made beside the event loop, or goes by those that there are; they are made on in any case. */
+  async prepare({ input, matches, required }: SearchNode): Promise<void> {
     const { execution } = this.#request;
     const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
     const begun = execution.snapshot.rows.prepare?.(input.type, columns);
     if (!begun) return;
+    // Where a row may come without a match, none of them can be left out.
+    if (execution.consistency === 'eventual' && required.length > 0) {
+      execution.unbuilt.add(input.type);
+      return;
+    }
     const { clock } = this.#options;
     let isReady = false;
     const over = new AbortController();

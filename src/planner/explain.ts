@@ -10,6 +10,7 @@ import { Values } from './functions/arguments.ts';
 import { aggregatesByKernel, filtersByKernel } from './kernels/kernel-chain.ts';
 import {
   type AggregateCall,
+  type FunctionNode,
   inputsOf,
   type JoinNode,
   type LogicalPlan,
@@ -24,9 +25,14 @@ import { checkFetched } from './operators/ranked-rows.ts';
 import { scanRequest } from './operators/scan.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
 import type { OperatorFigures } from './planner-contract.ts';
+import type { TextsReady } from './search/texts-ready.ts';
+import { type Way, wayOf, wayToNearest } from './vectors/near.ts';
 
 /** What kernels work for, where columns rest in their reach. */
 const kernel = '; kernel';
+
+/** By search: whether what it searches is indexed. */
+export type TextsOf = ReadonlyMap<PlanNode, TextsReady>;
 
 export interface Explained {
   readonly lines: readonly string[];
@@ -38,6 +44,7 @@ export function explain(
   plan: LogicalPlan,
   execution: Execution,
   sketch: SketchOf,
+  texts: TextsOf = new Map(),
   measurements: Measurements | null = null,
 ): Explained {
   const statistics = statisticsOf(execution, sketch);
@@ -45,7 +52,7 @@ export function explain(
   const lines: string[] = [];
   const operators: OperatorFigures[] = [];
   const add = (node: PlanNode, part: string, depth: number, indent: string): void => {
-    const line = describe(node, execution, plan, analysis !== null);
+    const line = describe(node, execution, { plan, texts, isAnalyzed: analysis !== null });
     const indented = indent + '  '.repeat(depth) + line;
     if (analysis) {
       const rowsExpected = Math.round(rowsOf(node, statistics));
@@ -119,12 +126,18 @@ function promised(node: PlanNode, statistics: Statistics): string {
   return `; about ${Math.round(rowsOf(node, statistics))} rows`;
 }
 
-function describe(node: PlanNode, execution: Execution, plan: LogicalPlan, isAnalyzed: boolean): string {
+interface Context {
+  readonly plan: LogicalPlan;
+  readonly texts: TextsOf;
+  readonly isAnalyzed: boolean;
+}
+
+function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyzed }: Context): string {
   switch (node.kind) {
     case 'scan':
       return scan(node, execution, isAnalyzed);
     case 'search':
-      return search(node, execution);
+      return search(node, execution, texts);
     case 'filter':
       return `filter ${text(node.predicate, node.input.columns, execution)}${filtersByKernel(node) ? kernel : ''}`;
     case 'project': {
@@ -136,7 +149,7 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan, isAna
       });
       const { nearest } = node;
       const near = nearest
-        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${isAnalyzed ? ', left aside to measure' : ''}`
+        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${isAnalyzed ? ', left aside to measure' : wayText(wayToNearest(node, execution))}`
         : '';
       return `project ${items.join(', ') || 'nothing'}${near}`;
     }
@@ -177,7 +190,7 @@ function describe(node: PlanNode, execution: Execution, plan: LogicalPlan, isAna
       const { words, limit } = node;
       const values = new Values(node.values);
       const given = [...words, ...values.names.map((name) => `${name} => ${values.shown(name, execution.kernels)}`)];
-      const how = node.type === null ? '' : '; exact, without an index of vectors: every row that may be seen is compared';
+      const how = node.type === null ? '' : nearest(node, values, execution);
       return `function ${node.name}(${given.join(', ')})${limit ? ` first ${execution.rowLimit(limit)}` : ''}${how}`;
     }
     case 'window': {
@@ -223,12 +236,29 @@ function columnText(column: number, node: PlanNode, execution: Execution): strin
   return node.kind === 'project' && name.startsWith('#') ? text(node.expressions[column]!, node.input.columns, execution) : name;
 }
 
-function search({ input, matches, required, scored, best }: SearchNode, execution: Execution): string {
+function wayText({ graphs, why }: Way): string {
+  return graphs ? `, approximate by graphs, as ${why}` : `, exact, as ${why}`;
+}
+
+/** Graphs that are not there yet are begun by the question; until then their rows are looked at. */
+function nearest(node: FunctionNode, values: Values, execution: Execution): string {
+  const all = 'every row that may be seen is compared';
+  if (node.name !== 'SIMILAR') return `; exact, without an index of vectors: ${all}`;
+  const { graphs, why } = wayOf({ node, values, execution });
+  if (!graphs) return `; exact, without an index of vectors, as ${why}: ${all}`;
+  return `; approximate, by graphs of full stretches, as ${why}: stretches of which time or branch leave less than a tenth are compared whole`;
+}
+
+function search(node: SearchNode, execution: Execution, texts: TextsOf): string {
+  const { input, matches, required, scored, best } = node;
   const each = matches.map(({ columns, slot, mode }, i) => {
     const names = columns.map((column) => input.columns[column]!.name).join(', ');
     const by = required.includes(i) ? 'reads what it finds' : 'reads all rows, as others are asked for too';
     return `match(${names}, ${cellText(execution.literals[slot] ?? null)}${mode === 'ANY' ? '' : `, ${mode.toLowerCase()}`}) by text index, ${by}`;
   });
+  const ready = texts.get(node);
+  if (ready === 'some') each.push('some rows are not indexed yet: a strong search waits for them');
+  if (ready === 'all') each.push('all rows are indexed');
   if (scored) each.push('scored by BM25');
   if (best) each.push(`best ${firstRows(best.limit, best.offset, execution)}`);
   return `search ${input.type} (${each.join('; ')})`;

@@ -103,6 +103,8 @@ export interface SearchNode {
   readonly required: readonly number[];
   /** Only rows that score best are asked for, of those that hold all of `required`: at least so many, an offset on top. */
   readonly best: { readonly limit: Slot; readonly offset: Slot | undefined } | null;
+  /** Columns of the scan, by number, that are searched and of which nobody above asks more. */
+  readonly unread: readonly number[];
   readonly columns: readonly PlanColumn[];
 }
 

@@ -1,9 +1,10 @@
 /** What a planner is made with: its limits, and what of the store it may use beside the gate. */
 import type { Clock } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
 import type { Standing } from './control-request.ts';
-import type { Embedder } from './embedding/embedder.ts';
+import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';
 import type { typoPresets } from './search/query.ts';
@@ -17,6 +18,8 @@ export interface PlannerLimits {
   readonly vectorRowsMax?: number;
   /** Visible rows up to which nearest vectors are found by a look at all of them. */
   readonly vectorExactRows?: number;
+  /** Looks at edges of a graph up to which a question is answered where it was asked; the work of more is done by a worker. */
+  readonly looksBesideMin?: number;
   /** Rows that operators exchange at once. */
   readonly blockRows?: number;
 }
@@ -38,8 +41,12 @@ export interface PlannerOptions {
   readonly newKey?: () => string;
   /** Where long questions about a graph are listed, and can be ended. */
   readonly jobs?: JobRunner;
+  /** Who works beside the event loop; without it everything is done in its turns. */
+  readonly workers?: WorkerKeeper | null;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
+  /** Told which types were asked about by the model. */
+  readonly embeddings?: EmbeddingWishes;
   /** The model that orders what HYBRID_SEARCH … RERANK found. */
   readonly reranker?: Reranker | null;
   /** What searches start from that say nothing of typos; `exact` where this is absent. */
@@ -60,5 +67,6 @@ export const defaultLimits: Required<PlannerLimits> = {
   memoryBytesMax: 512 * 1024 * 1024,
   vectorRowsMax: 1_000,
   vectorExactRows: 250_000,
+  looksBesideMin: 1 << 20,
   blockRows: 8_192,
 };

@@ -34,7 +34,7 @@ export interface QuestionOptions {
   readonly signal?: AbortSignal;
   /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
   readonly typo?: TypoTolerance | 'configured';
-  /** What an answer may be short of: the nearest of all vectors, where `eventual`; where `exact`, nothing ever. `strong` by default. */
+  /** An answer may be short of the nearest vectors, and of rows that are not indexed yet, where `eventual`; where `exact`, of nothing. */
   readonly consistency?: Consistency;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
@@ -111,7 +111,7 @@ export interface Answer {
   readonly facets: Facets | null;
   /** What the asker has to know of the rows: sentences, none where this is absent. */
   readonly notices?: readonly string[];
-  /** Some rows may be missing that are nearer than those that were found. */
+  /** Some rows may be missing: nearer ones than were found, or ones that are not indexed yet; or scores went on from an earlier answer. */
   readonly isApproximate?: boolean;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;

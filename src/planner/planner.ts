@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
+import type { WorkerKeeper } from '../log/worker-keeper.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import { runControl } from './control.ts';
@@ -11,10 +12,10 @@ import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotT
 import type { ControlStatement, Standing } from './control-request.ts';
 import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
 import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
-import type { Embedder } from './embedding/embedder.ts';
+import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
-import { explain, policyLines } from './explain.ts';
+import { explain, policyLines, type TextsOf } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
@@ -25,7 +26,7 @@ import { lookUp } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
-import type { AxisBound, LogicalPlan } from './logical-plan.ts';
+import { type AxisBound, type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
 import { Measurements } from './operators/measurements.ts';
 import { type Execution, MemoryMeter } from './operators/operator.ts';
 import { associateJoins } from './passes/associate-joins.ts';
@@ -67,6 +68,7 @@ import { defaultLimits, type PlannerLimits, type PlannerOptions } from './option
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
 import { type TypoTolerance, typoPresets } from './search/query.ts';
 import { SearchRules } from './search/text-rules.ts';
+import { type TextsReady, textsReady } from './search/texts-ready.ts';
 import { type Reading, Session } from './session.ts';
 import type { DefaultTime, Dialect, Place, Query, Slot } from './statement.ts';
 
@@ -103,7 +105,9 @@ export class Planner implements PlannerDoor {
   readonly #sketches: Sketches;
   readonly #graphs = new GraphCache(graphBytesMax);
   readonly #jobs: JobRunner | null;
+  readonly #workers: WorkerKeeper | null;
   readonly #embedder: Embedder | null;
+  readonly #embeddings: EmbeddingWishes | null;
   readonly #reranker: Reranker | null;
   readonly #searchTypo: TypoTolerance;
 
@@ -112,10 +116,12 @@ export class Planner implements PlannerDoor {
     this.#version = options.version ?? '';
     this.#standing = options.standing ?? null;
     this.#jobs = options.jobs ?? null;
+    this.#workers = options.workers ?? null;
     this.#limits = { ...defaultLimits, ...options.limits };
     const turns = new TurnQueue();
     this.#scheduler = { yield: options.yieldTurn ?? (() => turns.next()) };
     this.#embedder = options.embedder ?? null;
+    this.#embeddings = options.embeddings ?? null;
     this.#reranker = options.reranker ?? null;
     this.#searchTypo = typoPresets[options.searchPreset ?? 'exact'];
     this.#sketches = new Sketches(options.sketchColumns ?? [], this.#clock, this.#scheduler);
@@ -277,6 +283,7 @@ export class Planner implements PlannerDoor {
       const costUnits = unitsOf(question.query) + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
+      const { byGraph, leftOut, warm } = execution.counters;
       return {
         columns: cached.columns,
         batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
@@ -288,7 +295,7 @@ export class Planner implements PlannerDoor {
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
-        ...(execution.counters.byGraph > 0 && { isApproximate: true }),
+        ...(byGraph + leftOut + warm > 0 && { isApproximate: true }),
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -420,14 +427,17 @@ export class Planner implements PlannerDoor {
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
       vectorExactRows: this.#limits.vectorExactRows,
       consistency,
+      unbuilt: new Set(),
       graphs: this.#graphs,
+      beside: this.#workers && { workers: this.#workers, looksMin: this.#limits.looksBesideMin },
       graphRowsMax: this.#limits.resultRowsMax,
       embedder: this.#embedder,
+      embeddings: this.#embeddings,
       reranker: this.#reranker,
       wait: { until: null },
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
-      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0 },
+      counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
       longWork: null,
       watch: null,
     };
@@ -461,9 +471,23 @@ export class Planner implements PlannerDoor {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.of(plan, execution.snapshot);
-    const { lines, operators } = explain(plan, execution, sketch, run?.watch);
+    const texts = await this.#textsOf(plan, execution);
+    const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
     const answer = this.#lines(lines, execution.kernels.instant, startedMs);
     return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
+  }
+
+  /** By search: whether what it searches is indexed. */
+  async #textsOf(plan: LogicalPlan, execution: Execution): Promise<TextsOf> {
+    const texts = new Map<PlanNode, TextsReady>();
+    for (const node of nodesOf(plan)) {
+      if (node.kind !== 'search') continue;
+      const steps = textsReady(node, execution);
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) await this.#scheduler.yield();
+      texts.set(node, step.value);
+    }
+    return texts;
   }
 
   /**

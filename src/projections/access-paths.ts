@@ -56,9 +56,14 @@ export interface ScanRequest {
   /** The reader goes by places of rows: `RowBlock.placed` says them. */
   readonly placed?: true;
   /** Only these rows of each place, ascending; of places that are not among them, none. */
-  readonly candidates?: ReadonlyMap<object, Int32Array>;
+  readonly candidates?: Candidates;
   /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
   readonly indexed?: readonly string[];
+  /**
+   * No index of a stretch that takes no more rows is made within the turn: `IndexedRows.isComing` is told in its place. To `look` none
+   * is begun either.
+   */
+  readonly builtOnly?: 'begun' | 'look';
 }
 
 /** Where rows of a block lie. */
@@ -69,6 +74,11 @@ export interface PlacedRows {
   readonly rows: Pick<RowBlock, 'selection' | 'first'> | null;
 }
 
+/** Rows of a place that are asked for, rising. null: they are still being found, a reader asks again after a turn. */
+export interface Candidates {
+  get(place: object): Int32Array | null | undefined;
+}
+
 /** Indexes of the texts of a block: of rows `base` .. `base + rows - 1` of its place, those included that are not visible. */
 export interface IndexedRows {
   readonly base: number;
@@ -77,6 +87,8 @@ export interface IndexedRows {
   readonly shown?: Int32Array;
   /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
   index(column: string): TextIndex | null;
+  /** One of the indexes is being made, and the reader did not want to wait for it. */
+  readonly isComing?: true;
 }
 
 /** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
@@ -221,6 +233,8 @@ export interface Near {
 }
 
 export interface RowReader {
+  /** Graphs may say which rows are near: false where the reader's rows have to be looked at one by one. */
+  canBeNear?(request: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean;
   /** Rows near a vector, approximately; null where the reader's rows have to be looked at one by one. */
   near?(request: NearRequest): Promise<Near> | null;
   /** Begins to index the texts of these columns as far as that can be done beside the event loop; null where it is done. */
@@ -255,6 +269,25 @@ export interface ErasureReader {
   readonly count: number;
   /** Organisation paths that rows of the type were erased in, each with how many erasures there were by then. */
   of(type: string): Iterable<readonly [string | null, number]>;
+}
+
+/** Vectors of models that differ in either are never compared. */
+export interface EmbeddingModel {
+  readonly name: string;
+  /** Lower-case hex SHA-256 of what else tells it from others. */
+  readonly digest: string;
+}
+
+/** `dims` numbers of `values` from `at` on. */
+export interface EmbeddedVector {
+  readonly values: Float32Array;
+  readonly at: number;
+  readonly dims: number;
+}
+
+export interface EmbeddingReader {
+  /** The vector of the version with this system_from, which the reader was shown; null: there is none for this reader. */
+  of(systemFrom: bigint): EmbeddedVector | null;
 }
 
 /** Recalls by salted ids of what was recalled, as of a snapshot. */
@@ -376,6 +409,8 @@ export interface AccessPaths extends TenantPaths {
   readonly of: (tenant: string | null) => TenantPaths;
   readonly removals: RemovalReader;
   readonly recalls: (instant: bigint) => RecallReader;
+  /** Vectors that were on record at an instant, of texts of these columns alone. */
+  readonly embeddings: (model: EmbeddingModel, instant: bigint, columns: ReadonlySet<string>) => EmbeddingReader;
   /** Erasures up to now, whatever instant is read: what is erased is in no answer that is made later. */
   readonly erasures: ErasureReader;
   /** Whose stems texts are indexed by. */

@@ -18,6 +18,7 @@ import type {
   TypeDefinition,
   TypeGuard,
 } from '../log/entry.ts';
+import type { EmbeddingModel } from './access-paths.ts';
 
 export type Command =
   | PutRows
@@ -51,7 +52,8 @@ export type Command =
   | ReleaseRetention
   | ExpireRetention
   | IntendErasure
-  | CompleteErasure;
+  | CompleteErasure
+  | EmbedRows;
 
 export type CommandKind = Command['kind'];
 
@@ -404,6 +406,21 @@ export interface CompleteErasure {
   readonly id: string;
   /** RFC 8785 JSON. */
   readonly statement: string;
+}
+
+/** Vectors that a model gave for stored versions of one organisation path. Rows that are gone by now are passed over. */
+export interface EmbedRows {
+  readonly kind: 'embed-rows';
+  readonly type: string;
+  readonly branch: string;
+  readonly path: string | null;
+  readonly model: EmbeddingModel;
+  /** Columns whose texts were embedded. */
+  readonly columns: readonly string[];
+  readonly dims: number;
+  readonly positions: readonly number[];
+  /** `dims` numbers of each version, one after the other. */
+  readonly vectors: Float32Array;
 }
 
 export interface RowRejection {

@@ -13,6 +13,7 @@ import type { Command, CommandKind, PutRows } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
 import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts';
 import type { Directory } from './directory/projection.ts';
+import { decideEmbed } from './embeddings/commands.ts';
 import { decideComplete, decideIntend } from './erasures/commands.ts';
 import type { Erasures } from './erasures/projection.ts';
 import { decideLink } from './exhibits/commands.ts';
@@ -118,6 +119,11 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
   'release-retention': (command, state, context, next) => decideRelease(command, state, context, next),
   'expire-retention': (command, state, context, next) => decideExpire(command, state, holds(state), context, next),
   'intend-erasure': (command, state, context, next) => decideIntend(command, state.erasures, holds(state), onMain(context), next),
+  'embed-rows': (command, state, context, next) => {
+    const { branch, path } = command;
+    const own = onBranch(state, { ...context, entry: { ...context.entry, branch, path } });
+    return decideEmbed(command, ...own, context, next);
+  },
   'complete-erasure': (command, { erasures }, context, next) => decideComplete(command, erasures, onMain(context), next),
 };
 

@@ -10,6 +10,7 @@ import type { Command } from './command.ts';
 import { decide } from './decide.ts';
 import type { Decision, WriteChecks } from './decision.ts';
 import { Directory } from './directory/projection.ts';
+import { Embeddings } from './embeddings/projection.ts';
 import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
 import { OpenEntries } from './open-entries/projection.ts';
@@ -50,6 +51,7 @@ export class Projections {
   readonly catalog = new Catalog();
   readonly catalogHistory = new CatalogHistory();
   readonly directory = new Directory();
+  readonly embeddings = new Embeddings(this.timeline);
   readonly erasures = new Erasures();
   readonly exhibits = new Exhibits();
   readonly openEntries = new OpenEntries();
@@ -58,7 +60,7 @@ export class Projections {
   readonly receipts = new Receipts();
   readonly retention = new Retention();
   readonly rows: Rows;
-  readonly redactions = new Redactions();
+  readonly redactions = new Redactions(this.embeddings);
   readonly removedKeys = new RemovedKeys();
   readonly tenants = new Tenants();
   readonly views = new Views();
@@ -87,6 +89,8 @@ export class Projections {
       this.views,
       this.recalls,
       this.openEntries,
+      // Redactions ask it of what is removed, so it stands behind them.
+      this.embeddings,
       ...(options.more ?? []),
     ]);
   }

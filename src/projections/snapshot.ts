@@ -4,6 +4,7 @@ import type { AccessPaths, TenantPaths } from './access-paths.ts';
 import { unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
 import type { Catalog } from './catalog/projection.ts';
+import type { Embeddings } from './embeddings/projection.ts';
 import type { RecallCounts } from './recalls/projection.ts';
 import type { Erasures } from './erasures/projection.ts';
 import type { RemovedKeys } from './removed-keys/projection.ts';
@@ -18,6 +19,7 @@ interface SnapshotSources {
   readonly erasures: Erasures;
   readonly removedKeys: RemovedKeys;
   readonly recalls: RecallCounts;
+  readonly embeddings: Embeddings;
   readonly views: Views;
   readonly tenants: Tenants;
 }
@@ -28,7 +30,7 @@ interface SnapshotSources {
  * that means no branch to the tenant, or one whose fork the basis does not cover.
  */
 export function takeSnapshot(
-  { branches, catalog, rows, erasures, removedKeys, recalls, views, tenants }: SnapshotSources,
+  { branches, catalog, rows, erasures, removedKeys, recalls, embeddings, views, tenants }: SnapshotSources,
   basis: Basis,
   branch: string,
   tenant: string | null,
@@ -54,6 +56,7 @@ export function takeSnapshot(
     instant: basis.instant,
     removals: removedKeys.reader(branchId, basis.position),
     recalls: (instant) => recalls.reader(instant < basis.instant ? instant : basis.instant),
+    embeddings: (model, instant, columns) => embeddings.reader(model, basis.position, instant, columns),
     erasures: erasures.reader,
     textLanguage: rows.indexes.language,
     searchAt: (instant) => tenants.searchAt(tenant, instant),

@@ -8,6 +8,7 @@ import { loadSettings } from '../../src/config.ts';
 import { doorStatuses } from '../../src/doors/doors.ts';
 import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { inlineWorker } from '../../src/log/workers.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { Service } from '../../src/service.ts';
 import { type Reply, send } from '../doors/http/door-world.ts';
@@ -16,16 +17,28 @@ import type { Needle } from './haystack.ts';
 const adminSecret = 'admin-secret-for-tests';
 
 /** What is planted of one subject. Those that end in `Only` stand in no row. */
-export const plants = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'literal', 'idempotency', 'wrong'] as const;
+export const plants = [
+  'subject',
+  'key',
+  'name',
+  'prose',
+  'json',
+  'branch',
+  'second',
+  'literal',
+  'idempotency',
+  'wrong',
+  'word',
+] as const;
 export type Plant = (typeof plants)[number];
 
 /** What the scan forks, and main. */
 export const branches = ['main', 'trial', 'half'] as const;
 
 /** Of these a row holds each: readers that decode must find them while the subject is not erased. */
-export const inRows: readonly Plant[] = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second'];
+export const inRows: readonly Plant[] = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'word'];
 
-/** 18 signs, of which two are not ASCII, and no two alike. */
+/** 18 signs, of which two are not ASCII, and no two alike. A word is 16 small letters: what indexes of texts take as one. */
 export function canary(seed: number, subject: number, plant: Plant): string {
   let state = Math.imul(seed * 1_000_003 + subject * 101 + plants.indexOf(plant) + 1, 0x9e3779b1) >>> 0;
   let text = '';
@@ -36,8 +49,17 @@ export function canary(seed: number, subject: number, plant: Plant): string {
     state >>>= 0;
     text += 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789'[state % 55]!;
   }
+  if (plant === 'word')
+    return text.replace(/[^a-z]/g, (sign) => String.fromCharCode(97 + (sign.charCodeAt(0) % 26))).toLowerCase();
   // A header takes ASCII alone.
   return plant === 'idempotency' ? text : `${text.slice(0, 8)}é${text.slice(8)}Ö`;
+}
+
+const wordLength = 16;
+
+/** A vector that is the bytes of a word once each component is brought into a byte. */
+function vectorOf(word: string): readonly number[] {
+  return [...Buffer.from(word), 127];
 }
 
 export class ErasedStore {
@@ -80,7 +102,8 @@ export class ErasedStore {
       random: systemRandom,
       version: '2.4.1',
       say: (line) => this.said.push(line),
-      derived: { machineBytes: 1 << 30, segmentRows: 256 },
+      derived: { machineBytes: 1 << 30, segmentRows: 32 },
+      startKept: inlineWorker,
     });
     this.door = await openHttpDoor(this.service, settings, () => doorStatuses(settings));
     if (this.#token !== '') return;
@@ -117,7 +140,15 @@ export class ErasedStore {
     const who = { type: 'string', subject: true };
     await this.good('POST', '/types', {
       name: 'Person',
-      properties: { id: text, who, name: text, prose: text, extra: { type: 'json' }, n: { type: 'integer' } },
+      properties: {
+        id: text,
+        who,
+        name: text,
+        prose: text,
+        extra: { type: 'json' },
+        n: { type: 'integer' },
+        v: { type: 'vector', dims: wordLength + 1 },
+      },
       primary_key: 'id',
     });
     // Edges from whom rows are about: both ends of them are nodes of the graph.
@@ -153,7 +184,8 @@ export class ErasedStore {
   /** Whatever a subject’s texts can be put into. */
   async plant(subject: number): Promise<void> {
     const of = (plant: Plant): string => this.planted(subject, plant);
-    const row = { id: of('key'), who: of('subject'), name: of('name'), prose: `It was ${of('prose')}, they say.`, n: subject };
+    const prose = `It was ${of('prose')}, they say: ${of('word')}.`;
+    const row = { id: of('key'), who: of('subject'), name: of('name'), prose, n: subject, v: vectorOf(of('word')) };
     const keyed = { 'idempotency-key': of('idempotency') };
     await this.good('POST', '/ingest?object_type=Person', [{ ...row, extra: { note: [of('json')] } }], keyed);
     // A second version, and one that was removed before anybody was erased.
@@ -181,10 +213,31 @@ export class ErasedStore {
     const reason = `${of('name')} (${of('subject')}, key ${of('key')}) has asked for it by letter`;
     const sql = `ERASE SUBJECT '${of('subject')}' REASON '${reason}' CERTIFY`;
     await this.asGraph();
+    await this.indexed();
     const { planner } = this.service;
     if (planner.graphBytes === 0) throw new Error('no graph is kept before an erasure');
     this.receipts.push((await this.good('POST', '/query', { sql })).text);
     if (planner.graphBytes > 0) throw new Error('a graph is kept beyond an erasure');
+  }
+
+  /** Asks for words and for what is near, until all sealed segments have indexes of both, on files. */
+  async indexed(): Promise<void> {
+    const { columns, projections } = this.service;
+    const { rows } = projections;
+    const near = `SIMILAR('Person', v, ARRAY[${vectorOf('a'.repeat(wordLength)).join(', ')}])`;
+    for (const sql of ["SELECT id FROM Person WHERE MATCH(prose, 'say')", `SELECT * FROM ${near} LIMIT 3`]) {
+      await this.good('POST', '/query', { sql });
+    }
+    await columns!.settled();
+    const sealed = (rows.table('acme', 'Person')?.segments ?? []).filter((segment) => segment.sealed);
+    const isMade = (): boolean =>
+      sealed.every((segment) => rows.indexes.whole(segment, 'prose') !== null && rows.indexes.coarse(segment, 'v') !== null);
+    for (let looks = 0; !isMade(); looks++) {
+      if (looks > 2_000) throw new Error('segments have no indexes');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await this.service.settle();
+    await rows.indexes.files!.written();
   }
 
   /** Every node and every edge that the graph has. */
@@ -192,6 +245,10 @@ export class ErasedStore {
     const patterns = ["GRAPH_PAGERANK('Contact', 'Seen')", 'MATCH (a:Contact)-[r:Seen]->(b) RETURN a.id, r.to_id, b'];
     const texts: string[] = [];
     for (const sql of patterns) texts.push((await this.good('POST', '/query', { sql })).text);
+    // Each goes on from what the one before came to: a warm score that outlives its subject shows in it.
+    for (const sql of [patterns[0], "CONNECTED_COMPONENTS('Contact', 'Seen')", "LABEL_PROPAGATION('Contact', 'Seen')"]) {
+      for (let time = 0; time < 2; time++) texts.push((await this.good('POST', '/query', { sql, consistency: 'eventual' })).text);
+    }
     return texts.join('\n');
   }
 

@@ -15,6 +15,9 @@ export interface ScanReport {
   readonly inTheClear: readonly Found[];
   /** Canaries of the control that no reader finds: a scan that does not see them would see no others. */
   readonly unseen: readonly { readonly subject: number; readonly plant: string }[];
+  /** Canaries of the control that indexes of texts, and of vectors, hold on files: in the round that has the fewest. */
+  readonly inTexts: number;
+  readonly inVectors: number;
   /** What verifying the log found, after each erasure and in each round. */
   readonly damage: readonly string[];
   readonly eraseMsMedian: number;
@@ -58,6 +61,7 @@ export async function scan(
   const seen = new Set<string>();
   const unseen: { subject: number; plant: string }[] = [];
   let [bytes, files, entries] = [0, 0, 0];
+  let [inTexts, inVectors] = [Infinity, Infinity];
   for (const round of ['running', 'restarted', 'restored'] as const) {
     if (round === 'restarted') {
       await store.close();
@@ -80,6 +84,8 @@ export async function scan(
     ({ files, entries } = counts);
     bytes += raw.bytes + decoded.bytes;
     inTheClear.push(...raw.found);
+    const foundIn = (place: string): number => decoded.found.filter(({ where }) => where === `derived, index, ${place}`).length;
+    [inTexts, inVectors] = [Math.min(inTexts, foundIn('text')), Math.min(inVectors, foundIn('coarse'))];
     found.push(...[...raw.found, ...decoded.found].filter(({ subject }) => isErased.has(subject)));
     for (const { subject, canary, encoding } of decoded.found) if (encoding === 'UTF-8') seen.add(`${subject} ${canary}`);
     say(`${round}: ${raw.bytes + decoded.bytes} bytes in ${files} files and ${entries} entries`);
@@ -98,6 +104,8 @@ export async function scan(
     hits: found,
     inTheClear,
     unseen,
+    inTexts,
+    inVectors,
     damage,
     eraseMsMedian: Math.round(times[times.length >> 1] ?? 0),
     eraseMsMax: Math.round(times.at(-1) ?? 0),

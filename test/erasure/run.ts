@@ -1,6 +1,6 @@
 /**
  * The erasure scan at size. Prints what it does, the first hits, and its figures as one line of JSON; exits 1 when an erased
- * canary was found anywhere, one of the control was not, or the log did not verify after an erasure.
+ * canary was found anywhere, one of the control was not, no index was on a file to be searched, or the log did not verify after an erasure.
  *
  *   npm run erasure:scan -- [--subjects 500] [--seed 1]
  */
@@ -23,4 +23,6 @@ for (const { subject, plant } of unseen.slice(0, 20)) say(`UNSEEN subject ${subj
 for (const what of damage.slice(0, 20)) say(`DAMAGED ${what}`);
 const counts = { hits: hits.length, inTheClear: inTheClear.length, unseen: unseen.length, damage: damage.length };
 console.log(JSON.stringify({ ...figures, ...counts }));
-process.exit(Object.values(counts).every((count) => count === 0) ? 0 : 1);
+const areThere = figures.inTexts > 0 && figures.inVectors > 0;
+if (!areThere) say('UNSEEN no index of texts, or of vectors, was on a file');
+process.exit(areThere && Object.values(counts).every((count) => count === 0) ? 0 : 1);

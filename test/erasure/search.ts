@@ -17,6 +17,7 @@ export interface Searched {
 export async function searched(store: ErasedStore, needles: readonly Needle[]): Promise<Searched> {
   const [raw, decoded] = [new Haystack(needles), new Haystack(needles)];
   const { service, disk } = store;
+  await store.indexed();
   await service.log.seal();
   await service.checkpoints!.take();
   let files = 0;
@@ -75,9 +76,16 @@ async function searchDerived(store: ErasedStore, hay: Haystack): Promise<void> {
     if (name.endsWith('.new')) continue;
     const file = await DerivedFile.open({ disk, keyring: service.keyring, directory, logId: null }, name);
     if (file === undefined) continue;
-    for (const chunk of file.chunks()) hay.search(`derived, ${name.replace(/-.*/, '')}`, await file.read(chunk));
+    const kind = name.replace(/-.*/, '');
+    const where = kind === 'index' ? whereIn(await file.read('head')) : `derived, ${kind}`;
+    for (const chunk of file.chunks()) hay.search(where, await file.read(chunk));
     await file.close();
   }
+}
+
+/** What an index says of itself. */
+function whereIn(head: Uint8Array): string {
+  return `derived, index, ${(JSON.parse(Buffer.from(head).toString()) as { kind: string }).kind}`;
 }
 
 /** What base64 hides in a reply. */

@@ -211,6 +211,7 @@ export class FakeState implements GovernedState {
       protectionEpoch: 0,
       protection: (name) => protectionOf(this.types.filter((type) => type.name === name)),
       removals: { removedAfter: () => [] },
+      embeddings: () => ({ of: () => null }),
       recalls: () => ({ of: () => ({ count: 0, last: null }) }),
       erasures: { count: 0, of: () => [] },
       views: [],

@@ -250,6 +250,10 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
       json({ sql: 'SELECT' }),
       json({}),
       json({ sql: "ERASE SUBJECT 'p1' REASON 'asked' CERTIFY" }),
+      // The second of each goes on from what the first came to.
+      ...["GRAPH_PAGERANK('Party', 'Reports')", "CONNECTED_COMPONENTS('Party')", "LABEL_PROPAGATION('Party')"].flatMap((sql) =>
+        [1, 2].map(() => json({ sql, consistency: 'eventual' })),
+      ),
     ],
   },
   'POST /query/stream': { probes: [json({ sql: 'SELECT * FROM Deal' }), json({ sql: 'SELECT' })] },

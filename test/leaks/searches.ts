@@ -16,6 +16,9 @@ export const searches: readonly object[] = [
   deal({ query: 'open', as_of: '2024-01-01T00:00:02.000Z' }),
   deal({ query: 'open', asOfSystem: '2024-01-01T00:00:02.500Z', facets: ['who'] }),
   deal({ query: 'open', branch: 'trial' }),
+  deal({ query: 'open note p1', consistency: 'eventual', facets: ['who', 'note'] }),
+  deal({ query: 'opn secrt c4n4ry', consistency: 'eventual', typo_tolerance: { enabled: true }, limit: 3 }),
+  deal({ query: 'open', consistency: 'eventual', asOfSystem: '2024-01-01T00:00:02.500Z' }),
   deal({ query: 'open', limit: 1, cursor: Buffer.from('1704067202500000000.1704067202000000000.1').toString('base64url') }),
   deal({ query: 'open', include_attributes: ['id', 'amount'], filters: [{ field: 'amount', op: 'lt', value: 1_000_000 }] }),
   deal({ query: 'open', filters: [{ field: 'tenant_id', op: 'eq', value: 'acme' }] }),
@@ -37,6 +40,15 @@ export const searches: readonly object[] = [
   { from: 'Deal', rank_by: ['field_weight', { note: 2, who: 1 }, 'open p1'], facets: ['who'] },
   { from: 'Deal', rank_by: ['vector', 'ann', [1, 0.5]], limit: 3 },
   { from: 'Deal', rank_by: ['vector', 'ann', 'open c4n4ry'], limit: 3 },
+  { from: 'Deal', rank_by: ['vector', 'ann', [1, 0.5]], consistency: 'eventual', limit: 3 },
+  {
+    from: 'Deal',
+    rank_by: ['vector', 'ann', [1, 0.5]],
+    consistency: 'eventual',
+    filters: [{ field: 'amount', op: 'lt', value: 1_000_000 }],
+  },
+  { from: 'Deal', rank_by: ['vector', 'ann', 'open c4n4ry'], consistency: 'eventual', limit: 3 },
+  { from: 'Deal', rank_by: ['bm25', 'note', 'open note'], consistency: 'eventual', facets: ['who'] },
   {
     from: 'Deal',
     filters: {

@@ -181,6 +181,7 @@ const plans: readonly Shape[] = [
     'plan of queries, run',
     'EXPLAIN ANALYZE SELECT id FROM Deal d WHERE amount > (SELECT MIN(score) FROM Party) AND EXISTS (SELECT 1 FROM Dossier) AND who IN (SELECT id FROM Party p WHERE p.score <> d.amount) LIMIT 3 FACETS who',
   ),
+  deal('plan of a search', "EXPLAIN SELECT id FROM Deal WHERE MATCH(note, 'open secret') AND MATCH(who, 'p1')"),
   deal(
     'plan of a search, run',
     "EXPLAIN ANALYZE SELECT id FROM Deal WHERE MATCH(note, 'open secret') ORDER BY _score DESC LIMIT 1",

@@ -8,6 +8,7 @@ import {
   agreementStates,
   type EntryBody,
   maskKinds,
+  type Embedded,
   type OpenBody,
   openKinds,
   type PolicyBody,
@@ -149,14 +150,37 @@ const tellingRecord: fc.Arbitrary<AccessRecord> = fc
   )
   .map(([record, more]) => ({ ...record, ...more }));
 
-/** Of kinds of no design yet. */
-export const openBody: fc.Arbitrary<OpenBody> = fc.record({
-  kind: fc.constantFrom(...openKinds),
-  content: fc.oneof(
-    fc.uint8Array({ maxLength: 40 }),
-    fc.jsonValue({ maxDepth: 3 }).map((value) => canonicalJson(value as Json)),
-  ),
-});
+/** Vectors of rows that are nobody's. */
+const embedded: fc.Arbitrary<Embedded> = fc
+  .record({
+    model: text,
+    type: text,
+    columns: someTexts,
+    dims: fc.integer({ min: 1, max: 5 }),
+    rows: fc.nat(4),
+    dropped: fc.nat(3),
+  })
+  .chain(({ dims, rows, ...rest }) =>
+    fc.record({
+      ...Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, fc.constant(value)])),
+      dims: fc.constant(dims),
+      digest: fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('hex')),
+      positions: fc.array(u53, { minLength: rows, maxLength: rows }).map((all) => Float64Array.from(all)),
+      vectors: fc.float32Array({ minLength: rows * dims, maxLength: rows * dims, noNaN: true }),
+    }),
+  ) as fc.Arbitrary<Embedded>;
+
+/** Kinds that came without a design, and vectors. */
+export const openBody: fc.Arbitrary<OpenBody> = fc.oneof(
+  fc.record({
+    kind: fc.constantFrom(...openKinds),
+    content: fc.oneof(
+      fc.uint8Array({ maxLength: 40 }),
+      fc.jsonValue({ maxDepth: 3 }).map((value) => canonicalJson(value as Json)),
+    ),
+  }),
+  fc.record({ kind: fc.constant('embedding' as const), content: embedded }),
+);
 
 const property = fc.record(
   {

@@ -70,6 +70,7 @@ export class FakeStore {
       grantKey: caller.path ?? '',
       tenant: null,
       notices: () => [],
+      embedded: () => null,
       branch: 'main',
       branchId: 0,
       position: 0,

@@ -33,6 +33,7 @@ const names = [
   'views',
   'recalls',
   'open-entries',
+  'embeddings',
 ];
 
 projectionContract({ names, fresh: (rows) => freshProjections(undefined, rows).projector, histories: committed, erased });

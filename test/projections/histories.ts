@@ -8,7 +8,9 @@ import {
   agreementStates,
   type PropertyDefinition,
   type TokenRecord,
+  isOpen,
 } from '../../src/log/entry.ts';
+import { isEmbedded } from '../../src/log/embedded.ts';
 import type { ColumnType } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
@@ -435,6 +437,25 @@ const branchCommands: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('delete-branch' as const), name: fc.constantFrom(...branches) }) },
 );
 
+/** Vectors of whatever versions lie at some of the first positions. */
+const embedCommands: fc.Arbitrary<Command> = fc
+  .record({
+    type: fc.constantFrom(...types, subjectType, subjectType),
+    name: fc.constantFrom('small', 'large'),
+    positions: fc.uniqueArray(fc.nat(60), { minLength: 5, maxLength: 40 }),
+  })
+  .map(({ type, name, positions }) => ({
+    kind: 'embed-rows',
+    type,
+    branch: 'main',
+    path: null,
+    model: { name, digest: '0a'.repeat(32) },
+    columns: ['name'],
+    dims: 2,
+    positions,
+    vectors: Float32Array.from({ length: positions.length * 2 }, (_, i) => i + 1),
+  }));
+
 const steps = (commands: fc.Arbitrary<Command>): fc.Arbitrary<Step> =>
   fc.record({
     command: commands,
@@ -461,6 +482,7 @@ export const histories = (maxLength: number): fc.Arbitrary<Step[]> =>
         { weight: 2, arbitrary: retentionCommands },
         { weight: 1, arbitrary: endingCommands },
         { weight: 3, arbitrary: erasureCommands },
+        { weight: 3, arbitrary: embedCommands },
       ),
     ),
     { minLength: 1, maxLength },
@@ -482,6 +504,7 @@ export const subjectHistories = (maxLength: number): fc.Arbitrary<Step[]> => {
         { weight: 1, arbitrary: retentionCommands },
         { weight: 1, arbitrary: endingCommands },
         { weight: 4, arbitrary: erasureCommands },
+        { weight: 4, arbitrary: embedCommands },
       ),
       path: fc.constantFrom(null, 'acme', 'acme', 'acme/eu'),
       branch: fc.oneof(fc.constant(0), fc.nat(5)),
@@ -490,8 +513,9 @@ export const subjectHistories = (maxLength: number): fc.Arbitrary<Step[]> => {
   );
 };
 
-/** What an erasure of the subject that its reason names has to name. */
-function asFound(store: Store, command: Command, path: string | null): Command {
+/** What an erasure of the subject that its reason names has to name; where rows are embedded. */
+function asFound(store: Store, command: Command, path: string | null, branch: string): Command {
+  if (command.kind === 'embed-rows') return { ...command, path, branch };
   if (command.kind !== 'intend-erasure') return command;
   const { rows, removedKeys, views } = store.projections;
   const names = new Names([command.reason]);
@@ -518,6 +542,20 @@ export function withoutKeys(entries: readonly CommittedEntry[]): CommittedEntry[
   );
   return entries.map((entry) => {
     const { body, context, position } = entry;
+    if (isOpen(body) && isEmbedded(body.content)) {
+      const { subjects, ...content } = body.content;
+      if (subjects === undefined) return entry;
+      const gone = subjects.map((subject) =>
+        erased.some((each) => each.subject === subject && each.tenant === context.tenant && each.position > position),
+      );
+      const rows = [...gone.keys()].filter((row) => !gone[row]);
+      const left = rows.flatMap((row) => [...content.vectors.subarray(row * 2, row * 2 + 2)]);
+      const positions = Float64Array.from(rows, (row) => content.positions[row]!);
+      return {
+        ...entry,
+        body: { ...body, content: { ...content, positions, vectors: Float32Array.from(left), isSealed: true } },
+      };
+    }
     if (body.kind !== 'rows' || !body.subjects) return entry;
     const { subjects: whose, ...rest } = body;
     const isErased = (row: number): boolean => {
@@ -546,7 +584,8 @@ export function play(store: Store, history: readonly Step[]): void {
     const named = store.projections.branches.listFor(path?.split('/')[0] ?? null);
     const standing = ['main', ...named.map(({ name }) => name)];
     try {
-      store.run(asFound(store, command, path), path, standing[branch % standing.length]);
+      const on = standing[branch % standing.length]!;
+      store.run(asFound(store, command, path, on), path, on);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
     }

@@ -18,7 +18,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
-import type { Embedder } from '../../planner/embedding/embedder.ts';
+import type { Embedder } from '../../governance/embedding/embedder.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';

@@ -15,10 +15,15 @@ import { invoke, signalOf } from './invoke.ts';
 /** The longest statement takes six of them with every character escaped: what is longer is not read, nor parsed. */
 export const questionBytesMax = 8 << 20;
 
+const consistency = z
+  .enum(['strong', 'eventual'])
+  .describe('strong by default; eventual: nearest vectors may be approximate, scores of a graph go on from earlier ones');
+
 export const questionBody = z
   .object({
     sql: z.string().describe('one read-only statement'),
     ...reasons,
+    consistency: consistency.optional(),
     ...inBothCases('typo_tolerance', typoTolerance.optional()),
   })
   .refine(...oneSpelling('typo_tolerance'))
@@ -30,6 +35,7 @@ export interface Question {
   readonly branch?: string | undefined;
   readonly break_glass?: string | undefined;
   readonly access_scope_ref?: string | undefined;
+  readonly consistency?: 'strong' | 'eventual' | undefined;
   readonly typo_tolerance?: TypoTolerance | undefined;
   readonly typoTolerance?: TypoTolerance | undefined;
 }
@@ -72,7 +78,7 @@ export async function ask<T>(
   options: AskOptions,
   use: (answer: Answer) => T,
 ): Promise<T> {
-  const { sql, purpose } = question;
+  const { sql, purpose, consistency: wanted } = question;
   const typo = question.typo_tolerance ?? question.typoTolerance;
   checkText(sql, 'the statement');
   const signal = signalOf(request.raw.socket);
@@ -84,6 +90,7 @@ export async function ask<T>(
       questionsOnly: options.questionsOnly === true,
       ...(options.rows ? { rows: options.rows } : {}),
       ...(typo && { typo }),
+      ...(wanted && { consistency: wanted }),
     });
     return use(answer);
   });

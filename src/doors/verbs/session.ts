@@ -10,7 +10,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { Provenance, TypeDefinition } from '../../log/entry.ts';
-import type { Embedder } from '../../planner/embedding/embedder.ts';
+import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
 import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/statement.ts';

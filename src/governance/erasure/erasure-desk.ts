@@ -76,6 +76,7 @@ export interface ErasedState extends BranchesRead {
   readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
   readonly openEntries: MentionParts['openEntries'];
+  readonly embeddings: { countOf(positions: Iterable<number>): number };
   readonly views: MentionParts['views'];
   readonly removedKeys: MentionParts['removedKeys'];
   readonly tenants: Pick<Tenants, 'tenant'>;

@@ -1,9 +1,12 @@
 /** What an entry of a kind that has no design yet says, as texts that a subject may be looked for in. */
 import type { Json } from '../../log/canonical-json.ts';
+import { isEmbedded } from '../../log/embedded.ts';
 import type { OpenBody } from '../../log/entry.ts';
 
 /** JSON as it stands, and its texts without their escapes; bytes as if they were text. */
 export function textsOf({ content }: OpenBody): string {
+  // Vectors say no word, and those of a subject are found by their versions.
+  if (isEmbedded(content)) return '';
   if (typeof content !== 'string') return Buffer.from(content).toString();
   const texts = [content];
   const open: Json[] = [JSON.parse(content) as Json];

@@ -24,6 +24,7 @@ export interface ScanParts {
     readonly rows: { readonly scopes: PathCodes; texts(paths: ReadonlySet<number>): Iterable<StoredTexts> };
     readonly exhibits: { all(): Iterable<ExhibitView> };
     readonly openEntries: { all(): Iterable<OpenEntry> };
+    readonly embeddings: { countOf(positions: Iterable<number>): number };
   };
   readonly log: Pick<LogStore, 'proofs'>;
   readonly keys: Pick<SubjectKeys, 'opening'>;
@@ -137,6 +138,8 @@ class Scan {
       }
       if (found > 0) this.#hit('rows', type, found);
     }
+    const vectors = this.#parts.state.embeddings.countOf(positions);
+    if (vectors > 0) this.#hit('embeddings', type, vectors);
   }
 
   /** Texts of exhibits, views and removals that named the subject. */

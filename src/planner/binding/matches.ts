@@ -57,7 +57,7 @@ export function bindSearch({ select, orderBy, scope, source, scored: ranked }: S
     ...matches.map((_, i): PlanColumn => ({ name: `#match ${i + 1}`, type: 'boolean' })),
     ...(scored ? [{ name: scoreName, type: 'number' } as const] : []),
   ];
-  const node: SearchNode = { kind: 'search', input: source, matches, scored, required: [], best: null, columns };
+  const node: SearchNode = { kind: 'search', input: source, matches, scored, required: [], best: null, unread: [], columns };
   const columnAt = (index: number): Bound => {
     const { name, type } = columns[index]!;
     return { kind: 'column', index, name, type };

@@ -8,7 +8,7 @@ import type { TypeDefinition } from '../../log/entry.ts';
 import { at } from '../places.ts';
 import { HybridOperator, prepareHybrid, rerankedColumn } from '../search/hybrid-operator.ts';
 import type { Words } from './argument-spec.ts';
-import { textColumns, vectorColumns } from './similar.ts';
+import { textColumns, vectorColumns } from '../../governance/embedding/embedded-columns.ts';
 import type { TableFunction } from './table-function.ts';
 
 export const hybridSearch: TableFunction = {

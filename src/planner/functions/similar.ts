@@ -7,10 +7,9 @@
  *
  * `_score` is the cosine. With a seed it is the highest over the columns in which both have a vector: the `_emb_` ones, where
  * the type has any, else every column of vectors; the seed itself is left out. A seed without a vector is compared by the
- * words of the text columns: how many they share, of all that either has.
+ * one that the model of SERVICE_EMBED_URL gave for it, where it has, else by the words of the text columns: how many they share, of all that either has.
  */
-import type { TypeDefinition } from '../../log/entry.ts';
-import { embeddingPrefix } from '../../log/value.ts';
+import { textColumns, vectorColumns } from '../../governance/embedding/embedded-columns.ts';
 import { at } from '../places.ts';
 import type { Expression, FunctionArgument } from '../statement.ts';
 import { prepareSimilar } from '../vectors/near.ts';
@@ -67,18 +66,6 @@ export const similar: TableFunction = {
   prepare: prepareSimilar,
   open: (opening) => new SimilarOperator(opening),
 };
-
-/** `_emb_` columns where there are any, else all columns of vectors. */
-export function vectorColumns({ properties }: TypeDefinition): readonly string[] {
-  const all = Object.keys(properties).filter((name) => properties[name]!.type === 'vector');
-  const embeddings = all.filter((name) => name.startsWith(embeddingPrefix));
-  return embeddings.length > 0 ? embeddings : all;
-}
-
-/** Keys and ids say nothing of what a row is about. */
-export function textColumns({ properties, primaryKey }: TypeDefinition): readonly string[] {
-  return Object.keys(properties).filter((name) => properties[name]!.type === 'string' && name !== primaryKey && name !== 'id');
-}
 
 function checkCombination({ words }: BoundScope): void {
   const { given } = words;

@@ -4,16 +4,14 @@
  * all of them.
  */
 import { assert } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Dictionary, Vector } from '../../log/columns.ts';
 import { fetchVersion } from '../operators/ranked-rows.ts';
 import type { Execution } from '../operators/operator.ts';
 import type { Graph } from './graph.ts';
-import { floatsOf } from './instant-floats.ts';
+import { floatsOf, halvesOf } from './instant-floats.ts';
 import type { Steps } from './steps.ts';
 
 const instants = ['valid_from', 'valid_to', 'system_from', 'system_to'] as const;
-type Instants = readonly (bigint | null)[];
 /** Edges that are fetched between two looks at the clock. */
 const fetchedAtOnce = 8;
 /** Rows that a scan goes over while one edge is looked up. */
@@ -22,78 +20,86 @@ const rowsOfLookup = 3_000;
 export class EdgeInstants {
   readonly #graph: Graph;
   readonly #execution: Execution;
-  /** Those of all rows of the answer. */
+  readonly #links: Dictionary;
+  /** Each once, ascending by link type, then by system_from. */
   readonly #edges: Int32Array;
-  /** An edge may stand in many paths. */
-  readonly #known = new Map<number, Instants>();
+  /** By edge: its place in `#edges`. An edge may stand in many paths. */
+  readonly #places: ReadonlyMap<number, number>;
+  /** By place: halves of its instants, which are moved without an object for each; NULLs of what was removed for good since. */
+  readonly #halves: Int32Array;
+  readonly #nulls: Uint8Array;
+  readonly #known: Uint8Array;
   #isScanned = false;
 
   constructor(graph: Graph, execution: Execution, edges: Int32Array) {
     this.#graph = graph;
     this.#execution = execution;
-    this.#edges = edges;
+    const { links, linkOf } = graph;
+    this.#links = { size: links.length, text: (code) => links[code]!, codeOf: (text) => links.indexOf(text) };
+    const times = floatsOf(graph.systemFrom);
+    const link = (edge: number): number => (linkOf === null ? 0 : linkOf[edge]!);
+    this.#edges = Int32Array.from(new Set(edges)).sort((a, b) => link(a) - link(b) || (times[a]! < times[b]! ? -1 : 1));
+    const places = new Map<number, number>();
+    for (let place = 0; place < this.#edges.length; place++) places.set(this.#edges[place]!, place);
+    this.#places = places;
+    this.#halves = new Int32Array(8 * this.#edges.length);
+    this.#nulls = new Uint8Array(4 * this.#edges.length).fill(1);
+    this.#known = new Uint8Array(this.#edges.length);
   }
 
   /** As `edgeColumns` has them, of some of the edges. */
   *columns(edges: Int32Array): Steps<Vector[]> {
     if (!this.#isScanned && edges.length > this.#graph.edges / rowsOfLookup + fetchedAtOnce) yield* this.#scan();
-    const links = new VectorBuilder('string', edges.length);
-    const builders = instants.map(() => new VectorBuilder('timestamp', edges.length));
+    const { linkOf } = this.#graph;
+    const places = edges.map((edge) => this.#places.get(edge)!);
     let fetched = 0;
-    for (const edge of edges) {
-      links.append(this.#graph.link(edge));
-      let known = this.#known.get(edge);
-      if (known === undefined) {
-        this.#known.set(edge, (known = this.#isScanned ? removed : this.#fetch(edge)));
-        if (++fetched % fetchedAtOnce === 0) yield;
-      }
-      builders.forEach((builder, i) => builder.append(known[i]!));
+    for (const place of this.#isScanned ? [] : places) {
+      if (this.#known[place] === 1) continue;
+      this.#fetch(place);
+      if (++fetched % fetchedAtOnce === 0) yield;
     }
-    return [links.build(), ...builders.map((builder) => builder.build())];
+    const values = linkOf === null ? new Int32Array(edges.length) : Int32Array.from(edges, (edge) => linkOf[edge]!);
+    return [{ kind: 'dict', values, dictionary: this.#links, nulls: null }, ...instants.map((_, i) => this.#column(places, i))];
+  }
+
+  #column(places: Int32Array, instant: number): Vector {
+    const values = new BigInt64Array(places.length);
+    const nulls = new Uint8Array(places.length);
+    const halves = halvesOf(values);
+    let hasNull = false;
+    for (let i = 0; i < places.length; i++) {
+      const cell = 4 * places[i]! + instant;
+      halves[2 * i] = this.#halves[2 * cell]!;
+      halves[2 * i + 1] = this.#halves[2 * cell + 1]!;
+      nulls[i] = this.#nulls[cell]!;
+      hasNull ||= nulls[i] === 1;
+    }
+    return { kind: 'i64', values, nulls: hasNull ? nulls : null };
   }
 
   *#scan(): Steps<void> {
-    const times = floatsOf(this.#graph.systemFrom);
-    const byLink = new Map<string, number[]>();
-    for (const edge of new Set(this.#edges)) {
-      const link = this.#graph.link(edge);
-      const edges = byLink.get(link) ?? [];
-      byLink.set(link, edges);
-      edges.push(edge);
-    }
-    yield;
-    for (const [type, edges] of byLink) {
-      edges.sort((a, b) => (times[a]! < times[b]! ? -1 : 1));
-      yield* this.#scanOf(type, edges);
+    for (let first = 0; first < this.#edges.length; ) {
+      const type = this.#graph.link(this.#edges[first]!);
+      let end = first + 1;
+      while (end < this.#edges.length && this.#graph.link(this.#edges[end]!) === type) end++;
+      yield* this.#scanOf(type, first, end);
+      first = end;
     }
     this.#isScanned = true;
   }
 
-  /** `edges` ascend by system_from, as rows do that come out of a scan of one path. */
-  *#scanOf(type: string, edges: readonly number[]): Steps<void> {
+  /** Places ascend by system_from, as rows do that come out of a scan of one path. */
+  *#scanOf(type: string, begin: number, end: number): Steps<void> {
     const { snapshot, time } = this.#execution;
-    const wanted = edges.map((edge) => this.#graph.systemFrom[edge]!);
-    const [first, last] = [wanted[0]!, wanted.at(-1)!];
-    const zones = [{ column: 'system_from', op: '<=', value: last }] as const;
-    const blocks = snapshot.rows.scan({ type, columns: instants, time, after: first - 1n, zones });
-    const sought = floatsOf(BigInt64Array.from(wanted));
+    const wanted = BigInt64Array.from(this.#edges.subarray(begin, end), (edge) => this.#graph.systemFrom[edge]!);
+    const zones = [{ column: 'system_from', op: '<=', value: wanted.at(-1)! }] as const;
+    const blocks = snapshot.rows.scan({ type, columns: instants, time, after: wanted[0]! - 1n, zones });
+    const sought = floatsOf(wanted);
     let at = 0;
     try {
       for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-        const { columns, selection, first: begin, count } = step.value;
-        const vector = columns[2];
-        if (count > 0) {
-          assert(vector?.kind === 'i64', 'system times are i64');
-          const times = floatsOf(vector.values);
-          for (let place = 0; place < count; place++) {
-            const row = selection === null ? begin + place : selection[place]!;
-            const time = times[row]!;
-            // Another path begins anew.
-            if (at > 0 && time <= sought[at - 1]!) at = placeOf(sought, time);
-            while (at < sought.length && sought[at]! < time) at++;
-            if (at < sought.length && sought[at] === time) this.#known.set(edges[at]!, instantsAt(columns, row));
-          }
-        }
+        const { columns, count } = step.value;
+        if (count > 0) at = this.#meet(sought, at, begin, step.value, cellsOf(columns));
         yield;
       }
     } finally {
@@ -101,11 +107,61 @@ export class EdgeInstants {
     }
   }
 
-  /** NULLs for what was removed for good since. */
-  #fetch(edge: number): Instants {
-    const found = fetchVersion(this.#execution, this.#graph.link(edge), instants, this.#graph.systemFrom[edge]!);
-    return found === null ? removed : instantsAt(found.columns, found.row);
+  /** Where the next one is sought. A function of its own: in a loop that can be left in the middle it would be compiled worse. */
+  #meet(sought: Float64Array, from: number, begin: number, { selection, first, count }: Rows, cells: readonly Cells[]): number {
+    const vector = cells[2]!.values;
+    assert(vector, 'system times are i64');
+    const times = floatsOf(vector);
+    let at = from;
+    for (let place = 0; place < count; place++) {
+      const row = selection === null ? first + place : selection[place]!;
+      const time = times[row]!;
+      // Another path begins anew.
+      if (at > 0 && time <= sought[at - 1]!) at = placeOf(sought, time);
+      while (at < sought.length && sought[at]! < time) at++;
+      if (at < sought.length && sought[at] === time) this.#take(begin + at, cells, row);
+    }
+    return at;
   }
+
+  #fetch(place: number): void {
+    const edge = this.#edges[place]!;
+    const found = fetchVersion(this.#execution, this.#graph.link(edge), instants, this.#graph.systemFrom[edge]!);
+    if (found !== null) this.#take(place, cellsOf(found.columns), found.row);
+    this.#known[place] = 1;
+  }
+
+  #take(place: number, cells: readonly Cells[], row: number): void {
+    for (let i = 0; i < cells.length; i++) {
+      const { halves, nulls } = cells[i]!;
+      if (halves === null || nulls?.[row] === 1) continue;
+      const cell = 4 * place + i;
+      this.#nulls[cell] = 0;
+      this.#halves[2 * cell] = halves[2 * row]!;
+      this.#halves[2 * cell + 1] = halves[2 * row + 1]!;
+    }
+  }
+}
+
+interface Rows {
+  readonly selection: Int32Array | null;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Instants of a block; null: all are NULL. */
+interface Cells {
+  readonly values: BigInt64Array | null;
+  readonly halves: Int32Array | null;
+  readonly nulls: Uint8Array | null;
+}
+
+function cellsOf(columns: readonly Vector[]): readonly Cells[] {
+  return columns.map((vector) => {
+    if (vector.kind === 'null') return { values: null, halves: null, nulls: null };
+    assert(vector.kind === 'i64', 'instants are integers');
+    return { values: vector.values, halves: halvesOf(vector.values), nulls: vector.nulls };
+  });
 }
 
 /** Where the first stands that is not less. */
@@ -118,14 +174,4 @@ function placeOf(ascending: Float64Array, value: number): number {
     else high = middle;
   }
   return low;
-}
-
-const removed: Instants = [null, null, null, null];
-
-function instantsAt(columns: readonly Vector[], row: number): Instants {
-  return columns.map((vector) => {
-    const cell = cellAt(vector, 'timestamp', row);
-    assert(cell === null || typeof cell === 'bigint', 'instants are integers');
-    return cell;
-  });
 }

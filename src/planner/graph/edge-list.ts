@@ -1,16 +1,13 @@
-/** Edges as they are read, and how they become a graph. Both go in bounded steps: a generator yields between any two. */
+/** Edges as they are read; `graph-making.ts` makes a graph of them. */
 import type { Dictionary, Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
-import { type Adjacency, Graph, type NodeTexts } from './graph.ts';
-import { turned } from './graph-delta.ts';
+import { Graph, type NodeTexts } from './graph.ts';
+import type { MadeGraph, ReadEdges } from './graph-making.ts';
 import { floatsOf } from './instant-floats.ts';
-import { sorted, type Steps } from './steps.ts';
-
-/** Edges or nodes that are looked at between two looks at the clock. */
-const atOnce = 1 << 15;
+import { shared } from './shared.ts';
 
 /** Grows by doubling. */
 interface Growing {
@@ -106,52 +103,26 @@ export class EdgeList {
     }
   }
 
-  /** Edges of which both ends are visible. */
-  *graph(): Steps<Graph> {
-    const order = yield* this.#ordered();
-    const nodes = order.length;
-    const numberOf = new Int32Array(this.#names.size).fill(-1);
-    for (let node = 0; node < nodes; node++) numberOf[order[node]!] = node;
+  /** All that was read, as it goes to whoever makes a graph of it. */
+  get read(): ReadEdges {
     const { from, to, time, weight, link } = this.#edges;
-    const kept = new Int32Array(this.#length);
-    const sources = new Int32Array(this.#length);
-    const targets = new Int32Array(this.#length);
-    const both: Ends = { kept, sources, targets };
-    let count = 0;
-    for (let first = 0; first < this.#length; first += atOnce) {
-      count = numbered({ from, to }, numberOf, both, { first, end: Math.min(this.#length, first + atOnce), count });
-      yield;
-    }
-    // Edges came by link type and system_from; sorting by target, then by source, leaves each order within the next.
-    const byTarget = yield* stableOrder(targets.subarray(0, count), null, nodes);
-    const bySource = yield* stableOrder(sources.subarray(0, count), byTarget, nodes);
-    const neighbours = new Int32Array(count);
-    const systemFrom = new BigInt64Array(count);
-    const weights = weight === null ? null : new Float64Array(count);
-    const linkOf = this.#links.length > 1 ? new Uint16Array(count) : null;
-    const listed = { time: floatsOf(time), weight, link };
-    const made = { neighbours, systemFrom: floatsOf(systemFrom), weights, linkOf };
-    for (let first = 0; first < count; first += atOnce) {
-      take(both, listed, made, bySource.subarray(first, Math.min(count, first + atOnce)), first);
-      yield;
-    }
-    const out: Adjacency = { offsets: yield* offsetsOf(sources.subarray(0, count), nodes), neighbours, edges: null };
-    const into = yield* turned(out.offsets, neighbours, nodes);
-    return new Graph({ texts: this.#texts(order, numberOf), out, in: into, systemFrom, linkOf, links: this.#links, weights });
-  }
-
-  /** Codes of the visible nodes by the bytes of their texts. */
-  *#ordered(): Steps<Int32Array> {
-    const names = this.#names;
-    const codes = new Int32Array(names.size);
-    let count = 0;
-    for (let code = 0; code < names.size; code++) if (this.#visible[code] === 1) codes[count++] = code;
-    return yield* sorted(codes.subarray(0, count), (a, b) => names.compare(a, b));
-  }
-
-  #texts(order: Int32Array, numberOf: Int32Array): NodeTexts {
     const names = this.#names;
     return {
+      length: this.#length,
+      from,
+      to,
+      time,
+      weight,
+      link,
+      links: this.#links,
+      names: { size: names.size, ...names.utf8 },
+      visible: this.#visible,
+    };
+  }
+
+  graphOf({ parts, order, numberOf }: MadeGraph): Graph {
+    const names = this.#names;
+    const texts: NodeTexts = {
       size: order.length,
       text: (node) => names.text(order[node]!),
       bytesOf: (node) => names.bytesOf(order[node]!),
@@ -161,6 +132,7 @@ export class EdgeList {
       },
       bytes: names.bytes + order.byteLength + numberOf.byteLength,
     };
+    return new Graph({ texts, ...parts });
   }
 
   #numbers(batch: Batch, column: number, type: ColumnType, out: Int32Array): void {
@@ -216,118 +188,12 @@ export class EdgeList {
     const edges = this.#edges;
     if (edges.from.length >= wanted) return;
     const room = Math.max(2 * edges.from.length, wanted);
-    edges.from = grown(edges.from, new Int32Array(room));
-    edges.to = grown(edges.to, new Int32Array(room));
-    edges.time = grown(edges.time, new BigInt64Array(room));
-    edges.weight &&= grown(edges.weight, new Float64Array(room));
-    edges.link = grown(edges.link, new Uint16Array(room));
+    edges.from = grown(edges.from, shared(Int32Array, room));
+    edges.to = grown(edges.to, shared(Int32Array, room));
+    edges.time = grown(edges.time, shared(BigInt64Array, room));
+    edges.weight &&= grown(edges.weight, shared(Float64Array, room));
+    edges.link = grown(edges.link, shared(Uint16Array, room));
   }
-}
-
-/** By edge that is kept: its place in the list, and its ends as numbers of nodes. */
-interface Ends {
-  readonly kept: Int32Array;
-  readonly sources: Int32Array;
-  readonly targets: Int32Array;
-}
-
-interface Stretch {
-  readonly first: number;
-  readonly end: number;
-  readonly count: number;
-}
-
-// The loops below are functions of their own: in one that can be left in the middle they would be compiled worse.
-
-/** Edges of which both ends are visible; how many there are by now. */
-function numbered(
-  { from, to }: Pick<Growing, 'from' | 'to'>,
-  numberOf: Int32Array,
-  { kept, sources, targets }: Ends,
-  { first, end, count: before }: Stretch,
-): number {
-  let count = before;
-  for (let edge = first; edge < end; edge++) {
-    const source = numberOf[from[edge]!]!;
-    const target = numberOf[to[edge]!]!;
-    if (source < 0 || target < 0) continue;
-    kept[count] = edge;
-    sources[count] = source;
-    targets[count++] = target;
-  }
-  return count;
-}
-
-interface Listed {
-  readonly time: Float64Array;
-  readonly weight: Float64Array | null;
-  readonly link: Uint16Array;
-}
-
-interface Made {
-  readonly neighbours: Int32Array;
-  readonly systemFrom: Float64Array;
-  readonly weights: Float64Array | null;
-  readonly linkOf: Uint16Array | null;
-}
-
-/** Edges in the order that they are to have, the first at a place. */
-function take({ kept, targets }: Ends, listed: Listed, made: Made, order: Int32Array, first: number): void {
-  const { neighbours, systemFrom, weights, linkOf } = made;
-  const { time, weight, link } = listed;
-  for (let i = 0; i < order.length; i++) {
-    const read = order[i]!;
-    const edge = first + i;
-    const place = kept[read]!;
-    neighbours[edge] = targets[read]!;
-    systemFrom[edge] = time[place]!;
-    if (weights !== null) weights[edge] = weight![place]!;
-    if (linkOf !== null) linkOf[edge] = link[place]!;
-  }
-}
-
-/** Numbers of `keys` in ascending order of them; those alike in the order of `input`, or of their numbers. */
-function* stableOrder(keys: Int32Array, input: Int32Array | null, keysMax: number): Steps<Int32Array> {
-  const places = yield* offsetsOf(keys, keysMax);
-  const order = new Int32Array(keys.length);
-  for (let first = 0; first < keys.length; first += atOnce) {
-    scatter(keys, input, places, order, first, Math.min(keys.length, first + atOnce));
-    yield;
-  }
-  return order;
-}
-
-function scatter(
-  keys: Int32Array,
-  input: Int32Array | null,
-  places: Uint32Array,
-  order: Int32Array,
-  first: number,
-  end: number,
-): void {
-  if (input === null) for (let i = first; i < end; i++) order[places[keys[i]!]!++] = i;
-  else {
-    for (let i = first; i < end; i++) {
-      const each = input[i]!;
-      order[places[keys[each]!]!++] = each;
-    }
-  }
-}
-
-/** Where each key begins; one more than there are. */
-function* offsetsOf(keys: Int32Array, keysMax: number): Steps<Uint32Array> {
-  const offsets = new Uint32Array(keysMax + 1);
-  for (let first = 0; first < keys.length; first += atOnce) {
-    countKeys(keys, offsets, first, Math.min(keys.length, first + atOnce));
-    yield;
-  }
-  for (let key = 0; key < keysMax; key++) offsets[key + 1]! += offsets[key]!;
-  yield;
-  return offsets;
-}
-
-function countKeys(keys: Int32Array, offsets: Uint32Array, first: number, end: number): void {
-  for (let i = first; i < end; i++) offsets[keys[i]! + 1]!++;
 }
 
 function grown<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(before: A, room: A): A {

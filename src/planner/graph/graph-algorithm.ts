@@ -9,6 +9,9 @@ export interface GraphColumn {
   readonly holds: 'node' | 'integer' | 'number' | 'boolean' | 'text';
 }
 
+/** By node: a score, or the least node of its community. */
+export type State = Float64Array | Int32Array;
+
 /** Rows of an answer, as columns. */
 export interface GraphRows {
   readonly count: number;
@@ -17,6 +20,8 @@ export interface GraphRows {
   readonly edges?: Int32Array;
   /** Rounds that it took to settle; one where this is absent. */
   readonly rounds?: number;
+  /** What a later answer may go on from, by node. */
+  readonly state?: State;
   /** They stand as they are to leave; else by score, descending, then by the nodes in their columns. */
   readonly ordered?: true;
 }
@@ -38,6 +43,8 @@ export interface GraphCall {
   spend(edges: number): void;
   /** Bytes that are held from now on. Throws REL_MEMORY_CAP. */
   hold(bytes: number): void;
+  /** What an earlier answer came to, where this one may go on from it. */
+  readonly start: State | null;
   /** A refusal that points at an argument. */
   invalid(name: string, text: string): Error;
 }
@@ -58,6 +65,8 @@ export interface GraphAlgorithm {
   readonly tellsEdges?: true;
   /** LIMIT counts whole groups of rows. */
   readonly limitsGroups?: true;
+  /** What it settles on, where it may go on from an earlier answer; of components the answer is the same, of all else nearly. */
+  readonly warm?: 'pagerank' | 'components' | 'labels';
   run(graph: Graph, call: GraphCall): Steps<GraphRows>;
 }
 

@@ -9,8 +9,10 @@
  */
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { Graph } from './graph.ts';
+import type { State } from './graph-algorithm.ts';
 import { followed, type GraphOf, isSame, type ReadGraph } from './graph-changes.ts';
 import type { Steps } from './steps.ts';
+import type { Warm } from './warm-start.ts';
 
 interface Kept extends ReadGraph {
   readonly isErased: () => boolean;
@@ -23,6 +25,8 @@ export class GraphCache {
   readonly #bytesMax: number;
   /** By key, the one asked about last at the end. */
   readonly #kept = new Map<string, readonly Kept[]>();
+  /** What answers came to, the one that was made or gone on from last at the end. */
+  readonly #warm = new Map<string, Warm>();
   #generation = 0;
 
   constructor(bytesMax: number) {
@@ -32,16 +36,35 @@ export class GraphCache {
   clear(): void {
     this.#generation++;
     this.#kept.clear();
+    this.#warm.clear();
+  }
+
+  /** Null where there is none, rows of it are gone for good, or the question is about another instant than now. */
+  warm(of: GraphOf, call: string): Warm | null {
+    const warm = isNow(of) ? this.#warm.get(warmKey(of, call)) : undefined;
+    if (warm === undefined || warm.isErased()) return null;
+    const { removals } = of.snapshot;
+    return of.types.some((type) => removals.removedAfter(type, warm.instant).length > 0) ? null : warm;
+  }
+
+  keepWarm(of: GraphOf, call: string, state: State, { texts, lineage, edges }: Graph, isErased: () => boolean): void {
+    if (!isNow(of) || isErased()) return;
+    const key = warmKey(of, call);
+    this.#warm.delete(key);
+    this.#warm.set(key, { state, texts, lineage, edges, instant: of.snapshot.instant, isErased });
+    this.#letGo();
   }
 
   get bytes(): number {
-    let bytes = 0;
-    for (const graph of this.#graphs()) bytes += graph.bytes;
+    let bytes = this.edgeBytes;
+    for (const { texts } of this.#graphs()) bytes += texts.bytes;
     return bytes;
   }
 
+  /** All but texts of nodes: edges, and what answers came to. */
   get edgeBytes(): number {
     let bytes = 0;
+    for (const { state } of this.#warm.values()) bytes += state.byteLength;
     for (const graph of this.#graphs()) bytes += graph.bytes - graph.texts.bytes;
     return bytes;
   }
@@ -78,9 +101,15 @@ export class GraphCache {
     const others = (this.#kept.get(key) ?? []).filter((each) => each !== instead);
     this.#kept.delete(key);
     this.#kept.set(key, [kept, ...others].slice(0, instantsMax));
-    for (const oldest of this.#kept.keys()) {
-      if (this.bytes <= this.#bytesMax) return;
-      this.#kept.delete(oldest);
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    for (const all of [this.#warm, this.#kept]) {
+      for (const oldest of all.keys()) {
+        if (this.bytes <= this.#bytesMax) return;
+        all.delete(oldest);
+      }
     }
   }
 
@@ -97,6 +126,14 @@ export class GraphCache {
 function keyOf({ snapshot, types, about }: GraphOf): string {
   const { grantKey, branchId, catalog } = snapshot;
   return JSON.stringify([grantKey, branchId, catalog.ontologyVersion, types, about]);
+}
+
+function warmKey(of: GraphOf, call: string): string {
+  return JSON.stringify([keyOf(of), call]);
+}
+
+function isNow({ snapshot: { instant }, time }: GraphOf): boolean {
+  return believed(time, instant).system === instant && time.valid === instant;
 }
 
 /** Nothing is known yet of a later instant: what is believed then is what is believed now, until more is written. */

@@ -151,12 +151,11 @@ function* changesOf(
   try {
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       const { columns: vectors, selection, first, count } = step.value;
-      const cellOf = (column: number, row: number) => cellAt(vectors[column]!, link.columns[column]?.type ?? 'timestamp', row);
-      for (let place = 0; place < count; place++) {
-        const row = selection === null ? first + place : selection[place]!;
-        const instant = cellOf(link.columns.length, row);
-        if (typeof instant !== 'bigint') return false;
-        if (instant <= before || instant > after) continue;
+      const instants = vectors[link.columns.length]!;
+      if (count > 0 && (instants.kind !== 'i64' || instants.nulls !== null)) return false;
+      const cellOf = (column: number, row: number) => cellAt(vectors[column]!, link.columns[column]!.type, row);
+      const found = instants.kind === 'i64' ? rowsBetween(instants.values, { selection, first, count }, before, after) : [];
+      for (const row of found) {
         const [from, to, systemFrom, weight = 1] = link.columns.map((_, column) => cellOf(column, row));
         if (from === null || to === null || from === '' || to === '' || weight === null) continue;
         const [source, target] = [graph.texts.numberOf(String(from)), graph.texts.numberOf(String(to))];
@@ -187,26 +186,24 @@ function ascending(a: bigint, b: bigint): readonly [bigint, bigint] {
 const floatsBegin = 0n;
 const floatsEnd = 0x7ff0_0000_0000_0000n;
 
-function hasBetween(
+/** Rows of which the instant is above `after`, and not above `until`; at most so many. */
+function rowsBetween(
   instants: BigInt64Array,
   { selection, first, count }: { readonly selection: Int32Array | null; readonly first: number; readonly count: number },
   after: bigint,
   until: bigint,
-): boolean {
-  if (after < floatsBegin || until >= floatsEnd) {
-    for (let place = 0; place < count; place++) {
-      const instant = instants[selection === null ? first + place : selection[place]!]!;
-      if (after < instant && instant <= until) return true;
-    }
-    return false;
+  most = Number.POSITIVE_INFINITY,
+): readonly number[] {
+  const rows: number[] = [];
+  const areFloats = after >= floatsBegin && until < floatsEnd;
+  const values = areFloats ? floatsOf(instants) : instants;
+  const [low, high] = areFloats ? (floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number]) : [after, until];
+  for (let place = 0; place < count && rows.length < most; place++) {
+    const row = selection === null ? first + place : selection[place]!;
+    const instant = values[row]!;
+    if (low < instant && instant <= high) rows.push(row);
   }
-  const floats = floatsOf(instants);
-  const [low, high] = floatsOf(BigInt64Array.of(after, until)) as unknown as [number, number];
-  for (let place = 0; place < count; place++) {
-    const instant = floats[selection === null ? first + place : selection[place]!]!;
-    if (low < instant && instant <= high) return true;
-  }
-  return false;
+  return rows;
 }
 
 /** Above `after`, up to and with `until`. */
@@ -226,7 +223,7 @@ function* has({ rows }: GovernedSnapshot, request: ScanRequest, after: bigint, u
       if (count === 0) continue;
       const vector = columns[0]!;
       if (vector.kind !== 'i64' || vector.nulls !== null) return true;
-      if (hasBetween(vector.values, { selection, first, count }, after, until)) return true;
+      if (rowsBetween(vector.values, { selection, first, count }, after, until, 1).length > 0) return true;
       yield;
     }
     return false;

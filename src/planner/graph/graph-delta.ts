@@ -4,7 +4,8 @@
  */
 import type { Adjacency, Graph } from './graph.ts';
 import { Graph as MadeGraph } from './graph.ts';
-import { type Steps, stepsAtOnce } from './steps.ts';
+import { shared } from './shared.ts';
+import type { Steps } from './steps.ts';
 
 export interface EdgeChange {
   /** Numbers of nodes. */
@@ -26,21 +27,113 @@ export function* changedGraph(graph: Graph, added: readonly EdgeChange[], remove
     .sort((a, b) => a.place - b.place || compareEdges(a.edge, b.edge));
   const cuts = cutsOf(coming, going, graph.edges);
   const count = graph.edges + coming.length - going.length;
-  const { linkOf, weights } = graph;
+  const { linkOf, weights, texts, links, out } = graph;
+  const neighbours = yield* merged(out.neighbours, shared(Int32Array, count), cuts, ({ target }) => target);
+  const systemFrom = yield* merged(graph.systemFrom, shared(BigInt64Array, count), cuts, (edge) => edge.systemFrom);
   const made = {
-    neighbours: merged(graph.out.neighbours, new Int32Array(count), cuts, ({ target }) => target),
-    systemFrom: merged(graph.systemFrom, new BigInt64Array(count), cuts, ({ systemFrom }) => systemFrom),
-    weights: weights && merged(weights, new Float64Array(count), cuts, ({ weight }) => weight),
-    linkOf: linkOf && merged(linkOf, new Uint16Array(count), cuts, ({ link }) => link),
+    systemFrom,
+    weights: weights && (yield* merged(weights, shared(Float64Array, count), cuts, ({ weight }) => weight)),
+    linkOf: linkOf && (yield* merged(linkOf, shared(Uint16Array, count), cuts, ({ link }) => link)),
   };
-  yield;
-  const offsets = moved(graph.out.offsets, [
+  const offsets = moved(out.offsets, [
     ...coming.map(({ edge }) => [edge.source, 1] as const),
     ...removed.map(({ source }) => [source, -1] as const),
   ]);
-  const into = yield* turned(offsets, made.neighbours, graph.nodes);
-  const { texts, links } = graph;
-  return new MadeGraph({ texts, links, ...made, out: { offsets, neighbours: made.neighbours, edges: null }, in: into });
+  const into = yield* changedInto(graph, { coming, going, removed, gone }, count);
+  const grown = removed.length === 0 && { lineage: graph.lineage };
+  return new MadeGraph({ texts, links, ...made, ...grown, out: { offsets, neighbours, edges: null }, in: into });
+}
+
+interface Changes {
+  readonly coming: readonly Coming[];
+  readonly going: Int32Array;
+  readonly removed: readonly EdgeChange[];
+  /** By edge of `removed`: its number. */
+  readonly gone: readonly number[];
+}
+
+/** Edges by target: those that stay have a new number each, and lie as before. */
+function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone }: Changes, count: number): Steps<Adjacency> {
+  const numbers = new Renumbered(coming, going, edges);
+  const placeIn = (target: number, edge: number): number =>
+    lowerBound(into.edges!, edge, into.offsets[target]!, into.offsets[target + 1]!);
+  const arriving = coming
+    .map(({ edge, place }, i) => ({ edge, place: placeIn(edge.target, place), number: numbers.ofComing(place, i) }))
+    .sort((a, b) => a.place - b.place || a.edge.target - b.edge.target || a.number - b.number);
+  const numberOf = new Map(arriving.map(({ edge, number }) => [edge, number]));
+  const leaving = Int32Array.from(removed.map((edge, i) => placeIn(edge.target, gone[i]!))).sort();
+  const cuts = cutsOf(arriving, leaving, edges);
+  const neighbours = yield* merged(into.neighbours, shared(Int32Array, count), cuts, ({ source }) => source);
+  const own = yield* merged(into.edges!, shared(Int32Array, count), cuts, (edge) => ~numberOf.get(edge)!);
+  for (let first = 0; first < count; first += copiedAtOnce) {
+    numbers.renumber(own, first, Math.min(count, first + copiedAtOnce));
+    yield;
+  }
+  const offsets = moved(into.offsets, [
+    ...coming.map(({ edge }) => [edge.target, 1] as const),
+    ...removed.map(({ target }) => [target, -1] as const),
+  ]);
+  return { offsets, neighbours, edges: own };
+}
+
+/** Edges that have one number more or less for each that came or went in front of them. */
+class Renumbered {
+  /** In front of which edge, ascending. */
+  readonly #places: Int32Array;
+  readonly #going: Int32Array;
+  /** By block of edges: what is added to each of their numbers; `mixed` where it is not the same of all. */
+  readonly #added: Int32Array;
+
+  constructor(coming: readonly Coming[], going: Int32Array, edges: number) {
+    this.#places = Int32Array.from(coming, ({ place }) => place);
+    this.#going = going;
+    this.#added = new Int32Array((edges >>> blockBits) + 1);
+    let [came, went] = [0, 0];
+    for (let block = 0; block < this.#added.length; block++) {
+      const first = block << blockBits;
+      const last = first + (1 << blockBits) - 1;
+      while (came < coming.length && this.#places[came]! <= first) came++;
+      while (went < going.length && going[went]! < first) went++;
+      const changes = (came < coming.length && this.#places[came]! <= last) || (went < going.length && going[went]! < last);
+      this.#added[block] = changes ? mixed : came - went;
+    }
+  }
+
+  ofComing(place: number, i: number): number {
+    return place + i - lowerBound(this.#going, place, 0, this.#going.length);
+  }
+
+  /** Numbers of edges as they were; of those that came, the complement of what they have already. */
+  renumber(edges: Int32Array, first: number, end: number): void {
+    const added = this.#added;
+    for (let i = first; i < end; i++) {
+      const edge = edges[i]!;
+      if (edge < 0) {
+        edges[i] = ~edge;
+        continue;
+      }
+      const by = added[edge >>> blockBits]!;
+      edges[i] = edge + (by === mixed ? this.#addedTo(edge) : by);
+    }
+  }
+
+  #addedTo(edge: number): number {
+    return lowerBound(this.#places, edge + 1, 0, this.#places.length) - lowerBound(this.#going, edge, 0, this.#going.length);
+  }
+}
+
+const blockBits = 6;
+const mixed = 0x7fff_ffff;
+
+/** Place of the first that is not less, in ascending numbers. */
+function lowerBound(numbers: Int32Array, wanted: number, first: number, end: number): number {
+  let [low, high] = [first, end];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (numbers[middle]! < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 interface Coming {
@@ -75,24 +168,54 @@ function cutsOf(coming: readonly Coming[], going: Int32Array, edges: number): re
   return cuts;
 }
 
-function merged<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
+function* merged<A extends Int32Array | BigInt64Array | Float64Array | Uint16Array>(
   before: A,
   after: A,
   cuts: readonly Cut[],
   cell: (edge: EdgeChange) => A[number],
-): A {
+): Steps<A> {
+  const [from, to] = [wordsOf(before), wordsOf(after)];
+  const words = before.BYTES_PER_ELEMENT / 4;
   let place = 0;
+  let copied = 0;
   for (const { first, end, coming } of cuts) {
-    after.set(before.subarray(first, end) as never, place);
-    place += end - first;
+    for (let at = first; at < end; ) {
+      const last = Math.min(end, at + copiedAtOnce - copied);
+      if (from === null || to === null) after.set(before.subarray(at, last) as never, place);
+      else copy(from, to, { first: words * at, end: words * last, place: words * place });
+      place += last - at;
+      copied += last - at;
+      at = last;
+      if (copied < copiedAtOnce) continue;
+      copied = 0;
+      yield;
+    }
     for (const edge of coming) after[place++] = cell(edge);
   }
   return after;
 }
 
+/** Null where cells are shorter than a word. */
+function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: Int32Array | BigInt64Array | Float64Array | Uint16Array) {
+  return BYTES_PER_ELEMENT < 4 ? null : new Int32Array(buffer, byteOffset, byteLength / 4);
+}
+
+/** What `set` does, which goes byte by byte where memory is shared and does not lie alike. */
+function copy(
+  from: Int32Array,
+  to: Int32Array,
+  { first, end, place }: { readonly first: number; readonly end: number; readonly place: number },
+): void {
+  for (let at = first, next = place; at < end; at++, next++) to[next] = from[at]!;
+}
+
+/** Cells between two looks at the clock. */
+const copiedAtOnce = 1 << 17;
+
 /** Offsets once so many more, or fewer, places belong to some nodes. */
 function moved(offsets: Uint32Array, changes: readonly (readonly [node: number, by: number])[]): Uint32Array {
-  const after = offsets.slice();
+  const after = shared(Uint32Array, offsets.length);
+  after.set(offsets);
   const sorted = changes.toSorted((a, b) => a[0] - b[0]);
   let by = 0;
   let at = 0;
@@ -101,51 +224,6 @@ function moved(offsets: Uint32Array, changes: readonly (readonly [node: number, 
     while (at < sorted.length && sorted[at]![0] === node) by += sorted[at++]![1];
   }
   return after;
-}
-
-/** Edges by target: within one by source, then by edge, as they lie. */
-export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: number): Steps<Adjacency> {
-  const offsets = new Uint32Array(nodes + 1);
-  for (let first = 0; first < targets.length; first += stepsAtOnce) {
-    countTargets(targets, offsets, first, Math.min(targets.length, first + stepsAtOnce));
-    yield;
-  }
-  for (let node = 0; node < nodes; node++) offsets[node + 1]! += offsets[node]!;
-  const places = offsets.slice();
-  const edges = new Int32Array(targets.length);
-  const neighbours = new Int32Array(targets.length);
-  for (let first = 0; first < nodes; ) {
-    let end = first + 1;
-    while (end < nodes && outOffsets[end]! - outOffsets[first]! < 2 * stepsAtOnce) end++;
-    turn(outOffsets, targets, places, { edges, neighbours }, first, end);
-    first = end;
-    yield;
-  }
-  return { offsets, neighbours, edges };
-}
-
-// Functions of their own: in a loop that can be left in the middle they would be compiled worse.
-
-function countTargets(targets: Int32Array, offsets: Uint32Array, first: number, end: number): void {
-  for (let edge = first; edge < end; edge++) offsets[targets[edge]! + 1]!++;
-}
-
-function turn(
-  outOffsets: Uint32Array,
-  targets: Int32Array,
-  places: Uint32Array,
-  { edges, neighbours }: { readonly edges: Int32Array; readonly neighbours: Int32Array },
-  first: number,
-  last: number,
-): void {
-  for (let source = first; source < last; source++) {
-    const end = outOffsets[source + 1]!;
-    for (let edge = outOffsets[source]!; edge < end; edge++) {
-      const place = places[targets[edge]!]!++;
-      edges[place] = edge;
-      neighbours[place] = source;
-    }
-  }
 }
 
 /** Where an edge is, -1 where it is not; or in front of which it is to come. */

@@ -2,18 +2,22 @@
  * A function over the graph at work: the graph of what the caller may see, read through the same scans as any question or kept
  * from an earlier one, the algorithm in steps, its rows in order.
  */
-import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
+import type { WorkerKeeper } from '../../log/worker-keeper.ts';
 import { VectorBuilder } from '../../log/vector-builder.ts';
 import type { Opening } from '../functions/table-function.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from '../operators/operator.ts';
-import { at } from '../places.ts';
+import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
+import type { Place } from '../statement.ts';
+import { besideLoop } from './beside.ts';
+import { type Answered, answered, type CallParts, countedCall, type Work } from './counted-call.ts';
 import { EdgeInstants } from './edge-instants.ts';
-import type { Graph } from './graph.ts';
-import type { GraphAlgorithm, GraphCall, GraphRows } from './graph-algorithm.ts';
+import type { Graph, NodeTexts } from './graph.ts';
+import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
+import { graphJob, type GraphRequest } from './graph-job.ts';
 import { GraphReader } from './graph-reader.ts';
 import { looksOfScan } from './limits.ts';
-import { sorted, type Steps, stepsAtOnce } from './steps.ts';
+import type { Steps } from './steps.ts';
+import { started } from './warm-start.ts';
 
 const outputRows = 1_024;
 
@@ -22,7 +26,9 @@ export class GraphOperator implements Operator {
   readonly #opening: Opening;
   readonly #reader: GraphReader;
   readonly #pieces: Generator<Batch, void>;
-  #held = 0;
+  readonly #work: Work = { looks: 0, held: 0 };
+  /** Aborted once nobody waits for what a worker does. */
+  readonly #gone = new AbortController();
 
   constructor(algorithm: GraphAlgorithm, opening: Opening) {
     this.#algorithm = algorithm;
@@ -37,45 +43,95 @@ export class GraphOperator implements Operator {
   }
 
   close(): void {
+    this.#gone.abort();
     this.#reader.close();
   }
 
   *#run(): Generator<Batch, void> {
-    const { execution } = this.#opening;
+    const { execution, node } = this.#opening;
+    const erased = execution.snapshot.erasing(this.#reader.of?.types ?? []);
     const graph = yield* inTurns(this.#reader.graph(), () => this.#tick());
-    const call = this.#call(execution);
-    let looks = 0;
-    const rows = yield* inTurns(this.#algorithm.run(graph, call), () => {
-      // What does not count its looks has looked at about so many.
-      if (execution.counters.looks === looks) call.spend(stepsAtOnce);
-      looks = execution.counters.looks;
-      this.#tick();
-    });
-    if (this.#opening.node.limit !== null) execution.counters.hits += rows.count;
-    const order = rows.ordered ? null : yield* inTurns(this.#order(rows), () => this.#tick());
+    const parts = this.#parts();
+    const start = yield* inTurns(this.#start(graph, parts), () => this.#tick());
+    const { rows, order } = yield* this.#answer(graph, { ...parts, start });
+    this.#keep(graph, parts, rows, erased);
+    if (node.limit !== null) execution.counters.hits += rows.count;
     yield* this.#output(graph, rows, order);
-    this.#held = execution.memory.change(this.#held, 0);
+    this.#work.held = execution.memory.change(this.#work.held, 0);
+  }
+
+  *#start(graph: Graph, parts: CallParts): Steps<State | null> {
+    const { consistency, counters, graphs, notices } = this.#opening.execution;
+    const { of } = this.#reader;
+    if (consistency !== 'eventual' || of === null || this.#algorithm.warm === undefined) return null;
+    const warm = graphs.warm(of, this.#nameOf(parts));
+    const start = warm && (yield* started(this.#algorithm, warm, graph));
+    if (start === null || this.#algorithm.warm === 'components') return start;
+    counters.warm++;
+    notices.push(
+      `${parts.algorithm} went on from what an earlier answer came to: ask for strong consistency to have it begin anew`,
+    );
+    return start;
+  }
+
+  #keep(graph: Graph, parts: CallParts, { state }: GraphRows, erased: () => boolean): void {
+    const { of } = this.#reader;
+    if (of === null || this.#algorithm.warm === undefined || state === undefined) return;
+    this.#opening.execution.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
+  }
+
+  /** Calls of one name come to the same. */
+  #nameOf({ choices, values }: CallParts): string {
+    return JSON.stringify([this.#algorithm.warm, [...choices], [...values]]);
+  }
+
+  /** Here as long as it is little work; the rest, from its beginning, in a worker. */
+  *#answer(graph: Graph, parts: CallParts): Generator<Batch, Answered> {
+    const { counters, memory, beside } = this.#opening.execution;
+    const work = this.#work;
+    const looks = counters.looks;
+    // Whatever goes over a whole graph of so many edges is no little work.
+    if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
+      return yield* this.#beside(beside.workers, graph, parts, looks);
+    const steps = answered(this.#algorithm, graph, countedCall(parts, work, memory), work);
+    for (let step = steps.next(); ; step = steps.next()) {
+      counters.looks = looks + work.looks;
+      if (step.done) return step.value;
+      this.#tick();
+      yield emptyBatch;
+      if (beside === null || work.looks <= beside.looksMin) continue;
+      work.held = memory.change(work.held, 0);
+      return yield* this.#beside(beside.workers, graph, parts, looks);
+    }
+  }
+
+  *#beside(workers: WorkerKeeper, graph: Graph, call: CallParts, looks: number): Generator<Batch, Answered> {
+    const { counters, memory, wait } = this.#opening.execution;
+    const { out, in: into, systemFrom, linkOf, links, weights } = graph;
+    const named = new Map(
+      [...call.values.values()].flatMap((value) => (typeof value === 'string' ? [[value, graph.texts.numberOf(value)]] : [])),
+    );
+    const request: GraphRequest = {
+      parts: { out, in: into, systemFrom, linkOf, links, weights },
+      nodes: graph.nodes,
+      named,
+      call,
+      memory: { bytesMax: memory.bytesMax, bytes: memory.bytes },
+    };
+    const onProgress = (done: number): void => {
+      counters.looks = looks + done;
+      this.#tick();
+    };
+    const waiting = { workers, wait, signal: this.#gone.signal, onProgress };
+    const { work, ...answer } = yield* inTurns(besideLoop(graphJob, request, waiting), () => undefined);
+    counters.looks = looks + work.looks;
+    this.#work.held = memory.change(0, work.held);
+    return answer;
   }
 
   #tick(): void {
     const { longWork, counters } = this.#opening.execution;
     longWork?.tick(counters.looks);
-  }
-
-  /** Best first; alike ones by their nodes, which are numbered in byte order. */
-  #order({ count, columns }: GraphRows): Steps<Int32Array> {
-    const score = columns.get('score') as Float64Array;
-    const nodes = this.#algorithm.columns.flatMap(({ name, holds }) =>
-      holds === 'node' ? [columns.get(name) as Int32Array] : [],
-    );
-    const places = new Int32Array(count);
-    for (let place = 0; place < count; place++) places[place] = place;
-    return sorted(places, (a, b) => {
-      const difference = score[b]! - score[a]!;
-      if (difference !== 0) return difference;
-      for (const column of nodes) if (column[a] !== column[b]) return column[a]! - column[b]!;
-      return a - b;
-    });
   }
 
   *#output(graph: Graph, rows: GraphRows, order: Int32Array | null): Generator<Batch, void> {
@@ -90,11 +146,13 @@ export class GraphOperator implements Operator {
           return { kind: 'i32', values: Int32Array.from(places, (place) => cells[place] as number), nulls: null };
         if (holds === 'boolean')
           return { kind: 'bool', values: Uint8Array.from(places, (place) => cells[place] as number), nulls: null };
+        if (holds === 'node')
+          return textsOf(
+            graph.texts,
+            places.map((place) => cells[place] as number),
+          );
         const builder = new VectorBuilder('string', count);
-        for (const place of places) {
-          const cell = cells[place]!;
-          builder.append(typeof cell === 'string' ? cell : cell < 0 ? null : graph.texts.text(cell));
-        }
+        for (const place of places) builder.append(cells[place] as string);
         return builder.build();
       });
       if (instants !== null) {
@@ -105,41 +163,36 @@ export class GraphOperator implements Operator {
     }
   }
 
-  #call(execution: Execution): GraphCall {
-    const { node, values } = this.#opening;
-    const { kernels, scannedRowsMax, memory } = execution;
-    const looksMax = looksOfScan * scannedRowsMax;
-    let looks = 0;
-    const { name: called, direction, arguments: specs } = this.#algorithm;
-    const { choices } = node.graph!;
-    const invalid = (name: string, text: string): Error =>
-      at('REL_INVALID', text, values.has(name) ? values.placeOf(name) : node.graph!.place);
-    const checked = (name: string, value: number, least: number, most: number): number => {
-      if (value >= least && value <= most) return value;
-      const range = Number.isFinite(most) ? `from ${least} to ${most}` : `at least ${least}`;
-      throw invalid(name, `${name} of ${called} is ${range}`);
-    };
-    const limit = node.limit === null ? Number.POSITIVE_INFINITY : execution.rowLimit(node.limit);
+  #parts(): CallParts {
+    const { node, values, execution } = this.#opening;
+    const { kernels } = execution;
+    const { name, direction, arguments: specs } = this.#algorithm;
+    const { choices: chosen, place } = node.graph!;
+    const choices = new Map([
+      ...specs.flatMap((spec) => (spec.choices ? [[spec.name, spec.choices[0]!] as const] : [])),
+      ...chosen,
+    ]);
+    const given = new Map<string, string | number>();
+    const places = new Map<string, Place>();
+    for (const spec of specs) {
+      if (!values.has(spec.name)) continue;
+      places.set(spec.name, values.placeOf(spec.name));
+      if (spec.kind === 'number') given.set(spec.name, values.number(spec.name, kernels) ?? Number.NaN);
+      else if (spec.kind === 'integer') given.set(spec.name, Number(values.integer(spec.name, kernels)));
+      else if (spec.kind === 'text' || spec.kind === 'key') given.set(spec.name, values.text(spec.name, kernels)!);
+    }
+    if (values.has('WEIGHT')) places.set('WEIGHT', values.placeOf('WEIGHT'));
     return {
+      algorithm: name,
       direction: (choices.get('DIRECTION') as GraphCall['direction'] | undefined) ?? direction ?? 'both',
-      choice: (name) => choices.get(name) ?? specs.find((spec) => spec.name === name)!.choices![0]!,
-      text: (name) => values.text(name, kernels),
-      integer: (name, otherwise, least, most) =>
-        values.has(name) ? checked(name, Number(values.integer(name, kernels)!), least, most) : otherwise,
-      number: (name, otherwise, least, most) =>
-        values.has(name) ? checked(name, values.number(name, kernels)!, least, most) : otherwise,
-      limit,
+      choices,
+      values: given,
+      places,
+      place,
+      limit: node.limit === null ? Number.POSITIVE_INFINITY : execution.rowLimit(node.limit),
       rowsMax: execution.graphRowsMax,
-      spend: (edges) => {
-        looks += edges;
-        execution.counters.looks += edges;
-        if (looks <= looksMax) return;
-        throw new ServiceError('REL_SCAN_CAP', `${called} looks at edges more than ${looksMax} times: ask for less of the graph`);
-      },
-      hold: (bytes) => {
-        this.#held = memory.change(this.#held, this.#held + bytes);
-      },
-      invalid,
+      looksMax: looksOfScan * execution.scannedRowsMax,
+      start: null,
     };
   }
 }
@@ -151,6 +204,21 @@ function* inTurns<T>(steps: Steps<T>, between: () => void): Generator<Batch, T> 
     between();
     yield emptyBatch;
   }
+}
+
+/** -1: NULL. */
+function textsOf(texts: NodeTexts, nodes: Int32Array): Vector {
+  const offsets = new Uint32Array(nodes.length + 1);
+  const bytes: (Uint8Array | null)[] = [];
+  for (let i = 0; i < nodes.length; i++) {
+    const text = nodes[i]! < 0 ? null : texts.bytesOf(nodes[i]!);
+    bytes.push(text);
+    offsets[i + 1] = offsets[i]! + (text?.length ?? 0);
+  }
+  const heap = new Uint8Array(offsets[nodes.length]!);
+  for (const [i, text] of bytes.entries()) if (text !== null) heap.set(text, offsets[i]!);
+  const nulls = nodes.some((node) => node < 0) ? Uint8Array.from(nodes, (node) => (node < 0 ? 1 : 0)) : null;
+  return { kind: 'text', offsets, heap, nulls };
 }
 
 /** NaN is no number: NULL. */

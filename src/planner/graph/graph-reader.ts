@@ -7,14 +7,22 @@ import type { Opening } from '../functions/table-function.ts';
 import type { ScanNode } from '../logical-plan.ts';
 import type { Operator } from '../operators/operator.ts';
 import { ScanOperator } from '../operators/scan.ts';
+import { besideLoop } from './beside.ts';
 import { EdgeList } from './edge-list.ts';
 import type { Graph } from './graph.ts';
+import type { GraphOf } from './graph-changes.ts';
+import { made, type MadeGraph, makingJob, type ReadEdges } from './graph-making.ts';
 import { isClosed, type NodeType } from './graph-types.ts';
 import type { Steps } from './steps.ts';
+
+/** Looks that an edge costs until it has its place. */
+const looksOfEdge = 8;
 
 export class GraphReader {
   readonly #opening: Opening;
   #open: Operator | null = null;
+  /** Aborted once nobody waits for what a worker does. */
+  readonly #gone = new AbortController();
   #held = 0;
 
   constructor(opening: Opening) {
@@ -22,22 +30,29 @@ export class GraphReader {
   }
 
   close(): void {
-    this.#open?.close();
-    this.#open = null;
+    this.#gone.abort();
+    this.#closeScan();
   }
 
   /** That of an earlier question where nothing has changed; read anew where WHERE leaves edges out. */
   graph(): Steps<Graph> {
+    const { execution } = this.#opening;
+    const { of } = this;
+    return of === null ? this.#read() : execution.graphs.find(of, () => this.#read());
+  }
+
+  /** What it is the graph of; null where it serves this question alone. */
+  get of(): GraphOf | null {
     const { node, execution } = this.#opening;
     const { types, weight, isWhole } = node.graph!;
-    if (!isWhole || execution.pinned !== null) return this.#read();
-    const { snapshot, time, graphs } = execution;
+    if (!isWhole || execution.pinned !== null) return null;
+    const { snapshot, time } = execution;
     const nodes = types.nodes.map(({ name }) => name);
     const links = types.links.map(({ name }, i) => ({ type: name, columns: node.graph!.edges[i]!.columns }));
     const read = [...new Set([...links.map(({ type }) => type), ...nodes])];
     const about = JSON.stringify([types, weight]);
     const { isolated } = types;
-    return graphs.find({ snapshot, types: read, nodes, links, isolated, about, time }, () => this.#read());
+    return { snapshot, types: read, nodes, links, isolated, about, time };
   }
 
   *#read(): Steps<Graph> {
@@ -68,9 +83,15 @@ export class GraphReader {
         list,
       );
     }
-    const graph = yield* list.graph();
+    const graph = list.graphOf(yield* this.#made(list.read));
     this.#hold(graph.bytes);
     return graph;
+  }
+
+  #made(read: ReadEdges): Steps<MadeGraph> {
+    const { beside, wait } = this.#opening.execution;
+    if (beside === null || read.length <= beside.looksMin / looksOfEdge) return made(read);
+    return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#gone.signal });
   }
 
   *#scanned(
@@ -90,7 +111,12 @@ export class GraphReader {
       this.#hold(list.bytes);
       yield;
     }
-    this.close();
+    this.#closeScan();
+  }
+
+  #closeScan(): void {
+    this.#open?.close();
+    this.#open = null;
   }
 
   #nodeScan({ name }: NodeType): ScanNode {

@@ -7,6 +7,7 @@
  * - nothing in here changes once it is built: questions of one grant and basis share it.
  */
 import { assert } from '../../errors.ts';
+import { halvesOf } from './instant-floats.ts';
 import { type Steps, stepsAtOnce } from './steps.ts';
 
 /** Neighbours of node n: places offsets[n] .. offsets[n + 1] - 1 of both arrays, in the order of neighbour, then of edge. */
@@ -29,6 +30,8 @@ export interface GraphParts {
   readonly links: readonly string[];
   /** By edge; null: each weighs 1. */
   readonly weights: Float64Array | null;
+  /** One that nothing but edges came to, since it was another, has that of the other. */
+  readonly lineage?: object;
 }
 
 export interface NodeTexts {
@@ -51,8 +54,9 @@ export class Graph {
   readonly systemFrom: BigInt64Array;
   readonly weights: Float64Array | null;
   readonly linkOf: Uint16Array | null;
+  readonly lineage: object;
 
-  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights }: GraphParts) {
+  constructor({ texts, out, in: into, systemFrom, linkOf, links, weights, lineage = {} }: GraphParts) {
     this.nodes = texts.size;
     this.edges = systemFrom.length;
     this.texts = texts;
@@ -62,6 +66,7 @@ export class Graph {
     this.weights = weights;
     this.links = links;
     this.linkOf = linkOf;
+    this.lineage = lineage;
     assert(out.offsets.length === this.nodes + 1, 'every node has its place');
   }
 
@@ -96,7 +101,7 @@ export class Graph {
     if (this.nodes !== other.nodes || this.edges !== other.edges || this.links.join('\0') !== other.links.join('\0'))
       return false;
     const pairs = [
-      [halves(this.systemFrom), halves(other.systemFrom)],
+      [halvesOf(this.systemFrom), halvesOf(other.systemFrom)],
       [this.out.neighbours, other.out.neighbours],
       [this.out.offsets, other.out.offsets],
       [this.weights, other.weights],
@@ -123,11 +128,6 @@ export class Graph {
     const all = [...arrays, this.systemFrom, this.weights, this.linkOf];
     return this.texts.bytes + all.reduce((sum, array) => sum + (array?.byteLength ?? 0), 0);
   }
-}
-
-/** Instants without an object for each that is read. */
-function halves({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
-  return new Int32Array(buffer, byteOffset, 2 * length);
 }
 
 /** Which way edges are gone. */

@@ -5,3 +5,8 @@
 export function floatsOf({ buffer, byteOffset, length }: BigInt64Array): Float64Array {
   return new Float64Array(buffer, byteOffset, length);
 }
+
+/** Whatever bits they have, two numbers each. */
+export function halvesOf({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
+  return new Int32Array(buffer, byteOffset, 2 * length);
+}

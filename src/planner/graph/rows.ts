@@ -31,7 +31,7 @@ export function communities(label: Int32Array): GraphRows {
     score[node] = size[label[node]!]!;
     community[node] = least[label[node]!]!;
   }
-  return everyNode(score, { community });
+  return { ...everyNode(score, { community }), state: community };
 }
 
 /** Pairs of nodes with a score, as they are found. */

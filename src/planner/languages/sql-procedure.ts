@@ -8,7 +8,7 @@
  */
 import { didYouMean } from '../../errors.ts';
 import { statsName } from '../graph/algorithms/stats.ts';
-import { graphAlgorithms } from '../graph/functions.ts';
+import { graphAlgorithms } from '../graph/algorithms/all.ts';
 import type { FunctionArgument, Place, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
 import { readQueryOver } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';

@@ -7,7 +7,8 @@ import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { Embedder } from '../embedding/embedder.ts';
+import type { WorkerKeeper } from '../../log/worker-keeper.ts';
+import type { Embedder, EmbeddingWishes } from '../../governance/embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from '../graph/long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
@@ -76,14 +77,19 @@ export interface Execution {
   /** Visible rows from which on nearest vectors are found approximately. */
   readonly vectorExactRows: number;
   readonly consistency: Consistency;
+  /** Types whose texts are being indexed, and were not waited for. */
+  readonly unbuilt: Set<string>;
   /** Graphs of earlier questions. */
   readonly graphs: GraphCache;
   /** Where a question about a graph is listed once it takes long; null: nowhere. */
   readonly longWork: LongWork | null;
+  /** Where questions about a graph go on that look at more edges; null: they are answered in turns of the event loop. */
+  readonly beside: { readonly workers: WorkerKeeper; readonly looksMin: number } | null;
   /** Rows that a function over the graph may yield. */
   readonly graphRowsMax: number;
   /** The model that texts are given to; null: their vectors are hashed. */
   readonly embedder: Embedder | null;
+  readonly embeddings: EmbeddingWishes | null;
   /** null: RERANK is refused. */
   readonly reranker: Reranker | null;
   /** An operator that gives an empty batch is called again once this has come to its end; it never rejects. */
@@ -111,15 +117,20 @@ export interface Counters {
   hits: number;
   /** Graphs that said which rows are near. */
   byGraph: number;
+  /** Stretches that were left out, as their texts are being indexed. */
+  leftOut: number;
+  /** Answers that went on from earlier ones. */
+  warm: number;
 }
 
 /** Bytes that one query holds on to. */
 export class MemoryMeter {
-  readonly #bytesMax: number;
-  #bytes = 0;
+  readonly bytesMax: number;
+  #bytes: number;
 
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(bytesMax: number, bytes = 0) {
+    this.bytesMax = bytesMax;
+    this.#bytes = bytes;
   }
 
   get bytes(): number {
@@ -129,8 +140,8 @@ export class MemoryMeter {
   /** Replaces what an owner held before by what it holds now. */
   change(before: number, now: number): number {
     this.#bytes += now - before;
-    if (this.#bytes > this.#bytesMax) {
-      throw new ServiceError('REL_MEMORY_CAP', `the query needs more than ${this.#bytesMax} bytes of memory`);
+    if (this.#bytes > this.bytesMax) {
+      throw new ServiceError('REL_MEMORY_CAP', `the query needs more than ${this.bytesMax} bytes of memory`);
     }
     return now;
   }

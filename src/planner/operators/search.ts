@@ -6,14 +6,15 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
-import type { IndexedRows, PlacedRows, RowBlock, ScanRequest } from '../../projections/access-paths.ts';
+import type { Candidates, IndexedRows, PlacedRows, RowBlock, ScanRequest } from '../../projections/access-paths.ts';
 import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
 import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';
 import type { SearchNode } from '../logical-plan.ts';
 import { stemmed } from '../search/other-stems.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../search/query.ts';
 import { BestScores } from '../search/best-scores.ts';
-import { bitCount, eachBit, type Field, type Scoring, StretchSearch } from '../search/stretch.ts';
+import { type Found, matchOf, noScores, nothingFound, scoreOf } from '../search/found.ts';
+import { bitCount, eachBit, type Field, rowsIn, type Matching, type Scoring, StretchSearch } from '../search/stretch.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -38,21 +39,6 @@ interface Stretch {
   found: Found | null;
 }
 
-/** What was found out about the rows of a stretch. */
-interface Found {
-  /** By match: a bit a row; null: of the only match, those rows alone that are read. */
-  readonly matches: readonly Int32Array[] | null;
-  /** By row; or of those rows only that are read. */
-  scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
-}
-
-/** Rows of a stretch that are still to be read, what they score, and how many match. */
-interface Matching {
-  readonly rows: Int32Array;
-  readonly scores: Float64Array;
-  readonly matching: number;
-}
-
 export class SearchOperator implements Operator {
   readonly #node: SearchNode;
   readonly #execution: Execution;
@@ -73,6 +59,8 @@ export class SearchOperator implements Operator {
   #matched: readonly Uint8Array[];
   #absent: readonly Uint8Array[];
   #scores = new Float64Array(0);
+  /** What a match that holds of every row says. */
+  #all = new Uint8Array(0);
   #scan: ScanOperator | null = null;
   #first: Iterator<RowBlock, void> | null = null;
   #held = 0;
@@ -136,15 +124,24 @@ export class SearchOperator implements Operator {
 
   *#run(): Generator<Batch, void> {
     const isWhole = yield* this.#look();
-    const candidates = isWhole && this.#node.required.length > 0 ? yield* this.#candidates() : null;
+    const best = this.#best();
+    const candidates = !isWhole || this.#node.required.length === 0 ? null : best ? yield* this.#among(best) : this.#asComeTo();
     if (candidates === null && isWhole) {
       for (const stretches of this.#places.values()) for (const stretch of stretches) yield* this.#findSlowly(stretch);
     }
-    const { input } = this.#node;
-    this.#scan = new ScanOperator(input, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
+    const { input, unread, matches, required } = this.#node;
+    // Where every match is known to hold of all that is read, no text tells anything more.
+    const isKnown = candidates !== null && this.#isTold && required.length === matches.length;
+    const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
+    this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
-      yield batch.count === 0 ? emptyBatch : this.#judged(batch);
+      yield batch.count === 0 ? emptyBatch : isKnown ? this.#matching(batch) : this.#judged(batch);
     }
+  }
+
+  /** No match holds by what is absent: that leaves out rows without a text, and no index knows those. */
+  get #isTold(): boolean {
+    return !this.#queries.some(([query]) => query!.scores.includes(false));
   }
 
   /** Goes through all that may be seen. False where some of it has no place to come back to. */
@@ -158,6 +155,7 @@ export class SearchOperator implements Operator {
       time,
       blockRows,
       indexed: names,
+      ...(this.#goesByBuilt && { builtOnly: 'begun' as const }),
     };
     /** By match and column: terms of all rows that are shown. */
     const totals = matches.map(({ columns }) => columns.map(() => ({ held: 0, total: 0 })));
@@ -168,6 +166,11 @@ export class SearchOperator implements Operator {
       const block = pinned === null ? step.value : writtenBefore(step.value, pinned);
       if (block.count > 0) {
         const { placed, indexed } = block;
+        if (indexed?.isComing && this.#goesByBuilt) {
+          this.#leaveOut();
+          yield emptyBatch;
+          continue;
+        }
         const fields = placed && indexed ? this.#indexed(block, placed, indexed) : null;
         const searched =
           fields ??
@@ -179,8 +182,10 @@ export class SearchOperator implements Operator {
           for (const { index } of searched.values()) for (const _ of stemmed(index, this.#language)) yield emptyBatch;
         }
         const stretch = this.#stretch(searched, indexed?.base ?? 0);
-        yield* this.#seek(stretch);
-        if (isCounted) this.#count(stretch, totals);
+        if (isCounted) {
+          yield* this.#seek(stretch);
+          this.#count(stretch, totals);
+        }
         if (fields === null || !placed) isWhole = false;
         else this.#keep(placed.place, stretch);
       }
@@ -192,6 +197,17 @@ export class SearchOperator implements Operator {
     }
     this.#shapes = this.#shapes.map((shape, i) => (shape === 'rarest' ? rarestOf(this.#scorings[i]!.frequencies) : shape));
     return isWhole;
+  }
+
+  /** Rows that all matches must hold of are found among those that are indexed by now. */
+  get #goesByBuilt(): boolean {
+    return this.#node.required.length > 0 && this.#execution.unbuilt.has(this.#node.input.type);
+  }
+
+  #leaveOut(): void {
+    const { counters, notices } = this.#execution;
+    if (counters.leftOut++ > 0) return;
+    notices.push(`the texts of ${this.#node.input.type} are being indexed: rows that are not indexed yet are left out`);
   }
 
   #stretch(fields: ReadonlyMap<number, Field>, base: number): Stretch {
@@ -260,14 +276,52 @@ export class SearchOperator implements Operator {
     );
   }
 
-  /** Rows that all of the required matches hold of; where only the best are asked for, no others. */
-  *#candidates(): Generator<Batch, Map<object, Int32Array>> {
-    const { required, best, scored } = this.#node;
+  /** Where only those that score best are asked for. */
+  #best(): BestScores | null {
+    const { best, scored } = this.#node;
+    if (best === null || !scored || !this.#isTold) return null;
+    const wanted = firstRows(best.limit, best.offset, this.#execution);
+    return wanted <= bestMax ? new BestScores(wanted) : null;
+  }
+
+  /** Rows that all of the required matches hold of, as a reader comes to their place: who wants the first of them waits for no others. */
+  #asComeTo(): Candidates {
+    const known = new Map<object, Int32Array>();
+    const working = new Map<object, Generator<Batch, Int32Array>>();
+    const found = (place: object, stretches: readonly Stretch[]): Int32Array | null => {
+      let work = working.get(place);
+      if (!work) working.set(place, (work = this.#requiredOf(stretches)));
+      const step = work.next();
+      if (step.done !== true) return null;
+      known.set(place, step.value);
+      return step.value;
+    };
+    return {
+      get: (place) => {
+        const stretches = this.#places.get(place);
+        return stretches && (known.get(place) ?? found(place, stretches));
+      },
+    };
+  }
+
+  *#requiredOf(stretches: readonly Stretch[]): Generator<Batch, Int32Array> {
+    let all: Int32Array = new Int32Array(0);
+    for (const stretch of stretches) {
+      const { rows } = yield* this.#required(stretch, null);
+      this.#hold(rows);
+      all = all.length === 0 ? numbered(rows, stretch) : concatenated(all, numbered(rows, stretch));
+      yield emptyBatch;
+    }
+    return all;
+  }
+
+  #hold(rows: Int32Array): void {
+    this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
+  }
+
+  /** The best of all rows that the required matches hold of. */
+  *#among(best: BestScores): Generator<Batch, Candidates> {
     const { counters } = this.#execution;
-    // A match by what is absent leaves out rows without a text, and no index knows those.
-    const isTold = required.every((match) => !this.#queries[match]!.some(({ scores }) => scores.includes(false)));
-    const wanted = best === null || !scored || !isTold ? Infinity : firstRows(best.limit, best.offset, this.#execution);
-    const scores = wanted <= bestMax ? new BestScores(wanted) : null;
     const kept: {
       readonly place: object;
       readonly stretch: Stretch;
@@ -277,29 +331,26 @@ export class SearchOperator implements Operator {
     let total = 0;
     for (const [place, stretches] of this.#places) {
       for (const stretch of stretches) {
-        const {
-          rows,
-          scores: own,
-          matching,
-        } = (scores && this.#requiredOfFew(stretch, scores)) ?? (yield* this.#required(stretch, scores));
+        const { rows, scores, matching } = this.#requiredOfFew(stretch, best) ?? (yield* this.#required(stretch, best));
         total += matching;
-        kept.push({ place, stretch, rows, scores: own });
-        this.#held = this.#execution.memory.change(this.#held, this.#held + rows.length * 12);
+        if (rows.length > 0) kept.push({ place, stretch, rows, scores });
+        this.#hold(rows);
         yield emptyBatch;
       }
     }
     const candidates = new Map<object, Int32Array>();
     let left = 0;
-    for (const { place, stretch, rows, scores: own } of kept) {
-      if (rows.length === 0) continue;
-      const least = scores?.least ?? -Infinity;
-      const among = (least > -Infinity ? rows.filter((_, i) => own[i]! >= least) : rows).map((row) => row + stretch.base);
+    for (const { place, stretch, rows, scores } of kept) {
+      const among = numbered(
+        rows.filter((_, i) => scores[i]! >= best.least),
+        stretch,
+      );
       left += among.length;
       if (among.length === 0) continue;
       const before = candidates.get(place);
       candidates.set(place, before ? concatenated(before, among) : among);
     }
-    if (scores) counters.hits += total - left;
+    counters.hits += total - left;
     return candidates;
   }
 
@@ -311,12 +362,17 @@ export class SearchOperator implements Operator {
     const bits = matches[required[0]!]!.slice();
     for (const match of required.slice(1)) for (let i = 0; i < bits.length; i++) bits[i]! &= matches[match]![i]!;
     const matching = bitCount(bits);
+    if (!scored) {
+      this.#release(stretch);
+      stretch.found = { matches, scores: null };
+      return { rows: rowsIn(bits, matching), scores: noScores, matching };
+    }
     if (best !== null) this.#leave(bits, stretch, best.least);
     // What is shared is nobody's where others have a turn in between.
     const isSlow = stretch.searches.some((search) => search.isSlow);
     const into = isSlow ? (this.#sums ??= new Float64Array(sums.length)) : sums;
-    if (scored && isSlow) yield* this.#scoreSlowly(stretch, into, bits);
-    else if (scored) stretch.searches.forEach((search, i) => this.#score(search, i, into, bits));
+    if (isSlow) yield* this.#scoreSlowly(stretch, into, bits);
+    else stretch.searches.forEach((search, i) => this.#score(search, i, into, bits));
     let count = 0;
     eachBit(bits, (row) => {
       if (best === null || best.take(into[row]!)) matchingRows[count++] = row;
@@ -329,7 +385,7 @@ export class SearchOperator implements Operator {
       into[row] = 0;
     });
     this.#release(stretch);
-    stretch.found = { matches, scores: scored ? { rows, scores } : null };
+    stretch.found = { matches, scores: { rows, scores } };
     return { rows, scores, matching };
   }
 
@@ -337,26 +393,9 @@ export class SearchOperator implements Operator {
   #requiredOfFew(stretch: Stretch, best: BestScores): Matching | null {
     const [search, ...others] = stretch.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
-    const few = search!.scoreFew(this.#scorings[0]!, best.least, sums, matchingRows);
-    if (few === null) return null;
-    let count = 0;
-    for (let i = 0; i < few.found; i++) {
-      const row = matchingRows[i]!;
-      if (best.take(sums[row]!)) matchingRows[count++] = row;
-      else sums[row] = 0;
-    }
-    if (count === 0) {
-      stretch.found = nothingFound;
-      return { ...nothingFound.scores, matching: few.matching };
-    }
-    const rows = matchingRows.slice(0, count).sort();
-    const scores = new Float64Array(count);
-    for (let i = 0; i < count; i++) {
-      scores[i] = sums[rows[i]!]!;
-      sums[rows[i]!] = 0;
-    }
-    stretch.found = { matches: null, scores: { rows, scores } };
-    return { rows, scores, matching: few.matching };
+    const few = search!.scoreFew(this.#scorings[0]!, best);
+    if (few !== null) stretch.found = few.rows.length === 0 ? nothingFound : { matches: null, scores: few };
+    return few;
   }
 
   /** Leaves only those rows that may score so much, where that can be told before they are scored. */
@@ -426,6 +465,26 @@ export class SearchOperator implements Operator {
     if (own !== into) for (let row = 0; row < search.rows; row++) into[row]! += own[row]!;
   }
 
+  /** A batch of rows that all matches hold of. */
+  #matching(batch: ScanBatch): Batch {
+    const { selection, first, count, placed } = batch;
+    const { matches, scored, unread } = this.#node;
+    const columns = [...batch.columns];
+    for (const column of unread) columns.splice(column, 0, { kind: 'null' });
+    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    if (scored) {
+      const stretches = this.#places.get(placed!.place)!;
+      for (let k = 0; k < count; k++) {
+        const row = selection === null ? first + k : selection[k]!;
+        const [found, at] = this.#at(stretches, numberAt(placed!, row));
+        this.#scores[row] = found ? scoreOf(found, at) : 0;
+      }
+    }
+    const own = matches.map((): Vector => ({ kind: 'bool', values: this.#all, nulls: null }));
+    const score: Vector[] = scored ? [{ kind: 'f64', values: this.#scores, nulls: null }] : [];
+    return { columns: [...columns, ...own, ...score], selection, first, count };
+  }
+
   /** The batch with what was found of its rows. */
   #judged(batch: ScanBatch): Batch {
     const { columns, selection, first, count, placed } = batch;
@@ -441,15 +500,11 @@ export class SearchOperator implements Operator {
           0,
         );
     const found = made && this.#find(made);
-    const numberAt = (row: number): number => {
-      const lies = placed!.rows;
-      return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
-    };
-    this.#reach((selection === null ? first + count : selection[count - 1]! + 1) | 0);
+    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     let hasAbsent = false;
     for (let k = 0; k < count; k++) {
       const row = selection === null ? first + k : selection[k]!;
-      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(row));
+      const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
         const absent = matches[i]!.columns.every((column) => isAbsent(columns[column]!, row)) ? 1 : 0;
         this.#absent[i]![row] = absent;
@@ -467,11 +522,12 @@ export class SearchOperator implements Operator {
 
   /** Makes room for what is said of rows up to a number: most batches are of few rows. */
   #reach(rows: number): void {
-    if (this.#scores.length >= rows) return;
-    const { matches } = this.#node;
+    if (this.#all.length >= rows) return;
+    const { matches, scored } = this.#node;
+    this.#all = new Uint8Array(rows).fill(1);
     this.#matched = matches.map(() => new Uint8Array(rows));
     this.#absent = matches.map(() => new Uint8Array(rows));
-    this.#scores = new Float64Array(rows);
+    this.#scores = new Float64Array(scored ? rows : 0);
   }
 
   /** What was found of a row of a place, and its number there. */
@@ -489,33 +545,12 @@ export class SearchOperator implements Operator {
   }
 }
 
-const nothingFound = { matches: null, scores: { rows: new Int32Array(0), scores: new Float64Array(0) } } as const satisfies Found;
-
-/** 1 where a row matches. */
-function matchOf({ matches, scores }: Found, match: number, row: number): number {
-  if (matches !== null) return (matches[match]![row >>> 5]! >>> (row & 31)) & 1;
-  return scores !== null && !(scores instanceof Float64Array) && placeIn(scores.rows, row) >= 0 ? 1 : 0;
-}
-
-function scoreOf({ scores }: Found, row: number): number {
-  if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
-  const place = placeIn(scores.rows, row);
-  return place < 0 ? 0 : scores.scores[place]!;
-}
-
-/** Place of a row among these, which rise; -1 where it is none of them. */
-function placeIn(rows: Int32Array, row: number): number {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (rows[middle]! < row) low = middle + 1;
-    else high = middle;
-  }
-  return rows[low] === row ? low : -1;
-}
-
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Number of a row of a block at its place. */
+function numberAt({ rows: lies }: PlacedRows, row: number): number {
+  return lies === null ? row : lies.selection === null ? lies.first + row : lies.selection[row]!;
+}
 
 function isAbsent(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;
@@ -541,6 +576,11 @@ function writtenBefore(block: RowBlock, pinned: bigint): RowBlock {
   const at = (k: number): number => (block.selection === null ? block.first + k : block.selection[k]!);
   while (count > 0 && times.values[at(count - 1)]! > pinned) count--;
   return { ...block, count };
+}
+
+/** Rows of a stretch in numbers of its place. */
+function numbered(rows: Int32Array, { base }: Stretch): Int32Array {
+  return base === 0 ? rows : rows.map((row) => row + base);
 }
 
 function concatenated(a: Int32Array, b: Int32Array): Int32Array {

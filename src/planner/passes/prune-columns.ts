@@ -50,9 +50,10 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       const own = node.columns.slice(width, width + node.matches.length + (scored ? 1 : 0));
       const matches = node.matches.map((match) => ({ ...match, columns: match.columns.map((column) => moved.get(column)!) }));
       const input = scan as ScanNode;
+      const unread = [...moved].flatMap(([column, place]) => (needed.has(column) ? [] : [place]));
       const found = own.map((_, i): [number, number] => [width + i, input.columns.length + i]);
       return {
-        node: { ...node, input, matches, scored, columns: [...input.columns, ...own] },
+        node: { ...node, input, matches, scored, unread, columns: [...input.columns, ...own] },
         moved: new Map([...moved, ...found]),
       };
     }

@@ -3,11 +3,13 @@
  * cosine of its vector to the text's. The best of either ranking are fused, by place or by score.
  *
  * Without a model the vector of a row is hashed from its text columns, as the text's is, so that nothing but the row decides. With
- * one, the vectors that rows came with are compared where they have as many dimensions; rows without one are ranked by words.
+ * one, the vectors that rows came with are compared where they have as many dimensions, else those that the model gave for them by the
+ * instant that is asked about; rows without either are ranked by words, and the answer says how many there are.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
 import { cellAt } from '../../log/vector-builder.ts';
+import type { EmbeddingReader } from '../../projections/access-paths.ts';
 import { addHashed, cosineOf, hashedDims } from '../embedding/hashing.ts';
 import type { Opening } from '../functions/table-function.ts';
 import type { FunctionNode } from '../logical-plan.ts';
@@ -16,6 +18,7 @@ import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } fr
 import { checkFetched, checkRanked, fetchVersion, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
 import { at } from '../places.ts';
 import { Direction } from '../vectors/cosine.ts';
+import { hasText, storedVectors } from '../vectors/stored-vectors.ts';
 
 /** Rows of each ranking that are fused. */
 const rankedMost = 1_000;
@@ -39,12 +42,21 @@ interface Candidate extends RankedRow {
   readonly likeness: number;
 }
 
-/** The text as the model sees it; null without a model, and where it does not answer, which the answer says. */
+/** The text as a model sees it. */
+interface Sought {
+  readonly direction: Direction;
+  /** Vectors of rows that nobody gave one; null where none count. */
+  readonly stored: EmbeddingReader | null;
+  /** Name of the model that was asked; null where the vector came with the question, of whatever model. */
+  readonly model: string | null;
+}
+
+/** null without a model, and where it does not answer, which the answer says. */
 export async function prepareHybrid(
   { node, values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
   signal: AbortSignal | undefined,
-): Promise<Direction | 'hashed' | null> {
-  const { consistency, embedder, kernels, notices, reranker } = execution;
+): Promise<Sought | 'hashed' | null> {
+  const { consistency, embedder, embeddings, kernels, notices, reranker, snapshot } = execution;
   if (isReranked(node)) {
     if (reranker === null)
       throw at('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
@@ -53,10 +65,14 @@ export async function prepareHybrid(
   }
   const known = values.vector('VECTOR', kernels);
   // Zeros say that the model was asked before, and did not answer.
-  if (known !== undefined) return known.some((component) => component !== 0) ? new Direction(known) : null;
+  if (known !== undefined)
+    return known.some((component) => component !== 0) ? { direction: new Direction(known), stored: null, model: null } : null;
   if (embedder === null) return 'hashed';
   try {
-    return new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
+    const direction = new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
+    const type = node.type!;
+    embeddings?.want(snapshot.tenant, type);
+    return { direction, stored: storedVectors(type, textsRead(node), execution), model: embedder.name };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'REL_UNAVAILABLE') throw error;
     notices.push(`${error.message}: rows are ranked by words alone`);
@@ -86,7 +102,9 @@ export class HybridOperator extends PiecesOperator {
     const columns = node.reads.slice(2).map((column) => node.input!.columns[column]!);
     const numbersOf = (type: string): readonly number[] => columns.flatMap((column, i) => (column.type === type ? [i + 2] : []));
     const [texts, vectors, [score]] = [numbersOf('string'), numbersOf('vector'), numbersOf('number')];
-    const meaning = meaningOf(this.#opening.prepared, values.text('QUERY', execution.kernels)!, { texts, vectors });
+    const sought = this.#opening.prepared as Sought | 'hashed' | null;
+    const unseen = { count: 0 };
+    const meaning = meaningOf(sought, values.text('QUERY', execution.kernels)!, { texts, vectors }, unseen);
     // The first word is the type.
     const [isLinear, isAlike] = ['linear', 'likeness'].map((fusion) => node.words.slice(1).includes(fusion));
     const byWords = new BestRows<Candidate>(rankedMost);
@@ -99,9 +117,7 @@ export class HybridOperator extends PiecesOperator {
         const likeness = Math.max(0, meaning(read, row));
         if (words > 0 || likeness > 0) {
           execution.counters.hits++;
-          const times = read[0]!;
-          assert(times.kind === 'i64', 'system times are i64');
-          const found = { key: String(cellAt(read[1]!, 'string', row) ?? ''), systemFrom: times.values[row]!, words, likeness };
+          const found = { key: String(cellAt(read[1]!, 'string', row) ?? ''), systemFrom: timeOf(read, row), words, likeness };
           if (words > 0 && words >= byWords.floor) byWords.offer({ ...found, score: words });
           if (likeness > 0 && likeness >= byLikeness.floor) byLikeness.offer({ ...found, score: likeness });
         }
@@ -109,6 +125,7 @@ export class HybridOperator extends PiecesOperator {
       }
       yield emptyBatch;
     }
+    if (unseen.count > 0 && sought !== null && sought !== 'hashed') execution.notices.push(unseenNotice(unseen.count, sought));
     if (isAlike) {
       const best = byLikeness.ranked();
       checkRanked(node, best.length, execution);
@@ -126,10 +143,7 @@ export class HybridOperator extends PiecesOperator {
     const { node, values, execution } = this.#opening;
     const { kernels, memory, notices, reranker } = execution;
     assert(reranker !== null && node.type !== null, 'a reranker is there by now');
-    const texts = node.reads.slice(2).flatMap((column) => {
-      const { name, type } = node.input!.columns[column]!;
-      return type === 'string' ? [name] : [];
-    });
+    const texts = textsRead(node);
     const shown: string[] = [];
     let held = 0;
     for (const { systemFrom } of rows) {
@@ -163,22 +177,28 @@ function isReranked({ columns }: FunctionNode): boolean {
 
 type Meaning = (columns: readonly Vector[], row: number) => number;
 
-/** How alike a row is to the text. */
+/** How alike a row is to the text; `unseen` counts the rows with texts that no vector of the model is there for. */
 function meaningOf(
-  prepared: unknown,
+  prepared: Sought | 'hashed' | null,
   text: string,
   { texts, vectors }: { readonly texts: readonly number[]; readonly vectors: readonly number[] },
+  unseen: { count: number },
 ): Meaning {
   if (prepared === null) return () => 0;
-  if (prepared instanceof Direction) {
+  if (prepared !== 'hashed') {
+    const { direction, stored, model } = prepared;
     return (columns, row) => {
-      let highest = 0;
+      let highest: number | null = null;
       for (const column of vectors) {
         const vector = columns[column]!;
-        if (vector.kind !== 'vec' || vector.dims !== prepared.dims || vector.nulls?.[row] === 1) continue;
-        highest = Math.max(highest, prepared.cosine(vector.values, row * vector.dims));
+        if (vector.kind !== 'vec' || vector.dims !== direction.dims || vector.nulls?.[row] === 1) continue;
+        highest = Math.max(highest ?? 0, direction.cosine(vector.values, row * vector.dims));
       }
-      return highest;
+      if (highest !== null || model === null) return highest ?? 0;
+      const found = stored?.of(timeOf(columns, row)) ?? null;
+      if (found !== null && found.dims === direction.dims) return direction.cosine(found.values, found.at);
+      if (texts.some((column) => hasText(cellAt(columns[column]!, 'string', row)))) unseen.count++;
+      return 0;
     };
   }
   const sought = new Float64Array(hashedDims);
@@ -192,6 +212,26 @@ function meaningOf(
     }
     return cosineOf(sought, own);
   };
+}
+
+function timeOf(columns: readonly Vector[], row: number): bigint {
+  const times = columns[0]!;
+  assert(times.kind === 'i64', 'system times are i64');
+  return times.values[row]!;
+}
+
+function unseenNotice(count: number, { model, stored }: Sought): string {
+  const rows = `${count} ${count === 1 ? 'row is' : 'rows are'} ranked by words alone`;
+  if (stored === null) return `${rows}: of rows that others share no vector is compared`;
+  return `${rows}: for ${count === 1 ? 'it' : 'them'} there is no vector of the model ${model} at this instant`;
+}
+
+/** Names of the text columns that are read. */
+function textsRead({ input, reads }: FunctionNode): readonly string[] {
+  return reads.slice(2).flatMap((column) => {
+    const { name, type } = input!.columns[column]!;
+    return type === 'string' ? [name] : [];
+  });
 }
 
 function numberAt(vector: Vector, row: number): number {

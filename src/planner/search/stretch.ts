@@ -3,9 +3,11 @@
  * hold each word, which rows match, and what they score.
  */
 import { assert } from '../../errors.ts';
-import { type Held, OFTEN, PLACES, type TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
+import { PLACES, type TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
+import type { BestScores } from './best-scores.ts';
 import type { TextQuery } from './query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
+import { fieldWeight, rarity, WordScores, wordScore } from './word-scores.ts';
 
 /** A column of the stretch, and which of its cells are shown: a bit a row; null: all. */
 export interface Field {
@@ -31,25 +33,6 @@ export interface Scoring {
   readonly tables: WordScores[];
 }
 
-/** Saturation of how often a term stands in a row, and how much a long row counts for less. */
-const K1 = 1.2;
-const B = 0.75;
-
-/** What a leaf weighs: the rarer it is, the more. */
-export function rarity(rows: number, frequency: number): number {
-  return Math.log(1 + (rows - frequency + 0.5) / (frequency + 0.5));
-}
-
-/** BM25F: what one column adds to the weight of a word in a row. */
-export function fieldWeight(weight: number, often: number, length: number, average: number): number {
-  return weight * (often / (1 - B + (B * length) / average));
-}
-
-/** What a word adds to the score of a row. */
-export function wordScore(idf: number, weighted: number): number {
-  return idf * ((weighted * (K1 + 1)) / (weighted + K1));
-}
-
 /** What a word counts that differs from what is written, beside one that does not. */
 const nearShare = 0.5;
 
@@ -70,60 +53,38 @@ const boundSlack = 1 + 1e-9;
 
 const ROWS = 65_536;
 
-/** Words of which a row's fit a byte, beside one bit more. */
-const FEW = 7;
+/** Words of which a row's fit a byte, beside two bits more. */
+const FEW = 6;
+/** Bits of a row that holds some leaf not just once, and of one that holds it more than once. */
+const TOLD = 0x40;
+const OFTEN = 0x80;
 /** By row: bits of the leaves that it holds; zeros between two searches. */
 const held = new Uint8Array(ROWS);
+/** Rows that hold any. */
 const noted = new Int32Array(ROWS);
-/** By leaf. */
-const few = Array.from(
-  { length: FEW },
-  (): Held => ({ rows: new Int32Array(ROWS), counts: new Int32Array(ROWS), count: 0, held, noted }),
-);
-/** Looks that finding one row of a word takes, and then some. */
-const STEPS_TO_FIND = 24;
+/** By leaf, how often a row holds it, where that is not once; zeros between two searches; and rows that this is said of. */
+const few = Array.from({ length: FEW }, () => ({ times: new Float32Array(ROWS), told: new Int32Array(ROWS), count: 0 }));
+/** Rows that are among the best, in no order. */
+const taken = new Int32Array(ROWS);
+/** By what is held of a row: 1 where it may score so much. */
+const reaching = new Uint8Array(OFTEN + TOLD);
+/** By bits of leaves, the most that a row scores that holds these: each once, or as often as may be. */
+const mostOnce = new Float64Array(1 << FEW);
+const mostOften = new Float64Array(1 << FEW);
+/** Postings of one stretch that are gone through in one turn. */
+const POSTINGS_A_TURN = 4 * ROWS;
 
-/** How many rows match, and how many of them may be among the best. */
-export interface Few {
+/** Rows of a stretch that may be among the best, rising; what they score; and how many rows match. */
+export interface Matching {
+  readonly rows: Int32Array;
+  readonly scores: Float64Array;
   readonly matching: number;
-  readonly found: number;
 }
 
 const rowsOf = new Int32Array(ROWS);
 const countsOf = new Int32Array(ROWS);
 const often = new Float64Array(ROWS);
 const weights = new Float64Array(ROWS);
-
-/** Most words stand once or twice in a row, and most rows are short: two divisions a row that need not be made. */
-const USUAL_TIMES = 4;
-const USUAL_LENGTH = 128;
-
-/** What rows score by one word of one column. */
-class WordScores {
-  readonly #idf: number;
-  readonly #weight: number;
-  readonly #average: number;
-  /** By `times * USUAL_LENGTH + length`. */
-  readonly #usual = new Float64Array(USUAL_TIMES * USUAL_LENGTH);
-
-  constructor(idf: number, weight: number, average: number) {
-    this.#idf = idf;
-    this.#weight = weight;
-    this.#average = average;
-    for (let times = 1; times < USUAL_TIMES; times++) {
-      for (let length = 1; length < USUAL_LENGTH; length++) this.#usual[times * USUAL_LENGTH + length] = this.#of(times, length);
-    }
-  }
-
-  score(times: number, length: number): number {
-    if (times < USUAL_TIMES && length < USUAL_LENGTH) return this.#usual[times * USUAL_LENGTH + length]!;
-    return this.#of(times, length);
-  }
-
-  #of(times: number, length: number): number {
-    return wordScore(this.#idf, fieldWeight(this.#weight, times, length, this.#average));
-  }
-}
 
 export class StretchSearch {
   readonly rows: number;
@@ -176,7 +137,7 @@ export class StretchSearch {
       const { index, shown } = field!;
       const terms = this.#termsOf(0, leaf);
       if (terms.length === 0) return 0;
-      if (terms.length === 1) return shown === null ? index.frequency(terms[0]!) : index.frequencyAmong(terms[0]!, shown);
+      if (terms.length === 1) return shown === null ? index.frequency(terms[0]!) : frequencyAmong(index, terms[0]!, shown);
     }
     return bitCount(this.#rowsOf(leaf));
   }
@@ -200,7 +161,11 @@ export class StretchSearch {
     assert(shape !== 'rarest', 'it is known by now how rare words are');
     if (shape === 'any') {
       const found = new Int32Array(this.#words);
-      for (let leaf = 0; leaf < leaves.length; leaf++) join(found, this.#rowsOf(leaf));
+      for (let leaf = 0; leaf < leaves.length; leaf++) {
+        // What is shown of the only column is told of all leaves together.
+        if (this.#fields.length === 1 && !this.#leafRows[leaf]) this.#mark(0, leaf, found);
+        else join(found, this.#rowsOf(leaf));
+      }
       return found;
     }
     if (shape === 'phrase') return this.#phrase();
@@ -239,71 +204,116 @@ export class StretchSearch {
   }
 
   /**
-   * The same of a query of few words of the only column, any of which is enough, each one term as it is written: rows that may
-   * score `least` or more, in no order, are put into `rows`, and what they score into `into`, which holds zeros. null for any
-   * other query. Nothing as large as a stretch is gone through, since most words stand in few rows.
+   * The same of a query of few words of the only column, any of which is enough: of those rows only that are among the best so far.
+   * null for any other query. Nothing as large as a stretch is gone through, since most words stand in few rows.
    */
-  scoreFew(scoring: Scoring, least: number, into: Float64Array, rows: Int32Array): Few | null {
-    const { shape, leaves, scores } = this.query;
-    if (this.#fields.length > 1 || shape !== 'any' || leaves.length > FEW || scores.includes(false)) return null;
-    if (scoring.weights[0]! <= 0 || leaves.some((each, leaf) => isTolerant(each) || this.#termsOf(0, leaf).length > 1))
-      return null;
-    const { index, shown } = this.#fields[0]!;
+  scoreFew(scoring: Scoring, best: BestScores): Matching | null {
+    const { shape, leaves, scores: ranking } = this.query;
+    if (this.#fields.length > 1 || shape !== 'any' || leaves.length > FEW || ranking.includes(false)) return null;
+    const { index } = this.#fields[0]!;
+    if (scoring.weights[0]! <= 0 || (this.isSlow && this.#postings(index) > POSTINGS_A_TURN)) return null;
     let matching = 0;
-    for (let leaf = 0; leaf < leaves.length; leaf++) {
-      const [term] = this.#termsOf(0, leaf);
-      if (term === undefined) few[leaf]!.count = 0;
-      else matching = index.hold(term, 1 << leaf, shown, few[leaf]!, matching);
+    for (let leaf = 0; leaf < leaves.length; leaf++) matching = this.#hold(leaf, matching);
+    const most = this.#findMost(scoring);
+    const words = leaves.map((_, leaf) => this.#wordOf(leaf, scoring));
+    // As long as any row is among the best, those that may score much go first.
+    const first = best.least === -Infinity ? this.#take(words, best, most / 2, matching, 0) : 0;
+    const found = this.#take(words, best, best.least, matching, first);
+    const rows = taken.slice(0, found).sort();
+    const scores = new Float64Array(found);
+    for (let i = 0; i < found; i++) {
+      scores[i] = weights[rows[i]!]!;
+      weights[rows[i]!] = 0;
     }
-    const reaching = this.#reachingFew(scoring, least);
-    let found = 0;
+    for (let i = 0; i < matching; i++) held[noted[i]!] = 0;
+    for (let leaf = 0; leaf < leaves.length; leaf++) {
+      const { times, told, count } = few[leaf]!;
+      for (let i = 0; i < count; i++) times[told[i]!] = 0;
+    }
+    return { rows, scores, matching };
+  }
+
+  /** Takes those of the noted rows that may score so much and are among the best; gives how many are taken then. */
+  #take(words: readonly WordScores[], best: BestScores, least: number, matching: number, from: number): number {
+    const { lengths } = this.#fields[0]!.index;
+    reach(words.length, least);
+    let found = from;
     for (let i = 0; i < matching; i++) {
       const row = noted[i]!;
-      if (reaching[held[row]!] === 1) rows[found++] = row;
-      else held[row] = 0;
+      const bits = held[row]!;
+      if (reaching[bits & ~TOLD] === 0) continue;
+      held[row] = 0;
+      let score = 0;
+      for (let leaf = 0; leaf < words.length; leaf++) {
+        if (((bits >>> leaf) & 1) === 0) continue;
+        const times = (bits & TOLD) === 0 ? 1 : few[leaf]!.times[row]! || 1;
+        score += words[leaf]!.score(times, lengths[row]!);
+      }
+      if (!best.take(score)) continue;
+      weights[row] = score;
+      taken[found++] = row;
     }
-    for (let leaf = 0; leaf < leaves.length && found > 0; leaf++) this.#scoreFewOf(leaf, scoring, rows.subarray(0, found), into);
-    for (let i = 0; i < found; i++) held[rows[i]!] = 0;
-    return { matching, found };
+    return found;
   }
 
-  /** By what is held of a row: 1 where it may score so much. */
-  #reachingFew(scoring: Scoring, least: number): Uint8Array {
-    const { leaves } = this.query;
-    const reaching = new Uint8Array(256);
-    if (least === -Infinity) return reaching.fill(1);
-    const once = leaves.map((_, leaf) => this.#mostOf(leaf, scoring, 1) * boundSlack);
-    const often = leaves.map((_, leaf) => this.#mostOf(leaf, scoring, Infinity) * boundSlack);
-    for (let bits = 1; bits < 1 << leaves.length; bits++) {
-      let [most, mostOften] = [0, 0];
-      for (let leaf = 0; leaf < leaves.length; leaf++) {
-        if ((bits & (1 << leaf)) === 0) continue;
-        most += once[leaf]!;
-        mostOften += often[leaf]!;
-      }
-      if (most >= least) reaching[bits] = 1;
-      if (mostOften >= least) reaching[bits | OFTEN] = 1;
+  #postings(index: TextIndex): number {
+    let sum = 0;
+    for (let leaf = 0; leaf < this.query.leaves.length; leaf++) {
+      for (const term of this.#termsOf(0, leaf)) sum += index.frequency(term);
     }
-    return reaching;
+    return sum;
   }
 
-  /** Adds what some rows score by a leaf: found one by one where they are few. */
-  #scoreFewOf(leaf: number, scoring: Scoring, some: Int32Array, into: Float64Array): void {
-    const { rows, counts, count } = few[leaf]!;
-    if (count === 0) return;
-    const { lengths } = this.#fields[0]!.index;
-    const word = this.#wordOf(leaf, scoring);
-    if (some.length * STEPS_TO_FIND < count) {
-      for (const row of some) {
-        if ((held[row]! & (1 << leaf)) === 0) continue;
-        into[row]! += word.score(counts[placeOf(rows, count, row)]!, lengths[row]!);
+  /** Notes rows that hold a leaf, behind those that were noted before; gives how many are noted then. */
+  #hold(leaf: number, from: number): number {
+    const { index, shown } = this.#fields[0]!;
+    const { times, told } = few[leaf]!;
+    const bit = 1 << leaf;
+    let [noting, telling] = [from, 0];
+    for (const term of this.#termsOf(0, leaf)) {
+      const share = this.#shareOf(0, leaf, term);
+      const count = index.postings(term, rowsOf, countsOf);
+      for (let i = 0; i < count; i++) {
+        const row = rowsOf[i]!;
+        if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
+        const before = held[row]!;
+        if (before === 0) noted[noting++] = row;
+        held[row] = before | bit;
+        const own = share * countsOf[i]!;
+        const isFirst = (before & bit) === 0;
+        if (isFirst && own === 1) continue;
+        const known = times[row]!;
+        if (known === 0) told[telling++] = row;
+        const all = isFirst ? own : (known || 1) + own;
+        times[row] = all;
+        held[row]! |= all > 1 ? TOLD | OFTEN : TOLD;
       }
-      return;
     }
-    for (let i = 0; i < count; i++) {
-      const row = rows[i]!;
-      if (held[row]! > 0) into[row]! += word.score(counts[i]!, lengths[row]!);
+    few[leaf]!.count = telling;
+    return noting;
+  }
+
+  /** What a term counts of a leaf. */
+  #shareOf(field: number, leaf: number, term: number): number {
+    const sought = this.#queries[field]!.leaves[leaf]!;
+    return isTolerant(sought) && !passesAsWritten(sought, this.#fields[field]!.index.term(term)) ? nearShare : 1;
+  }
+
+  /** Finds what rows score at most by what they hold; gives the most of all. */
+  #findMost(scoring: Scoring): number {
+    const all = 1 << this.query.leaves.length;
+    for (let bits = 1; bits < all; bits++) {
+      const [one, rest] = [bits & -bits, bits & (bits - 1)];
+      if (rest === 0) {
+        const leaf = 31 - Math.clz32(one);
+        mostOnce[bits] = this.#mostOf(leaf, scoring, 1) * boundSlack;
+        mostOften[bits] = this.#mostOf(leaf, scoring, Infinity) * boundSlack;
+      } else {
+        mostOnce[bits] = mostOnce[rest]! + mostOnce[one]!;
+        mostOften[bits] = mostOften[rest]! + mostOften[one]!;
+      }
     }
+    return mostOften[all - 1]!;
   }
 
   #wordOf(leaf: number, { rows, frequencies, averages, weights: fieldWeights, tables }: Scoring): WordScores {
@@ -400,9 +410,8 @@ export class StretchSearch {
     const rows = only === null ? this.#rowsOf(leaf) : this.#rowsOf(leaf).slice();
     if (only !== null) meet(rows, only);
     this.#fields.forEach(({ index, shown }, field) => {
-      const sought = this.#queries[field]!.leaves[leaf]!;
       for (const term of this.#termsOf(field, leaf)) {
-        const share = isTolerant(sought) && !passesAsWritten(sought, index.term(term)) ? nearShare : 1;
+        const share = this.#shareOf(field, leaf, term);
         const count = index.postings(term, rowsOf, countsOf);
         for (let i = 0; i < count; i++) {
           const row = rowsOf[i]!;
@@ -437,11 +446,20 @@ export class StretchSearch {
 
   /** Rows that hold a leaf in one column, where their cell is shown. */
   #rowsIn(field: number, leaf: number): Int32Array {
-    const { index, shown } = this.#fields[field]!;
+    const { shown } = this.#fields[field]!;
     const found = new Int32Array(this.#words);
-    for (const term of this.#termsOf(field, leaf)) index.mark(term, found);
+    this.#mark(field, leaf, found);
     if (shown !== null) meet(found, shown);
     return found;
+  }
+
+  /** Adds a bit of each row that holds a leaf in one column, shown or not. */
+  #mark(field: number, leaf: number, into: Int32Array): void {
+    const { index } = this.#fields[field]!;
+    for (const term of this.#termsOf(field, leaf)) {
+      const count = index.postings(term, rowsOf, countsOf);
+      for (let i = 0; i < count; i++) into[rowsOf[i]! >>> 5]! |= 1 << (rowsOf[i]! & 31);
+    }
   }
 
   #termsOf(field: number, leaf: number): readonly number[] {
@@ -461,7 +479,7 @@ export class StretchSearch {
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
         const places: number[] = [];
-        for (const term of terms) index.occurrences(term, together, places);
+        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places);
         if (terms.length > 1) places.sort((a, b) => a - b);
         ends = ends === null ? places : following(ends, places);
       }
@@ -472,18 +490,6 @@ export class StretchSearch {
     }
     return found;
   }
-}
-
-/** Place of a row that is among these. */
-function placeOf(rows: Int32Array, count: number, row: number): number {
-  let low = 0;
-  let high = count - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (rows[middle]! < row) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** What is shown of a column, by what shows it: the same rows are shown to whoever asks under an equal condition. */
@@ -501,7 +507,8 @@ function summed({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
   let [held, total] = [0, 0];
   for (let word = 0; word < shown.length; word++) {
     for (let left = shown[word]!; left !== 0; left &= left - 1) {
-      const length = lengths[(word << 5) + 31 - Math.clz32(left & -left)]!;
+      // Bits are of a whole segment, which may have grown since its first rows were indexed.
+      const length = lengths[(word << 5) + 31 - Math.clz32(left & -left)] ?? 0;
       if (length > 0) held++;
       total += length;
     }
@@ -518,6 +525,23 @@ function following(before: readonly number[], places: readonly number[]): number
     if (i < before.length && before[i]! + 1 === place && place % PLACES !== 0) found.push(place);
   }
   return found;
+}
+
+/** Says which rows may score so much. */
+function reach(leaves: number, least: number): void {
+  reaching.fill(0);
+  for (let bits = 1; bits < 1 << leaves; bits++) {
+    if (mostOnce[bits]! >= least) reaching[bits] = 1;
+    if (mostOften[bits]! >= least) reaching[bits | OFTEN] = 1;
+  }
+}
+
+/** How many rows of these bits hold a term. */
+function frequencyAmong(index: TextIndex, term: number, shown: Int32Array): number {
+  const count = index.postings(term, rowsOf, countsOf);
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += (shown[rowsOf[i]! >>> 5]! >>> (rowsOf[i]! & 31)) & 1;
+  return sum;
 }
 
 function areMeeting(a: Int32Array, b: Int32Array): boolean {
@@ -541,6 +565,16 @@ export function bitCount(bits: Int32Array): number {
     sum += Math.imul((word + (word >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
   }
   return sum;
+}
+
+/** Numbers of bits, so many of them. */
+export function rowsIn(bits: Int32Array, count: number): Int32Array {
+  const rows = new Int32Array(count);
+  let found = 0;
+  for (let word = 0; word < bits.length; word++) {
+    for (let left = bits[word]!; left !== 0; left &= left - 1) rows[found++] = (word << 5) + 31 - Math.clz32(left & -left);
+  }
+  return rows;
 }
 
 export function eachBit(bits: Int32Array, visit: (row: number) => void): void {

@@ -1,57 +1,87 @@
 /**
- * Which rows SIMILAR and ORDER BY a distance look at: all that are visible, or those that graphs say may be the nearest. Which of the two follows from the
+ * Which rows SIMILAR looks at: all that are visible, or those that graphs say may be the nearest. Which of the two follows from the
  * statement, the basis, the grant and the consistency that was asked for; a graph that is not there yet is begun, and what it would have
  * said is found by a look at all of its rows.
  */
-import type { Near } from '../../projections/access-paths.ts';
+import type { Near, NearRequest } from '../../projections/access-paths.ts';
 import { vectorIn } from '../expressions/functions/vectors.ts';
 import type { Opening } from '../functions/table-function.ts';
 import type { ProjectNode, ScanNode } from '../logical-plan.ts';
 import { type Execution, firstRows } from '../operators/operator.ts';
 import { mostRanked } from '../operators/ranked-rows.ts';
 
-export async function prepareSimilar({
-  node,
-  values,
-  execution,
-}: Omit<Opening, 'input' | 'edges' | 'prepared'>): Promise<Near | null> {
+type Asked = Omit<Opening, 'input' | 'edges' | 'prepared'>;
+
+/** How what is nearest is found, and why so. */
+export interface Way {
+  /** Null: all rows are looked at. */
+  readonly graphs: Pick<NearRequest, 'type' | 'column' | 'vector'> | null;
+  readonly why: string;
+}
+
+export function wayOf({ node, values, execution }: Asked): Way {
   const { consistency, kernels, snapshot, time, vectorExactRows } = execution;
   const scan = node.input;
-  // A condition leaves too few of what a graph finds.
-  if (consistency === 'exact' || !node.limit || scan?.kind !== 'scan') return null;
   const vector = values.vector('VECTOR', kernels);
-  if (vector === undefined) return null;
-  if (consistency === 'strong' && snapshot.rows.estimate({ type: scan.type, columns: [], time }).rows <= vectorExactRows)
-    return null;
-  return near(scan, node.reads[2]!, vector, mostRanked(node, execution), execution);
+  if (vector === undefined) return exact('a seed is compared in all of its columns');
+  if (!node.limit) return exact('there is no LIMIT');
+  // A condition leaves too few of what a graph finds.
+  if (scan?.kind !== 'scan') return exact('there is a condition');
+  const way = graphsOf(scan, node.reads[2]!, vector, execution);
+  if (way.graphs === null || consistency === 'eventual') return way;
+  const isFew = snapshot.rows.estimate({ type: scan.type, columns: [], time }).rows <= vectorExactRows;
+  return isFew
+    ? exact(`at most ${vectorExactRows} rows are visible`)
+    : { ...way, why: `more than ${vectorExactRows} rows are visible` };
+}
+
+export async function prepareSimilar(asked: Asked): Promise<Near | null> {
+  const { node, execution } = asked;
+  return near(wayOf(asked), mostRanked(node, execution), execution);
 }
 
 /** What graphs rank by the cosine is fetched beyond what is asked for, where it is ranked anew by another distance. */
 const overFetched = 4;
 
 /** The same for ORDER BY a distance: exact, unless less was asked for. */
-export async function prepareNearest({ input, nearest }: ProjectNode, execution: Execution): Promise<Near | null> {
-  if (execution.consistency !== 'eventual' || nearest === undefined || input.kind !== 'scan') return null;
-  const { column, distance, limit, offset, to } = nearest;
-  const vector = vectorIn(execution.kernels.constant(to));
-  if (vector === null || distance.name === '<#>') return null;
-  const count = firstRows(limit, offset, execution) * (distance.name === '<=>' ? 1 : overFetched);
-  return near(input, column, vector, count, execution);
+export function wayToNearest({ input, nearest }: ProjectNode, execution: Execution): Way {
+  if (execution.consistency !== 'eventual') return exact('the answer has to be strong');
+  if (nearest === undefined || input.kind !== 'scan') return exact('there is a condition');
+  const vector = vectorIn(execution.kernels.constant(nearest.to));
+  if (vector === null) return exact('there is no vector to be near to');
+  if (nearest.distance.name === '<#>') return exact('graphs go by directions, and inner products by lengths too');
+  return graphsOf(input, nearest.column, vector, execution);
 }
 
-async function near(
-  scan: ScanNode,
-  number: number,
-  vector: Float32Array,
-  count: number,
-  { counters, notices, pinned, snapshot, time }: Execution,
-): Promise<Near | null> {
-  if (pinned !== null || scan.keys || scan.zones.length > 0 || count === 0) return null;
+export async function prepareNearest(node: ProjectNode, execution: Execution): Promise<Near | null> {
+  if (!node.nearest) return null;
+  const { distance, limit, offset } = node.nearest;
+  const count = firstRows(limit, offset, execution) * (distance.name === '<=>' ? 1 : overFetched);
+  return near(wayToNearest(node, execution), count, execution);
+}
+
+function exact(why: string): Way {
+  return { graphs: null, why };
+}
+
+/** By graphs, where less than everything may be looked at. */
+function graphsOf(scan: ScanNode, number: number, vector: Float32Array, { consistency, pinned, snapshot, time }: Execution): Way {
+  if (consistency === 'exact') return exact('the answer has to be the same for ever');
+  if (pinned !== null) return exact('it goes on with an earlier answer');
+  if (scan.keys || scan.zones.length > 0) return exact('there is a condition');
   const { type } = scan;
   const column = scan.columns[number];
-  if (column?.type !== 'vector' || vector.every((component) => component === 0)) return null;
-  if (snapshot.catalog.type(type)?.properties[column.name]?.dims !== vector.length) return null;
-  const found = await snapshot.rows.near?.({ type, column: column.name, time, vector, count });
+  const isFitting = column?.type === 'vector' && snapshot.catalog.type(type)?.properties[column.name]?.dims === vector.length;
+  if (!isFitting || vector.every((component) => component === 0))
+    return exact('the vector has no direction among those of the column');
+  if (!snapshot.rows.canBeNear?.({ type, column: column.name, time }))
+    return exact('a policy, a mask or another tenant says which rows are shown');
+  return { graphs: { type, column: column.name, vector }, why: 'the answer may be eventual' };
+}
+
+async function near({ graphs }: Way, count: number, { counters, notices, snapshot, time }: Execution): Promise<Near | null> {
+  if (count === 0) return null;
+  const found = graphs && (await snapshot.rows.near?.({ ...graphs, time, count }));
   if (!found) return null;
   counters.byGraph += found.byGraph;
   if (found.missing > 0)

@@ -3,7 +3,7 @@
  * branch, as of when and under which policy, is the scan's business: nothing here knows a row that its caller may not see.
  */
 import { assert } from '../../errors.ts';
-import type { Near } from '../../projections/access-paths.ts';
+import type { EmbeddingReader, Near } from '../../projections/access-paths.ts';
 import type { Cell } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Opening } from '../functions/table-function.ts';
@@ -16,6 +16,7 @@ import { at } from '../places.ts';
 import { Direction } from './cosine.ts';
 import { CosineScorer, Slot } from './cosine-scorer.ts';
 import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
+import { hasText, storedVectors } from './stored-vectors.ts';
 import { sharedWords, wordsIn } from './words.ts';
 
 /** Texts that are taken apart between two looks at the clock. */
@@ -73,6 +74,7 @@ export class SimilarOperator extends PiecesOperator {
       }
       yield emptyBatch;
     }
+    if (scorer instanceof ModelScorer && scorer.unseen > 0) execution.notices.push(scorer.notice());
     const rows = best.ranked();
     checkRanked(node, rows.length, execution);
     yield* rankedRows(node, execution, rows, scoreColumn);
@@ -114,8 +116,27 @@ export class SimilarOperator extends PiecesOperator {
     }
     const slots = directions.flatMap((each, i) => (each.length > 0 ? [new Slot(i + 2, each)] : []));
     if (slots.length > 0) return { rows, scorer: new CosineScorer(slots) };
+    const byModel = this.#byModel(rows, columns);
+    if (byModel !== null) return { rows, scorer: byModel };
     const texts = columns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
     return { rows, scorer: words.size > 0 ? new WordScorer(texts, words) : null };
+  }
+
+  /** Where the seed has a vector that the model gave for it: rows that have one are compared by it, and the answer says of how many. */
+  #byModel(seeds: ReadonlySet<bigint>, columns: readonly PlanColumn[]): ModelScorer | null {
+    const { node, execution } = this.#opening;
+    const { embedder, embeddings, snapshot } = execution;
+    if (embedder === null || seeds.size === 0) return null;
+    embeddings?.want(snapshot.tenant, node.type!);
+    const texts = columns.filter(({ type }) => type === 'string').map(({ name }) => name);
+    const stored = storedVectors(node.type!, texts, execution);
+    const directions = [...seeds].flatMap((seed) => {
+      const found = stored?.of(seed);
+      return found ? new Direction(found.values.slice(found.at, found.at + found.dims)) : [];
+    });
+    if (stored === null || directions.length === 0) return null;
+    const read = columns.flatMap(({ type }, i) => (type === 'string' ? [i + 2] : []));
+    return new ModelScorer(embedder.name, stored, directions, read);
   }
 
   #idColumn({ type }: FunctionNode): PlanColumn {
@@ -163,6 +184,47 @@ export function* piecesOf(batch: Batch): Generator<Batch, void> {
     if (selection === null) yield { columns, selection, first: first + from, count: piece };
     else yield { columns, selection: selection.subarray(from, from + piece), first: 0, count: piece };
   }
+}
+
+/** Scores by vectors that the model gave; rows without one are passed over. */
+class ModelScorer implements Scorer {
+  readonly #model: string;
+  readonly #stored: EmbeddingReader;
+  readonly #directions: readonly Direction[];
+  readonly #texts: readonly number[];
+  /** Rows with texts and without one. */
+  unseen = 0;
+
+  constructor(model: string, stored: EmbeddingReader, directions: readonly Direction[], texts: readonly number[]) {
+    this.#texts = texts;
+    this.#model = model;
+    this.#stored = stored;
+    this.#directions = directions;
+  }
+
+  notice(): string {
+    const rows = `${this.unseen} ${this.unseen === 1 ? 'row is' : 'rows are'} left out`;
+    return `${rows}: for ${this.unseen === 1 ? 'it' : 'them'} there is no vector of the model ${this.#model} at this instant`;
+  }
+
+  *score(batch: Batch, ranking: Ranking): Generator<undefined, void> {
+    const { threshold, seeds } = ranking;
+    for (let place = 0; place < batch.count; place++) {
+      const row = rowAt(batch, place);
+      const time = timeAt(batch.columns[0]!, row);
+      const found = this.#stored.of(time);
+      if (found === null) {
+        if (this.#texts.some((column) => hasText(cellAt(batch.columns[column]!, 'string', row)))) this.unseen++;
+      } else if (!seeds.has(time)) {
+        const alike = this.#directions.filter(({ dims }) => dims === found.dims);
+        const score = Math.max(Number.NEGATIVE_INFINITY, ...alike.map((each) => each.cosine(found.values, found.at)));
+        if (alike.length > 0 && score >= threshold) hitRow(batch, row, score, ranking);
+      }
+      if (place % textsAtOnce === textsAtOnce - 1) yield;
+    }
+  }
+
+  close(): void {}
 }
 
 /** Scores by the share of the words of either that both have. */

@@ -1,9 +1,10 @@
 /**
  * Entries of kinds that have no design yet: where they are, and whose. Nothing else in this release knows of them; an erasure
- * has to find them all, since what they hold may repeat a subject.
+ * has to find them all, since what they hold may repeat a subject. Vectors say nothing that could be looked for.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
+import { isEmbedded } from '../../log/embedded.ts';
 import { type CommittedEntry, isOpen, type OpenKind } from '../../log/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
@@ -26,7 +27,7 @@ export class OpenEntries implements Projection {
   }
 
   apply({ body, leaf, position, context: { path } }: CommittedEntry): void {
-    if (isOpen(body)) this.#entries.push({ kind: body.kind, leaf, position, path });
+    if (isOpen(body) && !isEmbedded(body.content)) this.#entries.push({ kind: body.kind, leaf, position, path });
   }
 
   async checkpoint(target: CheckpointWriter): Promise<void> {

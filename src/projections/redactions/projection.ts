@@ -1,11 +1,12 @@
 /**
  * Rows that were removed for good and whose bytes are still in the log, sealed: what a redaction has before it. Rows of subjects
- * are not among them: without their keys they are nothing.
+ * are not among them: without their keys they are nothing. Vectors of removed rows go with them, out of the entries that hold them.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import type { CommittedEntry } from '../../log/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
+import type { Embeddings } from '../embeddings/projection.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 interface Pending {
@@ -28,6 +29,11 @@ export class Redactions implements Projection {
   readonly formatVersion = 1;
   /** In order of leaves. */
   #pending: Pending[] = [];
+  readonly #embeddings: Pick<Embeddings, 'entriesOf'>;
+
+  constructor(embeddings: Pick<Embeddings, 'entriesOf'>) {
+    this.#embeddings = embeddings;
+  }
 
   /** The first of what waits; null while nothing does. */
   next(): Redaction | null {
@@ -42,7 +48,11 @@ export class Redactions implements Projection {
   }
 
   apply({ leaf, body }: CommittedEntry): void {
-    if (body.kind === 'removal' && body.positions.length > 0) this.#pending.push({ leaf, positions: body.positions });
+    if (body.kind === 'removal' && body.positions.length > 0) {
+      const entries = this.#embeddings.entriesOf(body.positions);
+      const positions = entries.length === 0 ? body.positions : Float64Array.from([...body.positions, ...entries]).sort();
+      this.#pending.push({ leaf, positions });
+    }
     if (body.kind === 'redaction') this.#pending = this.#pending.filter((each) => each.leaf > body.through);
   }
 

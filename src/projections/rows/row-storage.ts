@@ -3,9 +3,10 @@ import { ColumnMemory } from '../../log/column-memory.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { ClosingOrders } from './closing-order.ts';
 import { ColumnSpace } from './extents.ts';
-import { SegmentIndexes, type SegmentIndexesOptions } from './indexes/segment-indexes.ts';
+import { defaultIndexes, SegmentIndexes, type SegmentIndexesOptions } from './indexes/segment-indexes.ts';
 import { SEGMENT_ROWS } from './segment-column.ts';
 import type { ColumnStore } from './store/column-store.ts';
+import { IndexFiles } from './store/index-files.ts';
 import type { PruningCounts } from './zones.ts';
 
 export interface RowSettings {
@@ -61,7 +62,9 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
     if (!known) orders.set(key, (known = new ClosingOrders(settings.temporalIndexMax)));
     return known;
   };
-  const indexes = new SegmentIndexes(space, options.indexes);
+  const { store = null } = options;
+  const files = store && new IndexFiles(store, options.indexes?.say ?? defaultIndexes.say);
+  const indexes = new SegmentIndexes(space, options.indexes, files);
   const pruned = { segments: 0, byBloom: 0 };
-  return { timeline, memory, space, settings, closingOrders, pruned, store: options.store ?? null, defer, indexes };
+  return { timeline, memory, space, settings, closingOrders, pruned, store, defer, indexes };
 }

@@ -61,7 +61,7 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   const { visibility } = reader;
-  if (request.indexed) table.noteSearched(request.indexed);
+  if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
   const columns = new BlockColumns(source, inherited);
   if (request.keys) {
     yield* keyBlocks(table, request, reader, columns, scopes);
@@ -90,7 +90,8 @@ function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest)
       continue;
     }
     if (request.candidates) {
-      const rows = request.candidates.get(segment.place);
+      let rows = request.candidates.get(segment.place);
+      for (; rows === null; rows = request.candidates.get(segment.place)) yield nothing(request);
       if (rows) yield* candidateBlocks(segment, rows, reader, allowed, request, columns);
       continue;
     }
@@ -126,7 +127,9 @@ function* searchedBlocks(
     return type === undefined ? true : type === 'string' && (inherited?.readsAsStored(name, type) ?? true);
   };
   const stored = request.indexed!.filter(isStored);
-  const covered = stored.map((name) => indexes.covered(segment, name));
+  const covered = stored.map((name) =>
+    request.builtOnly === 'look' ? indexes.made(segment, name) : indexes.covered(segment, name),
+  );
   const [one = SEGMENT_ROWS] = covered;
   const prefix = covered.every((rows) => rows === one) ? one : 0;
   for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
@@ -146,7 +149,10 @@ function* searchedBlocks(
       return whole ? indexes.whole(segment, name) : indexes.chunk(segment, name, base / CHUNK_ROWS);
     };
     const made = block(chosen, request, columns, count, count, inherited);
-    yield { ...made, indexed: { base, rows: Math.min(base + step, segment.length) - base, index } };
+    const indexed = { base, rows: Math.min(base + step, segment.length) - base, index };
+    const isLate = request.builtOnly !== undefined && !whole && segment.sealed;
+    const isComing = isLate && stored.some((name) => !indexes.hasChunk(segment, name, base / CHUNK_ROWS));
+    yield { ...made, indexed: isComing ? { ...indexed, isComing } : indexed };
   }
 }
 

@@ -285,6 +285,12 @@ export class SegmentColumns {
     return [...this.#widened].map(([name, types]) => [name, [...types]]);
   }
 
+  /** Type of a column in the file, and those that it was widened to since: one after the other, they say how its cells read. */
+  typesOf(name: string): readonly ColumnType[] {
+    const type = this.#rest?.columns.typeOf(name);
+    return type ? [type, ...(this.#widened.get(name) ?? [])] : [];
+  }
+
   /** Rises when what a file says of the columns becomes wrong. */
   get version(): number {
     return this.#version;

@@ -24,9 +24,7 @@ import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
-import { listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {
   bearer,
@@ -294,31 +292,6 @@ test('the bucket types shows rows of any type and takes none', async () => {
   expect(await codeOf(s3.send(new GetObjectCommand({ ...at, Key: 'SigintIntercept/x.json' })))).toBe('AccessDenied 403');
 });
 
-test('large bodies rest as sealed blobs, once in a tenant, and are read in parts', async () => {
-  const large = megabytes(3);
-  const { ETag } = await put('large', large, { ContentType: 'application/x' });
-  expect(ETag).toBe(`"${sha256(large)}"`);
-  await put('again', large);
-  await s3.send(new CopyObjectCommand({ Bucket: 'docs', Key: 'copied', CopySource: 'docs/large' }));
-  const blobs = () => listBlobs(disk, world.service.settings.SERVICE_DATA_DIR);
-  expect(await blobs()).toHaveLength(1);
-  for (const key of ['large', 'again', 'copied']) {
-    const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: key }));
-    expect(Buffer.compare(await Body!.transformToByteArray(), large)).toBe(0);
-  }
-  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'copied', Range: 'bytes=1048570-2097160' }));
-  expect(Buffer.compare(await Body!.transformToByteArray(), large.subarray(1048570, 2097161))).toBe(0);
-  const eu = forPath(world, 'acme/eu');
-  await eu.send(new PutObjectCommand({ Bucket: 'own', Key: 'large', Body: large }));
-  expect(await blobs()).toHaveLength(2);
-  // A reference that was copied to another row reads nothing there.
-  const [row] = await world.rows("SELECT body FROM ObjectStoreObject AS OF CURRENT WHERE key = 'large'");
-  const forged = { _pk: 'docs/forged', bucket: 'docs', key: 'forged', body: row!['body'], body_as: 'blob' };
-  expect((await world.call('POST', '/ingest?object_type=ObjectStoreObject', forged)).json['accepted']).toBe(1);
-  expect(await codeOf(get('forged'))).toBe('InvalidRequest 422');
-  eu.destroy();
-});
-
 test('an upload in parts becomes one object', async () => {
   const at = { Bucket: 'docs', Key: 'parts' };
   const begin = () => s3.send(new CreateMultipartUploadCommand({ ...at, ContentType: 'video/x', Metadata: { m: '1' } }));
@@ -434,40 +407,6 @@ test('who may not come in is told so, and what is not there is not implemented',
   for (const client of [wrong, stranger, skewed, registered]) client.destroy();
 });
 
-test('what no row names any more leaves the disk: removed for good, or erased with its subject', async () => {
-  const blobs = () => listBlobs(disk, world.service.settings.SERVICE_DATA_DIR);
-  await world.service.bodies.round();
-  const before = await blobs();
-  await put('removed', megabytes(1, 7));
-  await put('kept', megabytes(1, 8));
-  await put('kept', megabytes(1, 9));
-  await world.service.bodies.round();
-  // What was superseded is readable by its version still.
-  expect(await blobs()).toHaveLength(before.length + 3);
-  const { status } = await world.call('DELETE', `/types/ObjectStoreObject/${encodeURIComponent('docs/removed')}?hard=true`);
-  expect(status).toBe(200);
-  await world.service.bodies.round();
-  expect(await blobs()).toHaveLength(before.length + 2);
-
-  const owner = { owner: { type: 'string', subject: true } };
-  const scope = { 'x-organization-id': 'globex' };
-  const evolved = await world.call('POST', '/types/ObjectStoreObject/schema', { properties: owner }, scope);
-  expect(evolved.status, evolved.text).toBe(200);
-  const globex = forPath(world, 'globex');
-  await globex.send(new CreateBucketCommand({ Bucket: 'files' }));
-  const kept = new PutObjectCommand({ Bucket: 'files', Key: 'a', Body: megabytes(1, 10), Metadata: { owner: 'Ann' } });
-  await globex.send(kept);
-  await globex.send(new PutObjectCommand({ Bucket: 'files', Key: 'b', Body: 'small', Metadata: { owner: 'Ann' } }));
-  await globex.send(new PutObjectCommand({ Bucket: 'files', Key: 'c', Body: megabytes(1, 11), Metadata: { owner: 'Bob' } }));
-  expect(await blobs()).toHaveLength(before.length + 4);
-  const erased = await world.query("ERASE SUBJECT 'Ann' REASON 'asked for' CERTIFY", scope);
-  expect(erased.status, erased.text).toBe(200);
-  expect(await blobs()).toHaveLength(before.length + 3);
-  const page = await globex.send(new ListObjectsV2Command({ Bucket: 'files' }));
-  expect(page.Contents!.map(({ Key }) => Key)).toEqual(['c']);
-  globex.destroy();
-});
-
 test('keys are what they are, in documents too', async () => {
   const Bucket = 'odd';
   await s3.send(new CreateBucketCommand({ Bucket }));
@@ -551,24 +490,6 @@ test('every request leaves one access record, refused ones too', async () => {
   expect(await records(() => s3.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'recorded' })))).toBe(1);
   expect(await records(() => put('recorded', 'x', { ContentMD5: Buffer.alloc(16).toString('base64') }))).toBe(1);
   expect(await records(() => fetch(`${origin(world)}/docs/c`))).toBe(1);
-});
-
-test('a backup holds bodies, and a store that is made of it shows them', async () => {
-  const body = megabytes(2, 20);
-  await put('backed up', body);
-  const { json, text } = await world.admin('POST', '/admin/backup', {});
-  const restored = await world.admin('POST', '/admin/restore', { backup: json['backup'], target_dir: '/restored' });
-  expect(restored.status, text + restored.text).toBe(200);
-  const secrets = { SERVICE_BEARER_TOKEN: objectToken, SERVICE_OBJECT_SECRET_KEY: objectSecret };
-  const settings = { ...secrets, SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/restored' };
-  const second = await StoreWorld.open(settings, { disk });
-  const client = clientOf(second);
-  const { Body } = await client.send(new GetObjectCommand({ Bucket: 'docs', Key: 'backed up' }));
-  expect(Buffer.compare(await Body!.transformToByteArray(), body)).toBe(0);
-  client.destroy();
-  await second.close();
-  const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.keyring });
-  expect([report.findings, report.blobs > 0]).toEqual([[], true]);
 });
 
 test('what one connection sends ahead is answered in turn, and too much of it ends the connection', async () => {

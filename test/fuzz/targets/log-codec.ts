@@ -52,6 +52,8 @@ const drafts: readonly EntryDraft[] = [
   rowsDraft(['a']),
   rowsDraft(['a', 'b', 'c', 'é', longText]),
   accessDraft('ada', 'bob'),
+  vectorsDraft(),
+  vectorsDraft(['ada', 'gone', 'ada']),
   ...controls().map((body) => ({ context, body })),
 ];
 const rowsRows = 5;
@@ -164,6 +166,13 @@ function sealed(plain: Uint8Array, flags: number, size: number): Uint8Array {
   const cipher = crypto.createCipheriv('aes-256-gcm', dataKey, nonce);
   cipher.setAAD(head);
   return Buffer.concat([head, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** Vectors of three rows. */
+function vectorsDraft(subjects?: readonly string[]): EntryDraft {
+  const about = { model: 'm', digest: '00'.repeat(32), type: 'T', columns: ['a'], dims: 2, dropped: 0 };
+  const rows = { positions: Float64Array.of(1, 2, 3), vectors: Float32Array.of(1, 2, 3, 4, 5, 6) };
+  return { context, body: { kind: 'embedding', content: { ...about, ...rows, ...(subjects && { subjects }) } } };
 }
 
 function controls(): EntryBody[] {

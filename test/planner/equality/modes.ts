@@ -31,6 +31,7 @@ export const modes = [
   'under a budget',
   'compacted',
   'replayed',
+  'from a backup',
   'plain reference',
 ] as const;
 export type Mode = (typeof modes)[number];
@@ -69,7 +70,8 @@ export async function runMode(mode: Mode, place: Place): Promise<Outcome> {
   ];
   if (mode === 'replayed') await removeDerived(place);
   const bounded = mode === 'under a budget' || mode === 'compacted';
-  const service = await open(place, clock, bounded ? place.budgetMb : 0);
+  const from = mode === 'from a backup' ? await fromBackup(place, clock) : place;
+  const service = await open(from, clock, bounded ? place.budgetMb : 0);
   try {
     const { checkpoints, columns } = service;
     assert(checkpoints && columns, 'rows rest on files');
@@ -123,7 +125,7 @@ export function differences(first: Outcome, other: Outcome, history: History): s
 function check(mode: Mode, counts: Readonly<Record<string, number>>, answers: Outcome['answers']): void {
   const has = (name: string): void => assert(counts[name]! > 0, `${mode}: no ${name}`);
   const hasNo = (name: string): void => assert(counts[name] === 0, `${mode}: ${counts[name]} ${name}`);
-  if (mode === 'loaded' || mode === 'replayed') hasNo('leavesRestored');
+  if (mode === 'loaded' || mode === 'replayed' || mode === 'from a backup') hasNo('leavesRestored');
   else has('leavesRestored');
   for (const name of ['filters', 'groups']) {
     if (mode === 'without kernels' || mode === 'plain reference') hasNo(name);
@@ -300,6 +302,20 @@ async function load(service: Service, clock: HistoryClock, history: History): Pr
         invocation.submit({ kind: 'delete-rows', type: 'Fact', keys: deleted }),
       );
   }
+}
+
+/** Where a store lies that a backup was restored to. */
+async function fromBackup(place: Place, clock: Clock): Promise<Place> {
+  const directory = `${place.directory}-restored`;
+  const service = await open(place, clock, 0);
+  try {
+    const { backup } = await service.backups.create();
+    const { root_match, projections } = await service.backups.restore(backup, directory);
+    assert(root_match && projections.every(({ match }) => match), 'a restore gives the store that was backed up');
+  } finally {
+    await service.close();
+  }
+  return { ...place, directory };
 }
 
 function open({ disk, directory, derived }: Place, clock: Clock, budgetMb: number): Promise<Service> {

@@ -17,8 +17,8 @@ import { differences, type Mode, modes, type Outcome, runMode } from './modes.ts
 const { values: options } = parseArgs({
   options: {
     rows: { type: 'string', default: '1000000' },
-    /** MiB. */
-    budget: { type: 'string', default: '32' },
+    /** MiB; 32 for a million rows. */
+    budget: { type: 'string' },
     only: { type: 'string' },
     passes: { type: 'boolean', default: false },
     /** Of the parent: run this mode in this directory, and say how it went. */
@@ -39,9 +39,18 @@ if (options.passes) {
 
 const rows = Number(options.rows);
 const history = { rows, batchRows: Math.min(10_000, Math.ceil(rows / 60)) };
+/** Of a small history no column would leave memory, no segment of usual size would be mostly superseded, and none be compacted. */
+const budget = options.budget ?? String(Math.ceil(rows / 31_250));
+const segmentRows = Math.min(65_536, Math.ceil(rows / 15));
 
 if (options.mode !== undefined) {
-  const place = { disk: nodeDisk, directory: options.directory!, history, budgetMb: Number(options.budget) };
+  const place = {
+    disk: nodeDisk,
+    directory: options.directory!,
+    history,
+    derived: { segmentRows },
+    budgetMb: Number(options.budget),
+  };
   process.stdout.write(JSON.stringify(await runMode(options.mode as Mode, place)));
   process.exit(0);
 }
@@ -53,7 +62,7 @@ let failures = 0;
 try {
   for (const mode of chosen) {
     const args = [...process.execArgv, fileURLToPath(import.meta.url), '--mode', mode, '--directory', directory];
-    const sizes = ['--rows', options.rows, '--budget', options.budget];
+    const sizes = ['--rows', options.rows, '--budget', budget];
     const text = execFileSync(process.execPath, ['--max-old-space-size=8192', ...args, ...sizes], {
       encoding: 'utf8',
       maxBuffer: 1 << 26,
@@ -79,6 +88,7 @@ try {
     );
   }
 } finally {
+  rmSync(`${directory}-restored`, { recursive: true, force: true });
   if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
 }
 process.exitCode = failures > 0 ? 1 : 0;

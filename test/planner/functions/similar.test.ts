@@ -126,7 +126,7 @@ test('total hits and plan', async () => {
   expect(plan.plan).toMatchInlineSnapshot(`
     "project _pk, id, tenant_id, namespace_path, valid_from, valid_to, system_from, system_to, title, lang, embedding, _score
       limit 1
-        function SIMILAR(Doc, embedding, VECTOR => [2 numbers]) first 1; exact, without an index of vectors: every row that may be seen is compared
+        function SIMILAR(Doc, embedding, VECTOR => [2 numbers]) first 1; exact, without an index of vectors, as there is a condition: every row that may be seen is compared
           filter (lang = 'en'); kernel
             scan Doc (by live; about 5 rows in 1 segments; columns _pk, system_from, lang, embedding; valid at 2024-03-01T00:00:00Z; known at 2024-03-01T00:00:00Z; zone lang = 'en')"
   `);

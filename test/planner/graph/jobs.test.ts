@@ -1,24 +1,22 @@
 /** A question about a graph that takes long is a job while it lasts: listed, and ended by its id or by whoever asked going away. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
+import { inlineWorker, threadWorker } from '../../../src/log/workers.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 import { analyst, TestStore } from '../../harness.ts';
 
 let store: TestStore;
 const nodes = 200;
+const people = Array.from({ length: nodes }, (_, i) => ({ id: `p${i}` }));
 
 beforeAll(async () => {
-  store = await TestStore.open('2024-01-01');
+  store = await TestStore.open('2024-01-01', {}, { startKept: inlineWorker });
   await store.register('Person', { id: 'string' }, 'id');
   await store.register('Knows', { id: 'string', from_id: 'string', to_id: 'string' }, 'id');
-  const ids = Array.from({ length: nodes }, (_, i) => `p${i}`);
-  await store.put(
-    'Person',
-    ids.map((id) => ({ id })),
-  );
+  await store.put('Person', people);
   await store.put(
     'Knows',
-    ids.map((id, i) => ({ id: `k${i}`, from_id: id, to_id: `p${(i + 1) % nodes}` })),
+    people.map(({ id }, i) => ({ id: `k${i}`, from_id: id, to_id: `p${(i + 1) % nodes}` })),
   );
   // Every look at the clock finds it later, so that any work takes long.
   store.clock.monotonicMs = () => (store.clock.steadyMs += 2);
@@ -69,13 +67,38 @@ test('it ends when whoever asked is gone', async () => {
   expect(store.service.jobs.find(id, analyst).state).toBe('failed');
 });
 
+/** A star with a walk that never rests: from its middle to its ends, and back. */
+const star = async (of: TestStore): Promise<void> => {
+  await of.register('Busy', { id: 'string', from_id: 'string', to_id: 'string' }, 'id');
+  const edges = Array.from({ length: 30_000 }, (_, i) => ({ id: `b${i}`, from_id: 'p0', to_id: `p${1 + (i % (nodes - 1))}` }));
+  await of.put('Busy', edges);
+};
+const walk = (rounds: number): string => `GRAPH_PAGERANK('Busy', DAMPING => 1, MAX_ITER => ${rounds}, DIRECTION => 'both')`;
+
 test('what it costs goes by the edges that it looks at', async () => {
   store.clock.monotonicMs = () => store.clock.steadyMs;
-  await store.register('Busy', { id: 'string', from_id: 'string', to_id: 'string' }, 'id');
-  // A walk that never rests: from the middle of a star to its ends, and back.
-  const edges = Array.from({ length: 30_000 }, (_, i) => ({ id: `b${i}`, from_id: 'p0', to_id: `p${1 + (i % (nodes - 1))}` }));
-  await store.put('Busy', edges);
-  const cost = async (rounds: number): Promise<number> =>
-    (await store.answer(`GRAPH_PAGERANK('Person', 'Busy', DAMPING => 1, MAX_ITER => ${rounds}, DIRECTION => 'both')`)).costUnits;
+  await star(store);
+  const cost = async (rounds: number): Promise<number> => (await store.answer(walk(rounds))).costUnits;
   expect([await cost(10), await cost(1_000)]).toEqual([1, 2]);
+});
+
+test('a thread gives the answer that turns of the event loop give, and its refusals', async () => {
+  const [turns, thread] = await Promise.all(
+    [inlineWorker, threadWorker].map((startKept) =>
+      TestStore.open('2024-01-01', { SERVICE_MAX_SCANNED_ROWS: '100000' }, { startKept }),
+    ),
+  );
+  try {
+    for (const each of [turns!, thread!]) {
+      await each.register('Person', { id: 'string' }, 'id');
+      await each.put('Person', people);
+      await star(each);
+    }
+    const answers = async (of: TestStore): Promise<unknown> => [await of.rows(walk(50)), await codeOf(of.answer(walk(1_000)))];
+    const found = await answers(thread!);
+    expect(found).toEqual([expect.objectContaining({ length: nodes }), expect.stringContaining('REL_SCAN_CAP')]);
+    expect(found).toEqual(await answers(turns!));
+  } finally {
+    for (const each of [turns!, thread!]) await each.close();
+  }
 });

@@ -8,6 +8,7 @@ import type { Action } from '../../../src/governance/gate-contract.ts';
 import { formatInstant } from '../../../src/log/timestamp.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { seedBase } from '../../runner/seed.ts';
+import { inTurn } from '../../runner/turn.ts';
 import { Seeded } from '../../simulation/seeded.ts';
 import { analyst, rowsOf, TestStore } from '../../harness.ts';
 import * as naive from './naive.ts';
@@ -115,7 +116,10 @@ async function graphAt(basis: Basis, links: readonly string[], weighted: boolean
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 describe('naive', () => {
-  const rounds = Array.from({ length: 25 }, (_, i) => i);
+  const rounds = inTurn(
+    Array.from({ length: 100 }, (_, i) => i),
+    4,
+  );
 
   test.each(rounds)('round %i', async () => {
     const basis = someBasis();

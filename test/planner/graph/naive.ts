@@ -183,7 +183,7 @@ export function predicted(graph: NaiveGraph, a: string, b: string, method: strin
     case 'jaccard':
       return jaccard(graph, a, b, 'both');
     case 'adamic_adar':
-      return shared.reduce((sum, node) => sum + 1 / Math.log(degree(node)), 0);
+      return shared.reduce((sum, node) => sum + (degree(node) < 2 ? 0 : 1 / Math.log(degree(node))), 0);
     case 'resource_allocation':
       return shared.reduce((sum, node) => sum + 1 / degree(node), 0);
     case 'preferential_attachment':

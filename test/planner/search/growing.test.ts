@@ -34,5 +34,21 @@ test('rows are found as they come, by the index of the first many and by chunks 
   const best = await store.answer("SELECT id, _score FROM Doc WHERE MATCH(title, 'rare many') ORDER BY _score DESC LIMIT 5");
   expect(best.estimatedTotalHits).toBe(expected('many').length);
   expect(rowsOf(best).map(({ id }) => id)).toEqual(expected('rareOne').slice(0, 5));
+
+  // Bits of a condition are of the whole segment, its index is of the first many rows.
+  const when = 'permit(principal, action, resource is Doc) when { resource.id like "*3" };';
+  await store.service.gate.invoke(
+    { ...analyst, credential: 'admin' },
+    { action: 'administer', purpose: 'test', correlationId: 'c' },
+    (i) => i.submit({ kind: 'put-policy', id: 'p', text: when }),
+  );
+  for (let round = 0; round < 3; round++) {
+    const shown = await store.answer("SELECT id, _score FROM Doc WHERE MATCH(title, 'rare many') ORDER BY _score DESC LIMIT 30");
+    const ends = written.filter(({ id, title }) => id.endsWith('3') && title !== null);
+    const first = ends.filter(({ title }) => title?.includes('rareOne'));
+    const others = ends.filter(({ title }) => !title?.includes('rareOne'));
+    expect(rowsOf(shown).map(({ id }) => id)).toEqual([...first, ...others].slice(0, 30).map(({ id }) => id));
+    expect(shown.estimatedTotalHits).toBe(ends.length);
+  }
   await store.close();
 });

@@ -115,7 +115,7 @@ test('a sealed segment has its vectors in bytes once they were asked for, the sa
   };
   const { indexes } = store.service.projections.rows;
   const settled = async (bytes: number): Promise<void> => {
-    for (let turns = 0; indexes.bytes < bytes && turns < 1_000; turns++) await new Promise((resolve) => setImmediate(resolve));
+    for (let looks = 0; indexes.bytes < bytes && looks < 5_000; looks++) await new Promise((resolve) => setTimeout(resolve, 1));
     expect(indexes.bytes).toBe(bytes);
   };
   const bytesOf = (rows: number): number => rows * (8 + 32);

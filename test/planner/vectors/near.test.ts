@@ -118,6 +118,23 @@ test('a condition, a recipe and a basis with few of the rows have all of them lo
   await store.close();
 });
 
+test('a plan says which way is taken, and why', async () => {
+  const { store } = await opened(0.01, { SERVICE_VECTOR_EXACT_ROWS: '1500' });
+  const plan = async (caller: Caller, more = '', limit = 'LIMIT 3'): Promise<string> => {
+    const vector = Array.from({ length: dims }, () => 1).join(', ');
+    const answer = await store.answer(`EXPLAIN SELECT * FROM SIMILAR('Doc', v, ARRAY[${vector}]) ${more} ${limit}`, caller);
+    return answer.plan!;
+  };
+  expect(await plan(own)).toContain('approximate, by graphs of full stretches, as more than 1500 rows are visible');
+  // Of the other path there are 1,500.
+  expect(await plan(other)).toContain('exact, without an index of vectors, as at most 1500 rows are visible');
+  expect(await plan(own, "WHERE who > 's3'")).toContain('as there is a condition');
+  expect(await plan(own, '', '')).toContain('as there is no LIMIT');
+  const seeded = await store.answer("EXPLAIN SIMILAR TO Doc WHERE id = 'd1' LIMIT 3", own);
+  expect(seeded.plan).toContain('as a seed is compared in all of its columns');
+  await store.close();
+});
+
 test('a strong read asks graphs where more rows are visible than a setting says', async () => {
   const world = await opened(0.01, { SERVICE_VECTOR_EXACT_ROWS: '2500' });
   const [sought] = world.sought;

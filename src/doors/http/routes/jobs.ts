@@ -11,7 +11,7 @@ import { nanoseconds, problems } from '../schemas.ts';
 const job = z
   .object({
     id: z.string(),
-    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild', 'graph']),
+    kind: z.enum(['ingest', 'backup', 'restore', 'compaction', 'reindex', 'rebuild', 'graph', 'embedding']),
     about: z.string().nullable().describe('the type, or the backup'),
     state: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']),
     unit: z.enum(['rows', 'bytes', 'segments', 'indexes', 'tables', 'edges']),

@@ -58,6 +58,10 @@ export const answerReply = z
       .record(z.string(), z.object({ min: z.number(), max: z.number(), sum: z.number(), avg: z.number(), count: z.int() }))
       .optional()
       .describe('figures of the numeric attributes'),
+    approximate: z
+      .boolean()
+      .optional()
+      .describe('nearest rows may be missing, or scores went on from those of an earlier answer'),
     plan: z.array(z.string()).optional().describe('EXPLAIN: one operator a line'),
     actual_rows: z.int().optional().describe('EXPLAIN ANALYZE: rows of the answer'),
     operators: z.array(operator).optional().describe('EXPLAIN ANALYZE: what each line of the plan came to; null is not told'),

@@ -11,7 +11,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../log/entry.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
-import { textColumns, vectorColumns } from '../../../planner/functions/similar.ts';
+import { textColumns, vectorColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
 import { quoted, type Row, textOf } from '../rows.ts';

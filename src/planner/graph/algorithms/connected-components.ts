@@ -10,9 +10,10 @@ export const connectedComponents: GraphAlgorithm = {
   about: 'typed',
   arguments: [],
   columns: scoredWith({ name: 'community', holds: 'node' }),
-  *run(graph, { hold }) {
+  warm: 'components',
+  *run(graph, { hold, start }) {
     hold(28 * graph.nodes);
-    return communities(yield* components(graph));
+    return communities(yield* components(graph, start as Int32Array | null));
   },
 };
 
@@ -25,9 +26,9 @@ const nodesAtOnce = 1 << 14;
  * node join most of them; of nodes that are in what looks like the largest component by then, no further edge has to be looked at, as
  * one that leads out of it is looked at from its other end (Afforest: Sutton, Ben-Nun and Barak, IPDPS 2018).
  */
-function* components({ nodes, out, in: into }: Graph): Steps<Int32Array> {
-  const parent = new Int32Array(nodes);
-  for (let node = 0; node < nodes; node++) parent[node] = node;
+function* components({ nodes, out, in: into }: Graph, start: Int32Array | null): Steps<Int32Array> {
+  const parent = start?.slice() ?? new Int32Array(nodes);
+  if (start === null) for (let node = 0; node < nodes; node++) parent[node] = node;
   for (const each of [out, into]) {
     for (let first = 0; first < nodes; first += nodesAtOnce) {
       unite(parent, each, { first, end: Math.min(nodes, first + nodesAtOnce), edgesMax: sampled, except: -1 });

@@ -18,17 +18,18 @@ export const labelPropagation: GraphAlgorithm = {
   arguments: [roundsArgument],
   weighted: true,
   columns: scoredWith({ name: 'community', holds: 'node' }),
+  warm: 'labels',
   *run(graph, call) {
     call.hold(28 * graph.nodes);
-    return communities(yield* spread(graph, call.integer('MAX_ITER', 20, 1, 1_000)));
+    return communities(yield* spread(graph, call.integer('MAX_ITER', 20, 1, 1_000), call.start as Int32Array | null));
   },
 };
 
 /** Where labels weigh the same, a node keeps its own, else takes the least. Loops say nothing. */
-export function* spread(graph: Graph, rounds: number): Steps<Int32Array> {
+export function* spread(graph: Graph, rounds: number, start: Int32Array | null = null): Steps<Int32Array> {
   const { nodes } = graph;
-  const label = new Int32Array(nodes);
-  for (let node = 0; node < nodes; node++) label[node] = node;
+  const label = start?.slice() ?? new Int32Array(nodes);
+  if (start === null) for (let node = 0; node < nodes; node++) label[node] = node;
   const weighs = new Float64Array(nodes);
   const met = new Int32Array(nodes);
   let looks = 0;

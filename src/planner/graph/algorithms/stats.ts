@@ -34,7 +34,7 @@ export function statsOf(algorithm: GraphAlgorithm): GraphAlgorithm {
         ...Object.entries(cells).map(([name, value]): [string, Int32Array] => [name, Int32Array.of(value)]),
         ...Object.entries({ min, max, mean }).map(([name, value]): [string, Float64Array] => [name, Float64Array.of(value)]),
       ]);
-      return { count: 1, columns, ordered: true };
+      return { count: 1, columns, ordered: true, ...(rows.state && { state: rows.state }) };
     },
   };
 }

@@ -8,7 +8,8 @@
  *   before that reads the vectors themselves. They are made where there is room, and nothing is let go for them.
  * - Whoever removes cells or changes what a column rests as has the segment's indexes forgotten: none holds a word of a row that
  *   is gone, and the next reader has new ones made.
- * - All of them share one budget: those that nobody asked for lately go first, and are made again when they are asked for.
+ * - All of them share one budget: those that nobody asked for lately go first. When they are asked for again, they are read from
+ *   files where segments rest on files (`../store/index-files.ts`), and made again elsewhere.
  */
 import { LRUCache } from 'lru-cache';
 import { memoryOf } from '../../../log/column-memory.ts';
@@ -19,11 +20,12 @@ import type { ColumnSpace, Extents } from '../extents.ts';
 import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segment.ts';
 import { SEGMENT_ROWS } from '../segment-column.ts';
+import type { IndexFiles, IndexKey } from '../store/index-files.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
-import { TextIndex } from './text/text-index.ts';
+import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { absentOf, cellsOf } from './text-cells.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
-import { coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
+import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
 /** Rows that are indexed in one turn. */
 export const CHUNK_ROWS = 512;
@@ -129,9 +131,13 @@ export class SegmentIndexes {
   /** Bytes of vectors that are being made. */
   #coming = 0;
   readonly graphs: SegmentGraphs | null;
+  /** Null: nothing rests on files. */
+  readonly files: IndexFiles | null;
 
-  constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes) {
+  constructor(space: ColumnSpace, options: SegmentIndexesOptions = defaultIndexes, files: IndexFiles | null = null) {
     this.#options = options;
+    this.files = files;
+    if (files) files.onRested = (segment) => this.#rested(segment);
     this.#space = space;
     this.#extents = space.extents();
     const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
@@ -164,6 +170,11 @@ export class SegmentIndexes {
     const { length } = segment;
     if (segment.sealed ? rows < length : length - rows >= GROWN_ROWS) this.#build(kept);
     return rows;
+  }
+
+  /** The same as far as it is there; nothing is begun. */
+  made(segment: Segment, column: string): number {
+    return keepers.get(segment)?.get(column)?.whole?.rows ?? 0;
   }
 
   /** The index of those rows. */
@@ -212,6 +223,7 @@ export class SegmentIndexes {
       onProgress?.(done, wanted.length);
       signal?.throwIfAborted();
       forgetIndexes(segment, column);
+      await this.files?.drop(segment, this.#key(this.#kept(segment, column)));
       await this.prepare([segment], [column])?.ready;
       const made = this.#kept(segment, column).whole;
       if (made === null) continue;
@@ -242,6 +254,12 @@ export class SegmentIndexes {
     let count = 0;
     for (const { segment, removals } of this.#ages.values()) if (removals !== segment.removals) count++;
     return count;
+  }
+
+  /** Whether the index of a chunk is there, and says all of its rows. */
+  hasChunk(segment: Segment, column: string, number: number): boolean {
+    const rows = Math.min(CHUNK_ROWS, segment.length - number * CHUNK_ROWS);
+    return keepers.get(segment)?.get(column)?.chunks.get(number)?.rows === rows;
   }
 
   /** The index of the rows of a chunk that are there by now. */
@@ -318,14 +336,18 @@ export class SegmentIndexes {
       if (!kept) return;
       if (kept.building?.abort.signal.aborted !== false) continue;
       this.#running++;
-      void this.#built(kept, kept.building).finally(() => {
-        this.#running--;
-        this.#pump();
-      });
+      // The next is not begun before this one is saved: they would wait for the disk in memory.
+      void this.#built(kept, kept.building)
+        .then((isNew) => (isNew ? this.#save(kept) : undefined))
+        .finally(() => {
+          this.#running--;
+          this.#pump();
+        });
     }
   }
 
-  async #built(kept: Kept, { abort, end }: NonNullable<Kept['building']>): Promise<void> {
+  /** True where it was made, and not read. */
+  async #built(kept: Kept, { abort, end }: NonNullable<Kept['building']>): Promise<boolean> {
     const { say } = this.#options;
     const { segment, column } = kept;
     // What the worker reads stays where it is until it is done, whatever leaves memory meanwhile.
@@ -333,25 +355,55 @@ export class SegmentIndexes {
     hold.next();
     try {
       const { removals } = segment;
+      const found = segment.sealed ? await this.files?.read(segment, this.#key(kept)) : null;
+      if (abort.signal.aborted) return false;
       const vector = vectorOf(segment, column);
       const whole =
         vector.kind === 'vec'
-          ? await this.#ofVectors(kept, vector, abort.signal)
-          : await this.#ofTexts(kept, vector, abort.signal);
-      if (whole === null || abort.signal.aborted) return;
+          ? await this.#ofVectors(kept, vector, found ?? null, abort.signal)
+          : found
+            ? TextIndex.open(found)
+            : await this.#ofTexts(kept, vector, abort.signal);
+      if (whole === null || abort.signal.aborted) return false;
       kept.whole = whole;
       kept.removals = removals;
       for (const number of kept.chunks.keys()) if (number * CHUNK_ROWS < whole.rows) kept.chunks.delete(number);
       const chunks = [...kept.chunks.values()].reduce((sum, chunk) => sum + chunk.bytes.length, 0);
       this.#resize(kept, whole.bytes.length + chunks - kept.bytes);
+      return !found;
     } catch (error) {
       // Chunks, and the vectors themselves, answer in its place.
       if (!abort.signal.aborted && !isCancelled(error)) say(`an index can't be made (${messageOf(error)})`);
+      return false;
     } finally {
       kept.building = null;
       end();
       hold.return();
     }
+  }
+
+  /** A segment came to rest: what was made of it before that is saved. */
+  #rested(segment: Segment): void {
+    for (const kept of keepers.get(segment)?.values() ?? []) void this.#save(kept);
+  }
+
+  /** Once what it was made of rests on a file. One of rows that have been removed since is nobody's to write. */
+  async #save(kept: Kept): Promise<void> {
+    const { segment, column, whole } = kept;
+    if (!this.files || whole === null || !segment.sealed || whole.rows !== segment.length) return;
+    // Bytes that leave memory meanwhile are used again by nobody before they are written.
+    const hold = this.#space.read([null]);
+    hold.next();
+    const isCurrent = (): boolean => keepers.get(segment)?.get(column) === kept && kept.removals === segment.removals;
+    await this.files.write(segment, this.#key(kept), whole.bytes, isCurrent);
+    hold.return();
+  }
+
+  #key({ segment, column }: Kept): IndexKey {
+    const of = { column, rows: segment.length };
+    // A segment that rests on no file has none of its indexes on one.
+    if (segment.cells.typesOf(column).at(-1) === 'vector') return { kind: 'coarse', format: COARSE_FORMAT, language: '', ...of };
+    return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
 
   async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex> {
@@ -363,10 +415,15 @@ export class SegmentIndexes {
   }
 
   /** Null where it was given up, or no memory of columns has room. */
-  async #ofVectors({ segment }: Kept, vector: VectorColumn, signal: AbortSignal): Promise<CoarseVectors | null> {
+  async #ofVectors(
+    { segment }: Kept,
+    vector: VectorColumn,
+    found: Uint8Array | null,
+    signal: AbortSignal,
+  ): Promise<CoarseVectors | null> {
     const { values, dims } = vector;
     const cells = { rows: segment.length, dims, values, absent: absentOf(segment, vector, 0, segment.length) };
-    const made = await this.#options.workers!.run(coarseVectorsJob, cells, 'index', signal);
+    const made = found ?? (await this.#options.workers!.run(coarseVectorsJob, cells, 'index', signal));
     const bytes = this.#extents.allocate(Uint8Array, made.length);
     for (let at = 0; at < made.length && !signal.aborted; at += BYTES_A_TURN) {
       if (at > 0) await this.#space.turn();

@@ -20,23 +20,7 @@ import type { SegmentColumn } from '../segment-column.ts';
 import type { Beside, SegmentColumns, SegmentKeeper } from '../segment-columns.ts';
 import { type BytesFor, type DictionaryOf, sameBytes } from '../segment-state.ts';
 import { rewriteSegmentFile, SegmentFile, writeSegmentFile } from './segment-file.ts';
-
-export interface ColumnStoreOptions {
-  /** Memory for rows, in bytes: columns get what indexes, closings and growing segments leave of it. */
-  readonly budgetBytes: number;
-  /** Columns that are read ahead at once. */
-  readonly hydrateMax: number;
-  /** Segments that are rewritten at once. */
-  readonly compactMax: number;
-  /** One line for the operator. */
-  readonly say: (line: string) => void;
-  /** Runs a task in a later turn of the event loop. */
-  readonly defer: (task: () => void) => void;
-  /** Resolves a while later, or when the signal is aborted: for so long no segment comes before the first is written. Absent: at once. */
-  readonly lull?: (signal: AbortSignal) => Promise<void>;
-  /** A derived file turned out to be damaged: what rests on it must not be believed again. */
-  readonly damaged?: () => void;
-}
+import type { ColumnCounts, ColumnStoreOptions, Compacted, CompactOptions, SegmentWatcher } from './store-contract.ts';
 
 interface Resident {
   readonly cells: SegmentColumns;
@@ -52,29 +36,6 @@ interface Kept {
   /** Its file was packed as tightly as can be. */
   dense: boolean;
   queued: boolean;
-}
-
-/** What happened since the store was opened. */
-export interface ColumnCounts {
-  /** Columns that were read from files, and that left memory. */
-  hydrated: number;
-  evicted: number;
-  /** Segment files that were written. */
-  written: number;
-  compacted: number;
-}
-
-export interface Compacted {
-  readonly segments: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-}
-
-export interface CompactOptions {
-  /** Ends it between two segments: what was rewritten by then stays so. */
-  readonly signal?: AbortSignal;
-  /** Segments, of those that are worth it. */
-  readonly onProgress?: (done: number, total: number) => void;
 }
 
 /** One part in so many of the budget is for columns, however much the rest takes. */
@@ -126,6 +87,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   /** Bytes that rows hold beside columns at rest. */
   #fixed: () => number = () => 0;
   #closed = false;
+  #watcher: SegmentWatcher | null = null;
 
   constructor(options: ColumnStoreOptions) {
     this.#options = options;
@@ -141,6 +103,14 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   /** How much memory rows take beside what this store can put away. */
   measureBy(fixed: () => number): void {
     this.#fixed = fixed;
+  }
+
+  watch(watcher: SegmentWatcher): void {
+    this.#watcher = watcher;
+  }
+
+  get home(): DerivedHome | null {
+    return this.#home;
   }
 
   readonly counts: ColumnCounts = { hydrated: 0, evicted: 0, written: 0, compacted: 0 };
@@ -197,6 +167,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   changed(cells: SegmentColumns): void {
     this.#enqueue(cells);
+    this.#watcher?.changed();
   }
 
   loaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
@@ -218,6 +189,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     if (!this.#kept.delete(cells)) return;
     cells.leave();
     this.#drop((other) => other === cells);
+    this.#watcher?.changed();
   }
 
   /** All segments are dropped. */
@@ -225,11 +197,22 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     for (const cells of this.#kept.keys()) cells.leave();
     this.#kept.clear();
     this.#drop(() => true);
+    this.#watcher?.changed();
   }
 
   /** Name of the file that says what the segment's columns hold now; null while none does. */
   fileOf({ cells }: Segment): string | null {
     return cells.isAtRest ? (this.#kept.get(cells)?.file?.name ?? null) : null;
+  }
+
+  /** Stands for what the segment's columns hold now, for as long as its file says it; null while none does. */
+  contentsOf({ cells }: Segment): string | null {
+    return cells.isAtRest ? (this.#kept.get(cells)?.file?.contents ?? null) : null;
+  }
+
+  /** The same of all segments. */
+  contents(): ReadonlySet<string> {
+    return new Set([...this.#kept.values()].flatMap(({ segment }) => this.contentsOf(segment) ?? []));
   }
 
   /**
@@ -389,6 +372,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     this.#queue = [];
     this.#gathering?.abort();
     while (this.#working) await this.#working;
+    await this.#watcher?.close();
     for (const { file } of this.#files.values()) await file.close().catch(() => undefined);
     for (const file of this.#dropped) await file.close().catch(() => undefined);
     this.#files.clear();
@@ -534,6 +518,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     this.#files.set(file.name, { file: file.file, born: this.#born++ });
     kept.file = file;
     kept.segment.cells.restOn(file, version, kept.dictionaryOf, this);
+    this.#watcher?.rested(kept.segment);
   }
 
   async #loadAhead(cells: SegmentColumns, name: string | null, file: SegmentFile): Promise<void> {

@@ -38,6 +38,8 @@ interface Head extends Omit<SegmentParts, 'keys' | 'columns'> {
   readonly columnShapes: readonly { readonly name: string; readonly type: ColumnType; readonly shape: Shape }[];
   /** How texts of the keys (`null`) and of columns begin; files of earlier versions don’t say. */
   readonly beginnings?: readonly (readonly [name: string | null, bits: Uint8Array])[];
+  /** Name under which this was first written; files of earlier versions don't say. */
+  readonly contents?: string;
 }
 
 const FORMAT = 1;
@@ -53,6 +55,7 @@ export async function writeSegmentFile(home: DerivedHome, name: string, parts: S
   const head: Head = {
     ...rest,
     beginnings,
+    contents: name,
     format: FORMAT,
     keyShape: shapeOf(keys, length),
     columnShapes: columns.map((column) => ({
@@ -108,6 +111,11 @@ export class SegmentFile implements RestingColumns {
 
   get name(): string {
     return this.file.name;
+  }
+
+  /** Stands for what it says: a file that was packed anew has that of the one it was made from. */
+  get contents(): string {
+    return this.#head.contents ?? this.name;
   }
 
   parts(): Omit<SegmentParts, 'keys' | 'columns'> {

@@ -5,20 +5,22 @@
  *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · peaks u32 a term · offsets u32 a term and one, of terms,
  *   postings, places and stems · number of the stem of each term u32 · terms in bytewise order · stems · postings · places
  *
- *   peak     what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
- *            length of a row, either at most 65,535
+ *   peak      what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
+ *             length of a row, either at most 65,535
  *
- *   posting  varint (rows since the one before) * 2 + (more than once ? 1 : 0), then varint of how often where it is more than once
- *   places   of each posting in turn: varint of the first, then of the distance to each next
+ *   postings  the rows of a term, u16 each, then of those that hold it more than once: varint of postings since the one before, and
+ *             varint of how often. Rows of one size are read twice as fast as varints, and take about as much
+ *   places    of each posting in turn: varint of the first, then of the distance to each next
  *
  * Rows without the text, NULL, removed or of no term, have length 0.
  */
 import { assert } from '../../../../errors.ts';
 
-export const TEXT_FORMAT = 2;
+export const TEXT_FORMAT = 3;
 /** Most that half a peak says. */
 export const PEAK_MOST = 0xffff;
 const HEAD_WORDS = 12;
+const TERMS_A_HEAD = 32;
 
 export interface TextIndexParts {
   readonly rows: number;
@@ -49,6 +51,8 @@ export class TextIndex {
   readonly held: number;
   readonly total: number;
   readonly #parts: TextIndexParts;
+  /** First four bytes of every 32nd term: a search for one begins with these, which lie together. */
+  readonly #heads: Uint32Array;
 
   private constructor(bytes: Uint8Array, parts: TextIndexParts, held: number, total: number) {
     this.bytes = bytes;
@@ -58,6 +62,10 @@ export class TextIndex {
     this.lengths = parts.lengths;
     this.held = held;
     this.total = total;
+    this.#heads = Uint32Array.from({ length: Math.ceil(this.terms / TERMS_A_HEAD) }, (_, i) => {
+      const start = parts.termOffsets[i * TERMS_A_HEAD]!;
+      return headOf(parts.termHeap.subarray(start, parts.termOffsets[i * TERMS_A_HEAD + 1]));
+    });
   }
 
   static open(bytes: Uint8Array): TextIndex {
@@ -217,186 +225,58 @@ export class TextIndex {
 
   /** Rows of a term, ascending, and how often each holds it; returns how many. The targets have room for all rows. */
   postings(term: number, rows: Int32Array, counts: Int32Array): number {
-    const { postings, postingOffsets } = this.#parts;
+    const { frequencies, postings, postingOffsets } = this.#parts;
+    const found = frequencies[term]!;
+    const start = postingOffsets[term]!;
     const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let row = -1;
-    let found = 0;
-    while (at < end) {
-      let word = postings[at++]!;
-      if (word >= 0x80) {
-        word &= 0x7f;
-        for (let shift = 7; ; shift += 7) {
-          const byte = postings[at++]!;
-          word |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      row += word >>> 1;
-      rows[found] = row;
-      let count = 1;
-      if ((word & 1) === 1) {
-        count = 0;
-        for (let shift = 0; ; shift += 7) {
-          const byte = postings[at++]!;
-          count |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      counts[found++] = count;
+    let at = start + found * 2;
+    for (let i = 0, from = start; from < at; i++, from += 2) rows[i] = postings[from]! | (postings[from + 1]! << 8);
+    counts.fill(1, 0, found);
+    for (let i = 0; at < end; ) {
+      at = varint(postings, at);
+      i += read;
+      at = varint(postings, at);
+      counts[i] = read;
     }
     return found;
   }
 
-  /**
-   * The same, and `bit` for each of these rows in `held`, with `OFTEN` where the row holds the term more than once. Rows that had none
-   * are noted from `from` on; gives how many are noted then. Without rows that are not shown, where that is said.
-   */
-  hold(term: number, bit: number, shown: Int32Array | null, into: Held, from: number): number {
-    const { postings, postingOffsets } = this.#parts;
-    const { rows, counts, held, noted } = into;
-    const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let row = -1;
-    let found = 0;
-    let notes = from;
-    while (at < end) {
-      let word = postings[at++]!;
-      if (word >= 0x80) {
-        word &= 0x7f;
-        for (let shift = 7; ; shift += 7) {
-          const byte = postings[at++]!;
-          word |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      row += word >>> 1;
-      let count = 1;
-      let own = bit;
-      if ((word & 1) === 1) {
-        own |= OFTEN;
-        count = 0;
-        for (let shift = 0; ; shift += 7) {
-          const byte = postings[at++]!;
-          count |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      if (shown !== null && ((shown[row >>> 5]! >>> (row & 31)) & 1) === 0) continue;
-      rows[found] = row;
-      counts[found++] = count;
-      const before = held[row]!;
-      if (before === 0) noted[notes++] = row;
-      held[row] = before | own;
-    }
-    into.count = found;
-    return notes;
-  }
-
-  /** How many rows of these bits hold a term. */
-  frequencyAmong(term: number, shown: Int32Array): number {
-    const { postings, postingOffsets } = this.#parts;
-    const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let row = -1;
-    let found = 0;
-    while (at < end) {
-      let word = postings[at++]!;
-      if (word >= 0x80) {
-        word &= 0x7f;
-        for (let shift = 7; ; shift += 7) {
-          const byte = postings[at++]!;
-          word |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      row += word >>> 1;
-      found += (shown[row >>> 5]! >>> (row & 31)) & 1;
-      if ((word & 1) === 1) while (postings[at++]! >= 0x80);
-    }
-    return found;
-  }
-
-  /** A bit of every row of a term. */
-  mark(term: number, into: Int32Array): void {
-    const { postings, postingOffsets } = this.#parts;
-    const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let row = -1;
-    while (at < end) {
-      let word = postings[at++]!;
-      if (word >= 0x80) {
-        word &= 0x7f;
-        for (let shift = 7; ; shift += 7) {
-          const byte = postings[at++]!;
-          word |= (byte & 0x7f) << shift;
-          if (byte < 0x80) break;
-        }
-      }
-      row += word >>> 1;
-      into[row >>> 5]! |= 1 << (row & 31);
-      if ((word & 1) === 1) while (postings[at++]! >= 0x80);
-    }
-  }
-
-  /** Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending. */
-  occurrences(term: number, only: Int32Array, into: number[]): void {
-    const { places, placeOffsets, postings, postingOffsets } = this.#parts;
-    const end = postingOffsets[term + 1]!;
-    let at = postingOffsets[term]!;
-    let from = placeOffsets[term]!;
-    let row = -1;
-    const next = (bytes: Uint8Array, start: number): number => {
-      let value = 0;
-      let i = start;
-      for (let shift = 0; ; shift += 7) {
-        const byte = bytes[i++]!;
-        value |= (byte & 0x7f) << shift;
-        if (byte < 0x80) break;
-      }
-      read = i;
-      return value;
-    };
-    let read = 0;
-    while (at < end) {
-      const word = next(postings, at);
-      at = read;
-      row += word >>> 1;
-      let count = 1;
-      if ((word & 1) === 1) {
-        count = next(postings, at);
-        at = read;
-      }
-      if (((only[row >>> 5]! >>> (row & 31)) & 1) === 0) {
-        for (let i = 0; i < count; i++) while (places[from++]! >= 0x80);
-        continue;
-      }
-      let place = 0;
-      for (let i = 0; i < count; i++) {
-        place += next(places, from);
-        from = read;
-        into.push(row * PLACES + place);
+  /** Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending. The other targets are those of `postings`. */
+  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[]): void {
+    const { places, placeOffsets } = this.#parts;
+    const found = this.postings(term, rows, counts);
+    let at = placeOffsets[term]!;
+    for (let i = 0; i < found; i++) {
+      const row = rows[i]!;
+      const isWanted = ((only[row >>> 5]! >>> (row & 31)) & 1) === 1;
+      for (let left = counts[i]!, place = 0; left > 0; left--) {
+        if (isWanted) {
+          at = varint(places, at);
+          place += read;
+          into.push(row * PLACES + place);
+        } else while (places[at++]! >= 0x80);
       }
     }
   }
 
   #atOrAfter(term: Uint8Array): number {
-    return lowerBound(this.#parts.termHeap, this.#parts.termOffsets, term);
+    const head = headOf(term);
+    const below = this.#headsBelow(head);
+    const low = below === 0 ? 0 : (below - 1) * TERMS_A_HEAD + 1;
+    const high = Math.min(this.terms, this.#headsBelow(head + 1) * TERMS_A_HEAD);
+    return lowerBound(this.#parts.termHeap, this.#parts.termOffsets, term, low, high);
   }
-}
 
-/** Bit of a row that holds some term more than once. */
-export const OFTEN = 0x80;
-
-/** What `hold` finds, each with room for all rows. */
-export interface Held {
-  /** Rows of one term, how often each holds it, and how many there are. */
-  readonly rows: Int32Array;
-  readonly counts: Int32Array;
-  count: number;
-  /** By row, and rows that any term has. */
-  readonly held: Uint8Array;
-  readonly noted: Int32Array;
+  #headsBelow(head: number): number {
+    const heads = this.#heads;
+    let [low, high] = [0, heads.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (heads[middle]! < head) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
 }
 
 /** Places of a row, at most. */
@@ -428,6 +308,21 @@ export function packed(parts: TextIndexParts, held: number, total: number): Uint
   return bytes;
 }
 
+/** What was read by the last call. */
+let read = 0;
+
+/** Reads a varint; gives where it ends. */
+function varint(bytes: Uint8Array, from: number): number {
+  let at = from;
+  let byte = bytes[at++]!;
+  read = byte & 0x7f;
+  for (let shift = 7; byte >= 0x80; shift += 7) {
+    byte = bytes[at++]!;
+    read |= (byte & 0x7f) << shift;
+  }
+  return at;
+}
+
 function textOf(heap: Uint8Array, start: number, end: number): string {
   let text = '';
   for (let i = start; i < end; i++) {
@@ -439,10 +334,17 @@ function textOf(heap: Uint8Array, start: number, end: number): string {
   return text;
 }
 
+/** First four bytes of a term: of two terms the one with the lower head is below. */
+function headOf(term: Uint8Array): number {
+  let head = 0;
+  for (let i = 0; i < 4; i++) head = head * 256 + (term[i] ?? 0);
+  return head;
+}
+
 /** Number of the first of these, in bytewise order, that is not below. */
-function lowerBound(heap: Uint8Array, offsets: Uint32Array, sought: Uint8Array): number {
-  let low = 0;
-  let high = offsets.length - 1;
+function lowerBound(heap: Uint8Array, offsets: Uint32Array, sought: Uint8Array, from = 0, end = offsets.length - 1): number {
+  let low = from;
+  let high = end;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (compareAt(heap, offsets[middle]!, offsets[middle + 1]!, sought) < 0) low = middle + 1;

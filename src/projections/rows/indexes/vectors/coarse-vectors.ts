@@ -6,6 +6,8 @@
 import type { CoarseCells } from '../../../../log/columns.ts';
 import type { Progress, SteppedJob } from '../../../../log/stepping-job.ts';
 
+/** Rises with every change of what the bytes are. */
+export const COARSE_FORMAT = 1;
 /** Greatest magnitude of a component. */
 export const COARSE_MOST = 127;
 /** A row has so many components, or a multiple of it: those behind its dimensions are zeros. */

@@ -1,0 +1,15 @@
+/** Texts to vectors whose angles tell how alike the texts are. */
+import type { EmbeddingModel } from '../../projections/access-paths.ts';
+
+/** Vectors of two models are never compared. */
+export interface Embedder extends EmbeddingModel {
+  /** Rejects with REL_UNAVAILABLE where the model does not answer. */
+  embed(text: string, signal: AbortSignal | undefined): Promise<Float32Array>;
+  /** The same of several, in their order and of as many numbers each. */
+  embedAll(texts: readonly string[], signal: AbortSignal | undefined): Promise<readonly Float32Array[]>;
+}
+
+/** Who has rows embedded that nobody gave a vector. */
+export interface EmbeddingWishes {
+  want(tenant: string | null, type: string): void;
+}

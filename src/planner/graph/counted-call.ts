@@ -1,0 +1,94 @@
+/** A call with its arguments as plain values, so that it goes to a worker as it is; and its work, counted as it is done. */
+import { ServiceError } from '../../errors.ts';
+import { MemoryMeter } from '../operators/operator.ts';
+import { at } from '../places.ts';
+import type { Place } from '../statement.ts';
+import type { Direction, Graph } from './graph.ts';
+import type { GraphAlgorithm, GraphCall, GraphRows, State } from './graph-algorithm.ts';
+import { sorted, type Steps, stepsAtOnce } from './steps.ts';
+
+export interface CallParts {
+  readonly algorithm: string;
+  readonly direction: Direction;
+  /** Words, those included that are so by default. */
+  readonly choices: ReadonlyMap<string, string>;
+  readonly values: ReadonlyMap<string, string | number>;
+  readonly places: ReadonlyMap<string, Place>;
+  readonly place: Place;
+  readonly limit: number;
+  readonly rowsMax: number;
+  readonly looksMax: number;
+  readonly start: State | null;
+}
+
+/** What was done by now. */
+export interface Work {
+  looks: number;
+  held: number;
+}
+
+export function countedCall(parts: CallParts, work: Work, memory: MemoryMeter): GraphCall {
+  const { algorithm, choices, values, places, looksMax } = parts;
+  const invalid = (name: string, text: string): Error => at('REL_INVALID', text, places.get(name) ?? parts.place);
+  const number: GraphCall['number'] = (name, otherwise, least, most) => {
+    if (!values.has(name)) return otherwise;
+    const value = Number(values.get(name));
+    if (value >= least && value <= most) return value;
+    const range = Number.isFinite(most) ? `from ${least} to ${most}` : `at least ${least}`;
+    throw invalid(name, `${name} of ${algorithm} is ${range}`);
+  };
+  return {
+    direction: parts.direction,
+    choice: (name) => choices.get(name)!,
+    text: (name) => values.get(name) as string | undefined,
+    integer: number,
+    number,
+    limit: parts.limit,
+    rowsMax: parts.rowsMax,
+    start: parts.start,
+    spend: (edges) => {
+      work.looks += edges;
+      if (work.looks <= looksMax) return;
+      const text = `${algorithm} looks at edges more than ${looksMax} times: ask for less of the graph`;
+      throw new ServiceError('REL_SCAN_CAP', text);
+    },
+    hold: (bytes) => {
+      work.held = memory.change(work.held, work.held + bytes);
+    },
+    invalid,
+  };
+}
+
+/** Rows, and the order in which they leave; null: as they stand. */
+export interface Answered {
+  readonly rows: GraphRows;
+  readonly order: Int32Array | null;
+}
+
+export function* answered(algorithm: GraphAlgorithm, graph: Graph, call: GraphCall, work: Work): Steps<Answered> {
+  const steps = algorithm.run(graph, call);
+  let looks = work.looks;
+  let step = steps.next();
+  for (; !step.done; step = steps.next()) {
+    // What does not count its looks has looked at about so many.
+    if (work.looks === looks) call.spend(stepsAtOnce);
+    looks = work.looks;
+    yield;
+  }
+  const rows = step.value;
+  return { rows, order: rows.ordered ? null : yield* bestFirst(algorithm, rows) };
+}
+
+/** Alike ones by their nodes, which are numbered in byte order. */
+function bestFirst({ columns: own }: GraphAlgorithm, { count, columns }: GraphRows): Steps<Int32Array> {
+  const score = columns.get('score') as Float64Array;
+  const nodes = own.flatMap(({ name, holds }) => (holds === 'node' ? [columns.get(name) as Int32Array] : []));
+  const places = new Int32Array(count);
+  for (let place = 0; place < count; place++) places[place] = place;
+  return sorted(places, (a, b) => {
+    const difference = score[b]! - score[a]!;
+    if (difference !== 0) return difference;
+    for (const column of nodes) if (column[a] !== column[b]) return column[a]! - column[b]!;
+    return a - b;
+  });
+}

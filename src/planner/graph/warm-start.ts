@@ -1,0 +1,56 @@
+/**
+ * Where an eventual answer goes on from: what an earlier one came to, of the same caller's scope, branch and arguments. Strong answers
+ * begin anew, so that one basis has one answer. What holds for nodes by name is carried over to a graph of other nodes.
+ */
+import type { Graph, NodeTexts } from './graph.ts';
+import type { GraphAlgorithm, State } from './graph-algorithm.ts';
+import type { Steps } from './steps.ts';
+
+export interface Warm {
+  readonly state: State;
+  readonly texts: NodeTexts;
+  readonly lineage: object;
+  readonly edges: number;
+  /** The instant of the snapshot that it was made through. */
+  readonly instant: bigint;
+  readonly isErased: () => boolean;
+}
+
+/** Null where an earlier state says nothing about this graph. */
+export function* started(algorithm: GraphAlgorithm, warm: Warm, graph: Graph): Steps<State | null> {
+  const onlyGrew = warm.lineage === graph.lineage && warm.edges <= graph.edges;
+  if (algorithm.warm === 'components') return onlyGrew ? warm.state : null;
+  const before = warm.texts === graph.texts ? null : yield* numbersBefore(warm.texts, graph.texts);
+  if (before === null) return warm.state;
+  return warm.state instanceof Float64Array ? scores(warm.state, before) : labels(warm.state, before);
+}
+
+/** They add up to 1 again. */
+function scores(state: Float64Array, before: Int32Array): Float64Array {
+  const made = Float64Array.from(before, (node) => (node < 0 ? 1 / before.length : state[node]!));
+  const sum = made.reduce((all, each) => all + each, 0);
+  return made.map((each) => each / sum);
+}
+
+function labels(state: Int32Array, before: Int32Array): Int32Array {
+  const now = new Int32Array(state.length).fill(-1);
+  for (let node = 0; node < before.length; node++) if (before[node]! >= 0) now[before[node]!] = node;
+  return before.map((each, node) => {
+    const label = each < 0 ? -1 : now[state[each]!]!;
+    return label < 0 ? node : label;
+  });
+}
+
+/** By node: its number before, -1 of a new one. Both are in the order of their bytes. */
+function* numbersBefore(before: NodeTexts, after: NodeTexts): Steps<Int32Array> {
+  const numbers = new Int32Array(after.size).fill(-1);
+  let old = 0;
+  for (let node = 0; node < after.size; node++) {
+    const wanted = after.bytesOf(node);
+    let order = -1;
+    while (old < before.size && (order = Buffer.compare(before.bytesOf(old), wanted)) < 0) old++;
+    if (old < before.size && order === 0) numbers[node] = old;
+    if (node % 1_024 === 1_023) yield;
+  }
+  return numbers;
+}

@@ -1,0 +1,34 @@
+/** What was found out about the rows of a stretch. */
+export interface Found {
+  /** By match: a bit a row; null: of the only match, those rows alone that are read. */
+  readonly matches: readonly Int32Array[] | null;
+  /** By row; or of those rows only that are read. */
+  scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
+}
+
+export const noScores = new Float64Array(0);
+export const nothingFound = { matches: null, scores: { rows: new Int32Array(0), scores: noScores } } as const satisfies Found;
+
+/** 1 where a row matches. */
+export function matchOf({ matches, scores }: Found, match: number, row: number): number {
+  if (matches !== null) return (matches[match]![row >>> 5]! >>> (row & 31)) & 1;
+  return scores !== null && !(scores instanceof Float64Array) && placeIn(scores.rows, row) >= 0 ? 1 : 0;
+}
+
+export function scoreOf({ scores }: Found, row: number): number {
+  if (scores === null || scores instanceof Float64Array) return scores?.[row] ?? 0;
+  const place = placeIn(scores.rows, row);
+  return place < 0 ? 0 : scores.scores[place]!;
+}
+
+/** Place of a row among these, which rise; -1 where it is none of them. */
+function placeIn(rows: Int32Array, row: number): number {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  return rows[low] === row ? low : -1;
+}

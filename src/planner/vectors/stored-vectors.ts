@@ -1,0 +1,19 @@
+/** Vectors that the model gave for rows of a type, as they were on record at the instant that is asked about. */
+import type { Cell } from '../../log/value.ts';
+import type { EmbeddingReader } from '../../projections/access-paths.ts';
+import type { Execution } from '../operators/operator.ts';
+
+/** Each of texts of these columns alone; null without a model, and where rows of others are among those that are read. */
+export function storedVectors(
+  type: string,
+  texts: readonly string[],
+  { embedder, snapshot, time }: Pick<Execution, 'embedder' | 'snapshot' | 'time'>,
+): EmbeddingReader | null {
+  if (embedder === null) return null;
+  return snapshot.embedded(type, embedder, time.system === 'all' ? snapshot.instant : time.system, texts);
+}
+
+/** Whether a cell says anything that could be embedded. */
+export function hasText(cell: Cell): boolean {
+  return typeof cell === 'string' && cell.trim() !== '';
+}

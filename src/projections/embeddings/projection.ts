@@ -1,0 +1,206 @@
+/**
+ * Vectors of stored versions, as models gave them: by position of the version, each from the entry on that brought it, so that an
+ * earlier basis does not see a later one. What a version is seen by is nobody's business here: a reader asks for versions that it was
+ * shown. Those of versions that were removed for good, or erased, go with them.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { assert } from '../../errors.ts';
+import { isEmbedded } from '../../log/embedded.ts';
+import { type CommittedEntry, type Embedded, type EntryContext, isOpen } from '../../log/entry.ts';
+import type { Timeline } from '../../log/timeline.ts';
+import { tenantOf } from '../../log/value.ts';
+import type { EmbeddedVector, EmbeddingModel, EmbeddingReader } from '../access-paths.ts';
+import { CanonicalHash } from '../canonical-hash.ts';
+import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+
+/** What is left of one entry. */
+interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' | 'dims'> {
+  /** Where the entry stands. */
+  readonly position: number;
+  readonly branch: string;
+  readonly tenant: string | null;
+  /** Rows are sealed by subject in the log. */
+  readonly sealed: boolean;
+  /** Those of the versions, ascending. */
+  readonly positions: Float64Array;
+  readonly vectors: Float32Array;
+}
+
+export class Embeddings implements Projection {
+  readonly name = 'embeddings';
+  readonly formatVersion = 1;
+  readonly #timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>;
+  /** By position of the entry, in order. */
+  #stored = new Map<number, Stored>();
+  /** By position of the version: the oldest first. */
+  #of = new Map<number, Stored[]>();
+
+  constructor(timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>) {
+    this.#timeline = timeline;
+  }
+
+  apply({ body, position, context }: CommittedEntry): void {
+    if (isOpen(body) && isEmbedded(body.content)) return this.#add(storedOf(body.content, position, context));
+    if (body.kind === 'removal') this.#drop(body.positions);
+    if (body.kind === 'erasure') for (const { positions } of body.versions) this.#drop(positions);
+    if (body.kind === 'tenant' && body.change === 'purged') this.#dropAll(({ tenant }) => tenant === body.tenant.id);
+    if (body.kind !== 'branch' || body.change !== 'deleted') return;
+    const owner = body.own === true ? tenantOf(context.path) : undefined;
+    this.#dropAll(({ branch, tenant }) => branch === body.name && (owner === undefined || tenant === owner));
+  }
+
+  /** Vectors of a model that were on record at an instant; of texts of these columns alone. */
+  reader(model: EmbeddingModel, basis: number, instant: bigint, columns: ReadonlySet<string>): EmbeddingReader {
+    const bound = Math.min(basis, this.#timeline.positionAfter(instant));
+    return {
+      of: (systemFrom) => {
+        const position = this.#timeline.positionAt(systemFrom);
+        const found = this.#find(position, model, bound);
+        if (found === null || found.columns.some((column) => !columns.has(column))) return null;
+        return vectorOf(found, position);
+      },
+    };
+  }
+
+  /** Whether a version has a vector of the model that is of no other columns than these. */
+  has(position: number, model: EmbeddingModel, columns: ReadonlySet<string>): boolean {
+    const found = this.#find(position, model, Number.POSITIVE_INFINITY);
+    return found !== null && found.columns.every((column) => columns.has(column));
+  }
+
+  /** How many of these versions have a vector of any model. */
+  countOf(positions: Iterable<number>): number {
+    let count = 0;
+    for (const position of positions) if (this.#of.has(position)) count++;
+    return count;
+  }
+
+  /** Types that were embedded, by tenant: what was asked about once. */
+  types(): readonly { readonly tenant: string | null; readonly type: string }[] {
+    const known = new Map<string, { readonly tenant: string | null; readonly type: string }>();
+    for (const { tenant, type } of this.#stored.values()) known.set(JSON.stringify([tenant, type]), { tenant, type });
+    return [...known.values()];
+  }
+
+  /** Positions, ascending, of entries that hold vectors of these versions which are not sealed by subject. */
+  entriesOf(positions: Iterable<number>): readonly number[] {
+    const entries = new Set<number>();
+    for (const position of positions) {
+      for (const each of this.#of.get(position) ?? []) if (!each.sealed) entries.add(each.position);
+    }
+    return [...entries].sort((a, b) => a - b);
+  }
+
+  async checkpoint(target: CheckpointWriter): Promise<void> {
+    target.section('embeddings', serialize([...this.#stored.values()].map((each) => this.#left(each))));
+  }
+
+  async restore(source: CheckpointReader): Promise<void> {
+    const bytes = source.section('embeddings');
+    assert(bytes, 'a checkpoint of embeddings has them');
+    this.reset();
+    // Copies: nothing of the checkpoint's bytes stays behind them.
+    for (const each of deserialize(bytes) as Stored[]) this.#add(rowsOf(each, [...each.positions.keys()]));
+  }
+
+  reset(): void {
+    this.#stored = new Map();
+    this.#of = new Map();
+  }
+
+  digest(): string {
+    const hash = new CanonicalHash();
+    for (const each of this.#stored.values()) {
+      const { vectors, positions, ...facts } = this.#left(each);
+      hash.value(facts);
+      hash.numbers(positions, 0, positions.length);
+      hash.numbers(vectors, 0, vectors.length);
+    }
+    return hash.hex();
+  }
+
+  #add(stored: Stored): void {
+    if (stored.positions.length === 0) return;
+    this.#stored.set(stored.position, stored);
+    for (const position of stored.positions) {
+      const known = this.#of.get(position);
+      if (known === undefined) this.#of.set(position, [stored]);
+      else known.push(stored);
+    }
+  }
+
+  #find(position: number, { name, digest }: EmbeddingModel, bound: number): Stored | null {
+    const all = this.#of.get(position);
+    for (let i = (all?.length ?? 0) - 1; i >= 0; i--) {
+      const each = all![i]!;
+      if (each.position < bound && each.model === name && each.digest === digest) return each;
+    }
+    return null;
+  }
+
+  #dropAll(isGone: (stored: Stored) => boolean): void {
+    for (const each of [...this.#stored.values()].filter(isGone)) this.#drop(each.positions, each);
+  }
+
+  /** Vectors of these versions, of one entry or of all: no number of them stays. */
+  #drop(positions: Iterable<number>, only: Stored | null = null): void {
+    const touched = new Set<Stored>();
+    for (const position of positions) {
+      const all = this.#of.get(position);
+      if (all === undefined) continue;
+      const gone = only === null ? all : all.filter((each) => each === only);
+      for (const each of gone) {
+        const row = rowOf(each, position);
+        each.vectors.fill(0, row * each.dims, (row + 1) * each.dims);
+        touched.add(each);
+      }
+      const left = all.filter((each) => !gone.includes(each));
+      if (left.length > 0) this.#of.set(position, left);
+      else this.#of.delete(position);
+    }
+    for (const each of touched) if (this.#rowsLeft(each).length === 0) this.#stored.delete(each.position);
+  }
+
+  #rowsLeft(stored: Stored): number[] {
+    const rows: number[] = [];
+    for (const [row, position] of stored.positions.entries()) if (this.#of.get(position)?.includes(stored)) rows.push(row);
+    return rows;
+  }
+
+  #left(stored: Stored): Stored {
+    const rows = this.#rowsLeft(stored);
+    return rows.length === stored.positions.length ? stored : rowsOf(stored, rows);
+  }
+}
+
+function storedOf(content: Embedded, position: number, { branch, path }: EntryContext): Stored {
+  const { model, digest, type, columns, dims, positions, vectors } = content;
+  const sealed = content.subjects !== undefined || content.isSealed === true;
+  const all = { model, digest, type, columns, dims, position, branch, tenant: tenantOf(path), sealed, positions, vectors };
+  return rowsOf(
+    all,
+    [...positions.keys()].sort((a, b) => positions[a]! - positions[b]!),
+  );
+}
+
+/** A copy: what was appended belongs to whoever appended it. */
+function rowsOf(stored: Stored, rows: readonly number[]): Stored {
+  const { dims } = stored;
+  const vectors = new Float32Array(rows.length * dims);
+  for (const [i, row] of rows.entries()) vectors.set(stored.vectors.subarray(row * dims, (row + 1) * dims), i * dims);
+  return { ...stored, positions: Float64Array.from(rows, (row) => stored.positions[row]!), vectors };
+}
+
+function vectorOf(stored: Stored, position: number): EmbeddedVector {
+  return { values: stored.vectors, at: rowOf(stored, position) * stored.dims, dims: stored.dims };
+}
+
+function rowOf({ positions }: Stored, position: number): number {
+  let [low, high] = [0, positions.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (positions[middle]! < position) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
