@@ -101,7 +101,8 @@ export interface RunRequest {
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
   const { plan, kernels, execution } = request;
   const driver = new Driver(options, request);
-  for (const node of nodesOf(plan)) if (node.kind === 'search') await driver.prepare(node);
+  const { searches, waits } = aheadOf(plan);
+  for (const node of searches) await driver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.
   const whole = plan.subqueries.length > 0 || plan.facets ? { ...execution, after: null } : execution;
   for (const { root, as } of plan.subqueries) {
@@ -120,11 +121,29 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
     execution.kernels.addSubquerySet(set);
   }
   const output = new Output(options.resultRowsMax, request);
-  const ready = await prepared(plan.root, request);
+  const ready = waits ? await prepared(plan.root, request) : execution;
   const turns = driver.drain(buildOperator(plan.root, kernels, ready), (batch) => output.append(batch));
   if (turns) await turns;
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
   return { ...output.finish(), facets };
+}
+
+/** What a plan has to wait for before it runs: looked for once, for a plan may run ten thousand times a second. */
+interface Ahead {
+  readonly searches: readonly SearchNode[];
+  readonly waits: boolean;
+}
+
+const known = new WeakMap<LogicalPlan, Ahead>();
+
+function aheadOf(plan: LogicalPlan): Ahead {
+  let ahead = known.get(plan);
+  if (ahead === undefined) {
+    const searches = nodesOf(plan).filter((node) => node.kind === 'search');
+    ahead = { searches, waits: functionIn(plan.root) !== null || nearestIn(plan.root) !== null };
+    known.set(plan, ahead);
+  }
+  return ahead;
 }
 
 /** All rows in one turn, of a plan over given rows that are few. */

@@ -26,7 +26,7 @@ import { scanRequest } from './operators/scan.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
 import type { OperatorFigures } from './planner-contract.ts';
 import type { TextsReady } from './search/texts-ready.ts';
-import { wayOf } from './vectors/near.ts';
+import { type Way, wayOf, wayToNearest } from './vectors/near.ts';
 
 /** What kernels work for, where columns rest in their reach. */
 const kernel = '; kernel';
@@ -149,7 +149,7 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       });
       const { nearest } = node;
       const near = nearest
-        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${isAnalyzed ? ', left aside to measure' : ''}`
+        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${isAnalyzed ? ', left aside to measure' : wayText(wayToNearest(node, execution))}`
         : '';
       return `project ${items.join(', ') || 'nothing'}${near}`;
     }
@@ -234,6 +234,10 @@ function callText(call: AggregateCall, input: PlanNode, execution: Execution): s
 function columnText(column: number, node: PlanNode, execution: Execution): string {
   const name = node.columns[column]!.name;
   return node.kind === 'project' && name.startsWith('#') ? text(node.expressions[column]!, node.input.columns, execution) : name;
+}
+
+function wayText({ graphs, why }: Way): string {
+  return graphs ? `, approximate by graphs, as ${why}` : `, exact, as ${why}`;
 }
 
 /** Graphs that are not there yet are begun by the question; until then their rows are looked at. */

@@ -1,6 +1,7 @@
 /** Values that are given beside a text, where it says `$1` or `$name`. */
+import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
-import type { LexedStatement, MarkerValues } from './languages/sql-lexer.ts';
+import { letterOf, type LexedStatement, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import type { Parameters } from './planner-contract.ts';
 import type { Literal } from './statement.ts';
 
@@ -8,6 +9,38 @@ import type { Literal } from './statement.ts';
 export function valuesOf(parameters: Parameters): MarkerValues {
   if (!isList(parameters)) return (marker) => parameters.get(String(marker));
   return (marker) => (typeof marker === 'number' ? parameters[marker - 1] : undefined);
+}
+
+const textMax = 4_096;
+
+/** Texts whose values alone differ from one time to the next are lexed once: prepared statements are. */
+export class MarkedTexts {
+  readonly #known = new LRUCache<string, LexedStatement>({ max: 512 });
+
+  lex(text: string, parameters: Parameters): LexedStatement {
+    const key = isList(parameters) && text.length <= textMax ? keyOf(text, parameters) : null;
+    const known = key === null ? undefined : this.#known.get(key);
+    if (known !== undefined) return known.withValues(parameters as readonly Literal[]);
+    const lexed = allUsed(lexStatement(text, valuesOf(parameters)), parameters);
+    if (key !== null) this.#known.set(key, lexed);
+    return lexed;
+  }
+
+  /** They hold literals that are words of the text. */
+  clear(): void {
+    this.#known.clear();
+  }
+}
+
+/** null: one of the values is refused, in words that say where. */
+function keyOf(text: string, parameters: readonly Literal[]): string | null {
+  let letters = '';
+  let refused = false;
+  for (const value of parameters) {
+    letters += `${letterOf(value, () => void (refused = true) as never)} `;
+    if (refused) return null;
+  }
+  return `${letters}\0${text}`;
 }
 
 function isList(parameters: Parameters): parameters is readonly Literal[] {

@@ -41,7 +41,7 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { reorderJoins } from './passes/reorder-joins.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
-import { allUsed, valuesOf } from './parameters.ts';
+import { allUsed, MarkedTexts, valuesOf } from './parameters.ts';
 import { at } from './places.ts';
 import { Sketches } from './sketches.ts';
 import { tablesOf } from './standing/view-definition.ts';
@@ -97,6 +97,7 @@ export class Planner implements PlannerDoor {
   readonly #limits: Required<PlannerLimits>;
   readonly #scheduler: Scheduler;
   readonly #lexed = new LRUCache<string, LexedStatement>({ max: 512 });
+  readonly #marked = new MarkedTexts();
   readonly #shapes = new KnownShapes();
   readonly #questions = new LRUCache<string, Question>({ max: 1_024, ...byText });
   readonly #plans: Plans;
@@ -146,6 +147,7 @@ export class Planner implements PlannerDoor {
   /** Lets go of every text, plan and guess that is kept: literals of statements are among them, and traces of rows. */
   forget(): void {
     this.#lexed.clear();
+    this.#marked.clear();
     this.#shapes.clear();
     this.#questions.clear();
     this.#plans.clear();
@@ -192,7 +194,8 @@ export class Planner implements PlannerDoor {
     const statement = this.#writes.statementOf(asked);
     if (statement === null) {
       const { time = 'current', transaction } = request;
-      const own = transaction && { onPlan: ({ plan }: Pick<ReadyPlan, 'plan'>) => transaction.checkRead(plan.objectTypes) };
+      const onPlan = ({ plan }: Pick<ReadyPlan, 'plan'>): void => transaction?.checkRead(plan.objectTypes);
+      const own = { asked, ...(transaction && { onPlan }) };
       const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
       return { answer: await session.ask({ ...question, time }), written: null };
     }
@@ -226,10 +229,10 @@ export class Planner implements PlannerDoor {
     };
   }
 
-  async #ask(reading: Reading, request: QuestionRequest, own: OwnQuestion = {}): Promise<Answer> {
+  async #ask(reading: Reading, request: QuestionRequest, own: OwnQuestion & { readonly asked?: Asked } = {}): Promise<Answer> {
     const startedMs = this.#clock.monotonicMs();
     const isLong = request.sql !== undefined && request.sql.length > shortText;
-    const asked = isLong ? await this.#askedLong(request) : this.#asked(request);
+    const asked = own.asked ?? (isLong ? await this.#askedLong(request) : this.#asked(request));
     reading.describe({ template: asked.guardedTemplate, literals: asked.parameters.map(String) });
     const known = this.#questions.get(asked.key);
     const question = known ?? this.#parse(asked);
@@ -328,7 +331,7 @@ export class Planner implements PlannerDoor {
   #asked({ sql, parameters, parsed, dialect = 'spec' }: QuestionRequest): AskedText | AskedStatement {
     if (parsed !== undefined) return new AskedStatement(parsed, dialect);
     if (parameters === undefined) return this.#lex(sql, dialect);
-    return new AskedText(allUsed(lexStatement(sql, valuesOf(parameters)), parameters), dialect);
+    return new AskedText(this.#marked.lex(sql, parameters), dialect);
   }
 
   async #askedLong({ sql, parameters, dialect = 'spec' }: QuestionRequest): Promise<AskedText> {

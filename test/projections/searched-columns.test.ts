@@ -29,6 +29,7 @@ class World {
       id: `d${i}`,
       title: `title ${i}`,
       body: `body ${i}`,
+      more: `more ${i}`,
       n: i,
     });
     return this.store.put(
@@ -61,7 +62,7 @@ test('a column has indexes from its first search on, or from its first row, and 
   // What is no text is not searched.
   const n = { ...plain, type: 'integer', indexed: true } as const;
   const body = { ...plain, type: 'string', indexed: true } as const;
-  await world.store.register('Doc', { id: 'string', title: 'string', body, n }, 'id');
+  await world.store.register('Doc', { id: 'string', title: 'string', body, more: 'string', n }, 'id');
   await world.put(0, 120);
   await world.expectMade({ body: 2 });
   const found = "SELECT id FROM Doc AS OF CURRENT WHERE MATCH(title, '7')";
@@ -76,5 +77,11 @@ test('a column has indexes from its first search on, or from its first row, and 
   const [segment] = rows.table(null, 'Doc')!.segments;
   expect(rows.indexes.covered(segment!, 'title')).toBe(50);
   expect(await world.store.rows(found)).toHaveLength(1);
+  // Nothing is written between the first search of a column and the end.
+  await world.store.rows("SELECT id FROM Doc AS OF CURRENT WHERE MATCH(more, '7')");
+  await world.expectMade({ body: 3, title: 3, more: 3 });
+  await world.store.close();
+  await world.start();
+  await world.expectMade({ body: 3, title: 3, more: 3 });
   await world.store.close();
 });

@@ -3,8 +3,9 @@
  * about by a model once. They are entries of the log, so a start goes on where the last one stopped, replay asks no model, and an earlier
  * basis does not see them. A row with a vector that its writer gave is left alone.
  *
- * What is embedded is a row's texts as they stand, but for columns that any definition of the type declares masked. Who may see a vector
- * is settled where it is read: whoever sees each of the texts that it is of (`governed-snapshot.ts`).
+ * What is embedded is a row's texts as they stand, but for columns that any definition of the type declares masked, or to name other rows.
+ * Types that are guarded are not embedded: whoever reads one says why. Who may see a vector is settled where it is read: whoever sees each
+ * of the texts that it is of (`governed-snapshot.ts`).
  *
  * A model that does not answer is left in peace for a minute, and for twice as long each time, up to an hour. A type whose job somebody
  * cancels is left alone for as long.
@@ -19,6 +20,7 @@ import { cellAt } from '../../log/vector-builder.ts';
 import { type AccessPaths, pathColumn, type RowBlock } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';
 import type { Embeddings } from '../../projections/embeddings/projection.ts';
+import type { Tenants } from '../../projections/tenants/projection.ts';
 import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { JobRunner, JobWork } from '../jobs/job-runner.ts';
@@ -35,6 +37,7 @@ export interface EmbeddingDeskParts {
     readonly branches: Pick<Branches, 'listFor'>;
     readonly embeddings: Pick<Embeddings, 'has' | 'types'>;
     readonly timeline: Pick<Timeline, 'positionAt'>;
+    readonly tenants: Pick<Tenants, 'tenant'>;
     snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
   };
   readonly jobs: Pick<JobRunner, 'start'>;
@@ -135,6 +138,8 @@ export class EmbeddingDesk {
   /** A job, where there is anything to do. */
   async #embed({ tenant, type }: Wanted): Promise<void> {
     const { embedder, gate, jobs, ids, state, yieldTurn } = this.#parts;
+    // What is suspended or deleted is looked after no more.
+    if (tenant !== null && (state.tenants.tenant(tenant)?.record.state ?? 'active') !== 'active') return;
     assert(embedder !== null, 'nothing is wanted without a model');
     const branches = [mainBranch, ...state.branches.listFor(tenant).map(({ name }) => name)];
     await yieldTurn();
@@ -180,27 +185,30 @@ export class EmbeddingDesk {
     { signal }: JobWork,
   ): Promise<void> {
     const { embedder, branch, type, columns } = about;
-    const found = await this.#asked(
+    const asked = await this.#asked(
       embedder,
       rows.map(({ text }) => text),
       signal,
     );
-    const dims = found[0]!.length;
+    const found = asked.flatMap((vector, i) => (vector === null ? [] : { row: rows[i]!, vector }));
+    const dims = found[0]!.vector.length;
     const model = { name: embedder.name, digest: embedder.digest };
-    for (const path of new Set(rows.map((row) => row.path))) {
-      const own = rows.flatMap((row, i) => (row.path === path ? [i] : []));
+    for (const path of new Set(found.map(({ row }) => row.path))) {
+      const own = found.filter(({ row, vector }) => row.path === path && vector.length === dims);
       const vectors = new Float32Array(own.length * dims);
-      for (const [place, i] of own.entries()) vectors.set(found[i]!, place * dims);
-      const positions = own.map((i) => rows[i]!.position);
+      for (const [place, { vector }] of own.entries()) vectors.set(vector, place * dims);
+      const positions = own.map(({ row }) => row.position);
       await invocation.submit({ kind: 'embed-rows', type, branch, path, model, columns, dims, positions, vectors });
     }
   }
 
-  async #asked(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<readonly Float32Array[]> {
+  /** null of a text that the model gives nothing for, where it gives something for others. Throws where it does not answer. */
+  async #asked(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<readonly (Float32Array | null)[]> {
     try {
-      const found = await embedder.embedAll(texts, signal);
+      const found = await orDown(embedder.embedAll(texts, signal));
+      const each = found ?? (await oneByOne(embedder, texts, signal));
       this.#failures = 0;
-      return found;
+      return each;
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'REL_UNAVAILABLE') {
         this.#quietUntil = this.#parts.clock.now() + minute * 2n ** BigInt(Math.min(this.#failures, doublingsMost));
@@ -269,14 +277,37 @@ export class EmbeddingDesk {
     return pending;
   }
 
-  /** Texts that no definition of the type's lineage declares masked. */
+  /** Texts that no definition of the type's lineage declares masked, or to name other rows; none of a type that is guarded. */
   #columnsOf(branch: string, tenant: string | null, type: string): readonly string[] {
     const { log, state } = this.#parts;
     const paths = orNull(() => state.snapshot(log.basis(), branch, tenant));
     const definition = paths?.catalog.type(type);
     if (!paths || !definition) return [];
-    const { masked } = paths.protection(type);
-    return textColumns(definition).filter((name) => !masked.has(name) && !definition.properties[name]!.masked);
+    const { masked, references, ...guard } = paths.protection(type);
+    if (guard.protected || guard.accessScope) return [];
+    return textColumns(definition).filter((name) => !masked.has(name) && !references.has(name));
+  }
+}
+
+/** One text of several may be what the model does not take; of two that it takes neither of, it is taken to be down. */
+async function oneByOne(embedder: Embedder, texts: readonly string[], signal: AbortSignal): Promise<(Float32Array | null)[]> {
+  const found: (Float32Array | null)[] = [];
+  for (const text of texts) {
+    const vectors = await orDown(embedder.embedAll([text], signal));
+    found.push(vectors?.[0] ?? null);
+    const isDown = found.length === Math.min(2, texts.length) && found.every((vector) => vector === null);
+    if (isDown) throw new ServiceError('REL_UNAVAILABLE', `the embedding model ${embedder.name} does not answer`);
+  }
+  return found;
+}
+
+/** null where the model does not answer. */
+async function orDown<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'REL_UNAVAILABLE') return null;
+    throw error;
   }
 }
 

@@ -68,6 +68,15 @@ export class LexedStatement {
     return (this.#tokens ??= lexStatement(this.text).tokens);
   }
 
+  /** The same text with other values for its `$1`, `$2` …, each of the type that it had. */
+  withValues(values: readonly Literal[]): LexedStatement {
+    const parameters = this.parameters.map((value, slot) => {
+      const number = this.markers.get(slot) ?? 0;
+      return number === 0 ? value : values[number - 1]!;
+    });
+    return new LexedStatement(this.text, this.template, parameters, this.#tokens, this.markers);
+  }
+
   /** The grammar takes no other type here: of a value that had none. */
   settle(slot: number, type: 's' | 'i'): void {
     (this.#settled ??= new Map()).set(slot, type);
@@ -413,7 +422,8 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
 }
 
 /** Refuses values that no literal could have. */
-function letterOf(value: Literal, refuse: (message: string) => never): string {
+/** Type of a value, as templates have it. */
+export function letterOf(value: Literal, refuse: (message: string) => never): string {
   if (value === null) return 'null';
   switch (typeof value) {
     case 'string':

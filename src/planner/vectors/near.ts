@@ -44,13 +44,20 @@ export async function prepareSimilar(asked: Asked): Promise<Near | null> {
 const overFetched = 4;
 
 /** The same for ORDER BY a distance: exact, unless less was asked for. */
-export async function prepareNearest({ input, nearest }: ProjectNode, execution: Execution): Promise<Near | null> {
-  if (execution.consistency !== 'eventual' || nearest === undefined || input.kind !== 'scan') return null;
-  const { column, distance, limit, offset, to } = nearest;
-  const vector = vectorIn(execution.kernels.constant(to));
-  if (vector === null || distance.name === '<#>') return null;
+export function wayToNearest({ input, nearest }: ProjectNode, execution: Execution): Way {
+  if (execution.consistency !== 'eventual') return exact('the answer has to be strong');
+  if (nearest === undefined || input.kind !== 'scan') return exact('there is a condition');
+  const vector = vectorIn(execution.kernels.constant(nearest.to));
+  if (vector === null) return exact('there is no vector to be near to');
+  if (nearest.distance.name === '<#>') return exact('graphs go by directions, and inner products by lengths too');
+  return graphsOf(input, nearest.column, vector, execution);
+}
+
+export async function prepareNearest(node: ProjectNode, execution: Execution): Promise<Near | null> {
+  if (!node.nearest) return null;
+  const { distance, limit, offset } = node.nearest;
   const count = firstRows(limit, offset, execution) * (distance.name === '<=>' ? 1 : overFetched);
-  return near(graphsOf(input, column, vector, execution), count, execution);
+  return near(wayToNearest(node, execution), count, execution);
 }
 
 function exact(why: string): Way {

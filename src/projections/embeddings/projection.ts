@@ -99,7 +99,8 @@ export class Embeddings implements Projection {
     const bytes = source.section('embeddings');
     assert(bytes, 'a checkpoint of embeddings has them');
     this.reset();
-    for (const each of deserialize(bytes) as Stored[]) this.#add(each);
+    // Copies: nothing of the checkpoint's bytes stays behind them.
+    for (const each of deserialize(bytes) as Stored[]) this.#add(rowsOf(each, [...each.positions.keys()]));
   }
 
   reset(): void {

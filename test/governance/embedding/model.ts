@@ -22,16 +22,19 @@ export class FakeModel {
     this.#server = createServer((request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', async () => {
+      request.on('end', () => {
         this.calls++;
         const { input, model } = JSON.parse(Buffer.concat(chunks).toString()) as Asked;
-        if (this.isDown || (this.refusesRows && typeof input !== 'string')) return void response.writeHead(503).end();
-        if (typeof input !== 'string') await this.held;
-        const texts = typeof input === 'string' ? [input] : input;
+        const isRows = typeof input !== 'string';
+        if (this.isDown || (this.refusesRows && isRows) || (isRows && input.some((text) => text.includes('unspeakable'))))
+          return void response.writeHead(503).end();
+        const texts = isRows ? input : [input];
         this.texts.push(...texts);
-        const data = texts.map((text, index) => ({ index, embedding: meaningOf(text, model) }));
         // Whatever order they come in.
-        response.end(JSON.stringify({ data: data.toReversed() }));
+        const data = texts.map((text, index) => ({ index, embedding: meaningOf(text, model) })).toReversed();
+        const answer = (): void => void response.end(JSON.stringify({ data }));
+        if (isRows && this.held) void this.held.then(answer);
+        else answer();
       });
     });
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));

@@ -112,7 +112,9 @@ test.each([
 test('EXPLAIN names the index, and its figures are of all rows', async () => {
   const lines = async (sql: string): Promise<string> => JSON.stringify(await told(store.service.planner, sql));
   const sql = `SELECT id FROM Doc ORDER BY v <=> ${sought()[0]} LIMIT 5`;
-  expect(await lines(`EXPLAIN ${sql}`)).toContain('nearest first 5 by index of vectors of v');
+  expect(await lines(`EXPLAIN ${sql}`)).toContain(
+    'nearest first 5 by index of vectors of v, exact, as the answer has to be strong',
+  );
   expect(await lines(`EXPLAIN ANALYZE ${sql}`)).toMatch(new RegExp(`left aside to measure \\[in ${rows}, out ${rows}`));
   expect(await lines(`EXPLAIN ${sql.replace('LIMIT 5', '')}`)).not.toContain('nearest');
 });
@@ -121,6 +123,10 @@ test('who asks for eventual answers is told by graphs, and that they said so', a
   const sql = `SELECT id, v <=> ${sought()[0]} AS far FROM Doc ORDER BY far LIMIT 10`;
   const ask = (options: QuestionOptions) =>
     store.invoke(analyst, 'query', (invocation) => store.service.planner.query(invocation, { sql, ...options }));
+  const { plan } = await store.invoke(analyst, 'query', (invocation) =>
+    store.service.planner.query(invocation, { sql: `EXPLAIN ${sql}`, consistency: 'eventual' }),
+  );
+  expect(plan).toContain('approximate by graphs, as the answer may be eventual');
   await ask({ consistency: 'eventual' });
   await store.service.projections.rows.indexes.graphs!.settled();
   const [near, exact] = [await ask({ consistency: 'eventual' }), await ask({})];

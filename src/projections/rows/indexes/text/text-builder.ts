@@ -1,6 +1,7 @@
 /** Makes a text index of the cells of a column, some thousands of rows a step. */
 import type { Progress } from '../../../../log/stepping-job.ts';
 import { assert } from '../../../../errors.ts';
+import { compareText } from '../../../../log/value.ts';
 import { SEGMENT_ROWS } from '../../segment-column.ts';
 import { asciiClasses, charClass, parts, TERM_MAX, tokensOf } from './tokens.ts';
 import { packed, PEAK_MOST, TextIndex } from './text-index.ts';
@@ -174,10 +175,12 @@ class Terms {
     assert(rows <= SEGMENT_ROWS, 'numbers of rows are u16');
     const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
     const order = this.#inOrder();
+    yield { done: rows, of: rows };
     // Tokens by term, in the order of rows and places.
     const starts = new Uint32Array(count + 1);
     for (const token of tokens) starts[token + 1]!++;
     for (let term = 0; term < count; term++) starts[term + 1]! += starts[term]!;
+    yield { done: rows, of: rows };
     const next = starts.slice(0, count);
     const tokenRows = new Uint32Array(tokens.length);
     const tokenPlaces = new Uint32Array(tokens.length);
@@ -230,9 +233,12 @@ class Terms {
       peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
       postingOffsets[i + 1] = postings.length;
       placeOffsets[i + 1] = places.length;
-      if (i % 4096 === 4095) yield { done: rows, of: rows };
+      if (i % 1024 === 1023) yield { done: rows, of: rows };
     }
-    const stemmed = stemsOf(stems);
+    const steps = stemsOf(stems);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) yield { done: rows, of: rows };
+    const stemmed = step.value;
     const index = {
       rows,
       lengths,
@@ -252,41 +258,52 @@ class Terms {
   /** Numbers of the terms, bytewise. */
   #inOrder(): Uint32Array {
     const [heap, starts] = [this.#heap, this.#starts];
-    /** Its first four bytes: most terms differ in these. */
-    const heads = new Uint32Array(this.#count);
+    // By its first four bytes first, in which most terms differ: as numbers of 64 bits, which are sorted without a call for each pair.
+    const keys = new BigUint64Array(this.#count);
+    const halves = new Uint32Array(keys.buffer);
     for (let term = 0; term < this.#count; term++) {
       const start = starts[term]!;
       const size = starts[term + 1]! - start;
       let head = 0;
       for (let i = 0; i < 4; i++) head = (head << 8) | (i < size ? heap[start + i]! : 0);
-      heads[term] = head;
+      halves[term * 2] = term;
+      halves[term * 2 + 1] = head;
     }
-    return new Uint32Array(this.#count)
-      .map((_, term) => term)
-      .sort((a, b) => {
-        const difference = heads[a]! - heads[b]!;
-        if (difference !== 0) return difference;
-        const [from, other] = [starts[a]!, starts[b]!];
-        const [size, otherSize] = [starts[a + 1]! - from, starts[b + 1]! - other];
-        for (let i = 0; i < size && i < otherSize; i++) {
-          const bytes = heap[from + i]! - heap[other + i]!;
-          if (bytes !== 0) return bytes;
-        }
-        return size - otherSize;
-      });
+    keys.sort();
+    const order = Uint32Array.from(keys, (_, at) => halves[at * 2]!);
+    const compare = (a: number, b: number): number => {
+      const [from, other] = [starts[a]!, starts[b]!];
+      const [size, otherSize] = [starts[a + 1]! - from, starts[b + 1]! - other];
+      for (let i = 0; i < size && i < otherSize; i++) {
+        const bytes = heap[from + i]! - heap[other + i]!;
+        if (bytes !== 0) return bytes;
+      }
+      return size - otherSize;
+    };
+    for (let first = 0, end = 1; first < order.length; first = end, end++) {
+      while (end < order.length && halves[end * 2 + 1] === halves[first * 2 + 1]) end++;
+      if (end - first > 1) order.subarray(first, end).sort(compare);
+    }
+    return order;
   }
 }
 
 /** Each stem once, in bytewise order, and which is whose. */
-function stemsOf(stems: readonly string[]): { stemOf: Uint32Array; stemOffsets: Uint32Array; stemHeap: Uint8Array } {
-  const distinct = [...new Set(stems)].map((text) => ({ text, bytes: Buffer.from(text) }));
-  distinct.sort((a, b) => Buffer.compare(a.bytes, b.bytes));
-  const numbers = new Map(distinct.map(({ text }, number) => [text, number]));
+function* stemsOf(
+  stems: readonly string[],
+): Generator<undefined, { stemOf: Uint32Array; stemOffsets: Uint32Array; stemHeap: Uint8Array }> {
+  const distinct = [...new Set(stems)];
+  yield;
+  distinct.sort(compareText);
+  yield;
+  const numbers = new Map(distinct.map((text, number) => [text, number]));
+  const stemOf = Uint32Array.from(stems, (stem) => numbers.get(stem)!);
+  yield;
   const stemOffsets = new Uint32Array(distinct.length + 1);
-  for (const [number, { bytes }] of distinct.entries()) stemOffsets[number + 1] = stemOffsets[number]! + bytes.length;
+  distinct.forEach((text, number) => (stemOffsets[number + 1] = stemOffsets[number]! + Buffer.byteLength(text)));
   const stemHeap = new Uint8Array(stemOffsets.at(-1)!);
-  for (const [number, { bytes }] of distinct.entries()) stemHeap.set(bytes, stemOffsets[number]);
-  return { stemOf: Uint32Array.from(stems, (stem) => numbers.get(stem)!), stemOffsets, stemHeap };
+  distinct.forEach((text, number) => encoder.encodeInto(text, stemHeap.subarray(stemOffsets[number])));
+  return { stemOf, stemOffsets, stemHeap };
 }
 
 class Varints {
