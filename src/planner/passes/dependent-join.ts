@@ -76,14 +76,36 @@ function zeroOf(type: Bound['type']): bigint | number | boolean | string {
   }
 }
 
-function cellsOf(node: PlanNode, level: number, into: Outer[] = []): readonly Outer[] {
+/** What a query names of the rows around it, each cell once: in the node first, then in its inputs from left to right. */
+function cellsOf(node: PlanNode, level: number): readonly Outer[] {
+  return outersOf(node).filter((outer) => outer.level === level);
+}
+
+export function names(node: PlanNode, level: number): boolean {
+  return outersOf(node).some((outer) => outer.level === level);
+}
+
+/** Known nodes: without them, queries forty deep would be searched again from every one of their nodes. */
+const known = new WeakMap<PlanNode, readonly Outer[]>();
+
+/** Cells of all levels. */
+function outersOf(node: PlanNode): readonly Outer[] {
+  const before = known.get(node);
+  if (before) return before;
+  const found = new Map<string, Outer>();
+  const add = (outer: Outer): void => {
+    const key = `${outer.level} ${outer.index}`;
+    if (!found.has(key)) found.set(key, outer);
+  };
   const meet = (bound: Bound): void => {
-    if (bound.kind === 'outer' && bound.level === level && !into.some(({ index }) => index === bound.index)) into.push(bound);
+    if (bound.kind === 'outer') add(bound);
     childrenOf(bound).forEach(meet);
   };
   expressionsOf(node).forEach(meet);
-  for (const input of inputsOf(node)) cellsOf(input, level, into);
-  return into;
+  for (const input of inputsOf(node)) outersOf(input).forEach(add);
+  const all = [...found.values()];
+  known.set(node, all);
+  return all;
 }
 
 class Pushing {
