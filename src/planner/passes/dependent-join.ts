@@ -15,8 +15,10 @@ import {
   type PlanColumn,
   type PlanNode,
   type ProjectNode,
+  type ValuesNode,
   withInput,
 } from '../logical-plan.ts';
+import type { Slot } from '../statement.ts';
 
 type Outer = Extract<Bound, { kind: 'outer' }>;
 
@@ -131,7 +133,8 @@ class Pushing {
         return this.#project(node);
       case 'sort': {
         const input = this.down(node.input);
-        return { ...withInput(node, input), columns: input.columns };
+        // The rows of each set of cells are counted above: here, all of them are wanted.
+        return { ...node, input, limit: null, columns: input.columns };
       }
       case 'distinct': {
         const input = this.down(node.input);
@@ -146,9 +149,13 @@ class Pushing {
         return { ...node, left, right: this.down(node.right), columns: left.columns };
       }
       case 'limit':
-        return node.offset === undefined ? this.#firstRows(node) : this.#refuse('OFFSET');
+        return this.#someRows(node.input, node, node.offset ?? null, null);
       case 'skip':
-        return this.#refuse('LIMIT');
+        return node.input.kind === 'limit'
+          ? this.#someRows(node.input.input, node.input, node.offset, node.offset)
+          : this.#someRows(node.input, null, null, node.offset);
+      case 'values':
+        return this.#values(node);
       default:
         return this.#refuse(node.kind.toUpperCase());
     }
@@ -161,11 +168,11 @@ class Pushing {
     );
   }
 
-  /** The first rows of each set of cells, by their numbers within it. */
-  #firstRows(node: LimitNode): PlanNode {
-    const sort = node.input.kind === 'sort' ? node.input : null;
-    const input = this.down(sort ? sort.input : node.input);
-    const width = node.columns.length;
+  /** So many rows of each set of cells, by their numbers within it, without the first ones: `last` is how far it goes behind those. */
+  #someRows(rows: PlanNode, last: LimitNode | null, before: Slot | null, skipped: Slot | null): PlanNode {
+    const sort = rows.kind === 'sort' ? rows : null;
+    const input = this.down(sort ? sort.input : rows);
+    const width = rows.columns.length;
     const count = input.columns.length;
     const over: PlanNode = {
       kind: 'over',
@@ -184,15 +191,38 @@ class Pushing {
       ],
       columns: [...input.columns, { name: '#number', type: 'integer' }],
     };
-    const { slot, place } = node.limit;
-    const predicate: Bound = {
-      kind: 'compare',
-      op: '<=',
-      left: { kind: 'column', index: count, name: '#number', type: 'integer' },
-      right: { kind: 'literal', slot, as: 'value', type: 'integer', place },
-      type: 'boolean',
-    };
+    const number: Bound = { kind: 'column', index: count, name: '#number', type: 'integer' };
+    const literal = ({ slot, place }: Slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', place });
+    const compare = (op: '<=' | '>', left: Bound, right: Slot): Bound[] => [
+      { kind: 'compare', op, left, right: literal(right), type: 'boolean' },
+    ];
+    // Subtracted, not added: the sum of two large numbers is none.
+    const behind: Bound = before
+      ? { kind: 'arithmetic', op: '-', left: number, right: literal(before), type: 'integer' }
+      : number;
+    const operands = [...(last ? compare('<=', behind, last.limit) : []), ...(skipped ? compare('>', number, skipped) : [])];
+    const predicate: Bound = operands.length === 1 ? operands[0]! : { kind: 'and', operands, type: 'boolean' };
     return reordered({ kind: 'filter', input: over, predicate, columns: over.columns }, range(0, count));
+  }
+
+  /** Each row for every set of cells. */
+  #values(node: ValuesNode): PlanNode {
+    const cells = this.#cells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
+    const columns = [...node.columns, ...this.#distinct.columns];
+    const own = (bound: Bound): Bound => {
+      if (bound.kind !== 'outer' || bound.level !== this.#level) return mapChildren(bound, own);
+      return cells[this.#cells.findIndex(({ index }) => index === bound.index)]!;
+    };
+    const parts = node.rows.map(
+      (row): PlanNode => ({ kind: 'project', input: this.#distinct, expressions: [...row.map(own), ...cells], columns }),
+    );
+    // Halves of halves: a chain of thousands would be too deep.
+    const all = (from: number, to: number): PlanNode => {
+      if (to - from === 1) return parts[from]!;
+      const middle = (from + to) >>> 1;
+      return { kind: 'set-operation', op: 'union all', left: all(from, middle), right: all(middle, to), columns };
+    };
+    return all(0, parts.length);
   }
 
   /** Every row beside every set of cells. */
