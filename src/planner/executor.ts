@@ -311,7 +311,8 @@ class Driver {
       checkSignal(this.#request.signal);
       if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
       const { done, of } = begun.progress();
-      const texts = `${done} of ${of} stretches of ${input.type} are indexed`;
+      // In tens of a hundred: how many stretches there are would tell of rows that are hidden.
+      const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
       throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
     }
     this.#sliceStart = clock.monotonicMs();
