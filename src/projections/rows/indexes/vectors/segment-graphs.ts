@@ -23,7 +23,7 @@ import {
 const ROWS_A_SLICE = 32;
 /** Vectors that are looked at in a graph for each that is wanted, and at least, and at most. */
 const EFFORT = 2;
-const EFFORT_LEAST = 64;
+const EFFORT_LEAST = 40;
 const EFFORT_MOST = 4_096;
 /** Questions after which a graph that none of them asked may leave memory: reading one back takes far longer than any of them. */
 const QUESTIONS_IDLE = 16;
