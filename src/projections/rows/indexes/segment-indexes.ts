@@ -142,7 +142,7 @@ export class SegmentIndexes {
     this.#space = space;
     this.#extents = space.extents();
     const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
-    this.graphs = options.graphs && new SegmentGraphs(space, options.graphs, hasRoom);
+    this.graphs = options.graphs && new SegmentGraphs(options.graphs, { space, hasRoom, files });
     this.#ages = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
@@ -242,7 +242,7 @@ export class SegmentIndexes {
 
   /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
   holding(term: string): number {
-    let count = 0;
+    let count = this.graphs?.stale ?? 0;
     for (const { segment, whole, chunks, removals } of this.#ages.values()) {
       const holds = [whole, ...chunks.values()].some((index) => index instanceof TextIndex && index.find(term) >= 0);
       if (holds || removals !== segment.removals) count++;
@@ -252,7 +252,7 @@ export class SegmentIndexes {
 
   /** How many indexes were made of rows that have been removed since. */
   get stale(): number {
-    let count = 0;
+    let count = this.graphs?.stale ?? 0;
     for (const { segment, removals } of this.#ages.values()) if (removals !== segment.removals) count++;
     return count;
   }
@@ -393,6 +393,7 @@ export class SegmentIndexes {
   /** A segment came to rest: what was made of it before that is saved. */
   #rested(segment: Segment): void {
     for (const kept of keepers.get(segment)?.values() ?? []) void this.#save(kept);
+    this.graphs?.rested(segment);
   }
 
   /** Once what it was made of rests on a file. One of rows that have been removed since is nobody's to write. */
