@@ -51,6 +51,7 @@ import { WorkingOperator } from './operators/working.ts';
 import { prepareNearest } from './vectors/near.ts';
 import { NearestOperator } from './vectors/nearest-operator.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
+import { runKeyed } from './keyed-plan.ts';
 import { narrowedBelow, narrows, takesKeys } from './told-keys.ts';
 
 export interface Scheduler {
@@ -101,6 +102,8 @@ export interface RunRequest {
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
   const { plan, kernels, execution } = request;
   const driver = new Driver(options, request);
+  const keyed = request.taker === null ? runKeyed(plan, execution) : null;
+  if (keyed !== null && keyed.rowCount <= options.resultRowsMax) return keyed;
   const { searches, waits } = aheadOf(plan);
   for (const node of searches) await driver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.

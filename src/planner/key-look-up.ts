@@ -1,11 +1,10 @@
 /** Rows by their keys, without a statement: straight from the governed snapshot, within one turn. */
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
-import { cellAt, VectorBuilder } from '../log/vector-builder.ts';
-import { type RowBlock, shownColumn, type TimeBounds } from '../projections/access-paths.ts';
+import { shownColumn, type TimeBounds } from '../projections/access-paths.ts';
 import { readableColumns } from './binding/source-binder.ts';
+import { fewRows } from './few-rows.ts';
 import type { Answer, KeyLookUp, OutputBatch, OutputColumn } from './planner-contract.ts';
 import type { DefaultTime } from './statement.ts';
 
@@ -31,7 +30,7 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
   let rowCount = 0;
   for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
     if (step.value.count === 0) continue;
-    batches.push(kept(step.value, columns));
+    batches.push(fewRows(step.value, null, columns));
     rowCount += step.value.count;
   }
   invocation.describe({ rowCount });
@@ -77,16 +76,4 @@ function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): re
     ofType.set(asked, found);
   }
   return found;
-}
-
-/** Vectors of a block are the store's until the next turn: a few cells are copied, which outlive it. */
-function kept({ columns, selection, first, count }: RowBlock, named: readonly OutputColumn[]): OutputBatch {
-  const vectors = named.map(({ type }, at): Vector => {
-    const vector = columns[at]!;
-    if (vector.kind === 'null') return vector;
-    const builder = new VectorBuilder(type, count);
-    for (let i = 0; i < count; i++) builder.append(cellAt(vector, type, selection === null ? first + i : selection[i]!));
-    return builder.build();
-  });
-  return { columns: vectors, selection: null, first: 0, count };
 }
