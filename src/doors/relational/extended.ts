@@ -33,6 +33,11 @@ interface Portal {
   ran: { readonly executed: Executed; readonly rows: RowsOut } | null;
 }
 
+interface Held {
+  readonly portal: Portal;
+  readonly message: Of<'execute'>;
+}
+
 /** Names of one connection, of statements and of portals. */
 const namesMax = 10_000;
 
@@ -44,7 +49,7 @@ export class Extended {
   /** The portal without a name, which every statement of most clients has: a map would be emptied by each. */
   #unnamed: Portal | null = null;
   /** A write that waits for Sync. */
-  #held: { readonly portal: Portal; readonly message: Of<'execute'> } | null = null;
+  #held: Held | null = null;
   #closings: Of<'close'>[] = [];
   #skipping = false;
 
@@ -59,32 +64,31 @@ export class Extended {
     return this.#skipping;
   }
 
-  async handle(message: Extension): Promise<void> {
+  /** Undefined where it is handled at once. */
+  handle(message: Extension): Promise<void> | void {
     if (this.#skipping) return;
-    if (this.#held !== null) {
-      if (message.kind === 'close') return void this.#closings.push(message);
-      await this.flush();
-      if (this.#skipping) return;
-    }
+    if (this.#held === null) return this.#take(message);
+    if (message.kind === 'close') return void this.#closings.push(message);
+    return this.flush().then(() => (this.#skipping ? undefined : this.#take(message)));
+  }
+
+  #take(message: Extension): Promise<void> | void {
+    const failed = (error: unknown): Promise<void> => this.#fail(error, this.#textOf(message));
     try {
       this.#runner.begins();
-      await this.#step(message);
+      return this.#step(message)?.catch(failed);
     } catch (error) {
-      await this.#fail(error, this.#textOf(message));
+      return failed(error);
     }
   }
 
   /** Runs, or commits, what waits for the Sync. */
-  async finish(): Promise<void> {
-    if (this.#held === null) {
-      try {
-        await this.#runner.endImplicit();
-      } catch (error) {
-        await this.#fail(error);
-      }
-      return;
-    }
-    const { portal, message } = this.#held;
+  finish(): Promise<void> | void {
+    if (this.#held !== null) return this.#finishHeld(this.#held);
+    return this.#runner.hasImplicit ? this.#runner.endImplicit().catch((error: unknown) => this.#fail(error)) : undefined;
+  }
+
+  async #finishHeld({ portal, message }: Held): Promise<void> {
     this.#held = null;
     try {
       await this.#execute(portal, message.rowsMax);
