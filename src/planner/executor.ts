@@ -9,6 +9,7 @@ import type { Cell, ColumnType } from '../log/value.ts';
 import type { Near } from '../projections/access-paths.ts';
 import { cellAt } from '../log/vector-builder.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import { vectorText } from './expressions/functions/vectors.ts';
 import { tableFunction } from './functions/all.ts';
 import { Values } from './functions/arguments.ts';
 import type { TableFunction } from './functions/table-function.ts';
@@ -220,7 +221,8 @@ class OnlyCell {
     this.#rows += count;
     if (this.#as === 'exists') return false;
     if (this.#rows > 1) throw secondRow();
-    this.#cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    const cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    this.#cell = cell instanceof Float32Array ? vectorText(cell) : cell;
     return true;
   }
 }
