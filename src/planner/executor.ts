@@ -93,6 +93,8 @@ export interface RunRequest {
   readonly kernels: PlanKernels;
   readonly execution: Execution;
   readonly signal: AbortSignal | undefined;
+  /** A long text: others get a turn between building its operators and running them. */
+  readonly isLong: boolean;
   /** Monotonic milliseconds at which the query began: parsing counts. */
   readonly startedMs: number;
   /** Takes the rows as long as it can, and what it sees of them. */
@@ -126,7 +128,9 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   }
   const output = new Output(options.resultRowsMax, request);
   const ready = waits ? await prepared(plan.root, request) : execution;
-  const turns = driver.drain(buildOperator(plan.root, kernels, ready), (batch) => output.append(batch));
+  const root = buildOperator(plan.root, kernels, ready);
+  if (request.isLong) await options.scheduler.yield();
+  const turns = driver.drain(root, (batch) => output.append(batch));
   if (turns) await turns;
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
   return { ...output.finish(), facets };
@@ -312,7 +316,8 @@ class Driver {
       checkSignal(this.#request.signal);
       if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
       const { done, of } = begun.progress();
-      const texts = `${done} of ${of} stretches of ${input.type} are indexed`;
+      // In tens of a hundred: how many stretches there are would tell of rows that are hidden.
+      const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
       throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
     }
     this.#sliceStart = clock.monotonicMs();

@@ -136,6 +136,9 @@ function* searchedBlocks(
   for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
     const whole = base < prefix;
     step = whole ? prefix - base : CHUNK_ROWS;
+    if (!whole && !(request.builtOnly !== undefined && segment.sealed)) {
+      for (const name of stored) for (const _ of indexes.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
+    }
     const filter = filterOf(segment, visibility);
     if (!filter) return;
     const [first, end] = [Math.max(base, filter.first), Math.min(base + step, filter.end)];

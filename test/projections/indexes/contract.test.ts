@@ -13,7 +13,8 @@ import { INDEX_PREFIX } from '../../../src/projections/rows/store/index-files.ts
 import { Draw } from '../../planner/document-world.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { digest, dims, type Document, type Kind, kinds, textCells } from './kinds.ts';
-import { textIndexOf } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { atOnce } from '../../../src/projections/rows/indexes/text/chosen-cells.ts';
+import { buildTextIndex } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 
 const folder = '/data/projections';
 const segmentRows = 64;
@@ -292,7 +293,7 @@ test('a column that became text has the index of its texts', async () => {
   const { indexes } = world.store.service.projections.rows;
   const numbers = (number: number): string => {
     const rows = world.rowsOf(number).map((_, i) => ({ body: String((number * segmentRows + i) * 7), v: [] }));
-    return digest(textIndexOf(textCells(rows), 'english').bytes);
+    return digest(atOnce(buildTextIndex(textCells(rows), 'english')));
   };
   await indexes.prepare(world.segments(), ['n'])?.ready;
   expect(world.segments().map((segment) => indexes.whole(segment, 'n')!.terms)).toEqual([0, 0, 0]);

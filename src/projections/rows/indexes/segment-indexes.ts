@@ -24,6 +24,7 @@ import type { IndexFiles, IndexKey } from '../store/index-files.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { absentOf, cellsOf } from './text-cells.ts';
+import { atOnce } from './text/chosen-cells.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
@@ -262,17 +263,24 @@ export class SegmentIndexes {
     return keepers.get(segment)?.get(column)?.chunks.get(number)?.rows === rows;
   }
 
-  /** The index of the rows of a chunk that are there by now. */
-  chunk(segment: Segment, column: string, number: number): TextIndex {
+  /** Makes the index of the rows of a chunk that are there by now, unless it is there: texts may be long. */
+  *makeChunk(segment: Segment, column: string, number: number): Generator<unknown, TextIndex> {
     const kept = this.#kept(segment, column);
     const first = number * CHUNK_ROWS;
     const rows = Math.min(CHUNK_ROWS, segment.length - first);
     const found = kept.chunks.get(number);
     if (found?.rows === rows) return found;
-    const made = textIndexOf(cellsOf(segment, vectorOf(segment, column), first, rows), this.#options.language);
+    const made = yield* textIndexOf(cellsOf(segment, vectorOf(segment, column), first, rows), this.#options.language);
+    // Rows may have been removed meanwhile, or another question may have made it.
+    if (keepers.get(segment)?.get(column) !== kept || kept.removals !== segment.removals) return made;
+    this.#resize(kept, made.bytes.length - (kept.chunks.get(number)?.bytes.length ?? 0));
     kept.chunks.set(number, made);
-    this.#resize(kept, made.bytes.length - (found?.bytes.length ?? 0));
     return made;
+  }
+
+  /** The same at once. */
+  chunk(segment: Segment, column: string, number: number): TextIndex {
+    return atOnce(this.makeChunk(segment, column, number));
   }
 
   #kept(segment: Segment, column: string): Kept {
@@ -406,10 +414,14 @@ export class SegmentIndexes {
     return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
 
-  async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex> {
+  async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
     const { workers, language } = this.#options;
     const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
-    const cells = cellsOf(segment, vector, 0, rows);
+    const steps = cellsOf(segment, vector, 0, rows);
+    let step = steps.next();
+    for (; step.done !== true && !signal.aborted; step = steps.next()) await this.#space.turn();
+    if (step.done !== true) return null;
+    const cells = step.value;
     const request = { cells: segment.sealed ? cells : copied(cells), language };
     return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
   }

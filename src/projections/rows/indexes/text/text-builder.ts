@@ -44,13 +44,9 @@ export function* buildTextIndex(cells: TextCells, language: string): Generator<P
   return yield* terms.index(rows, lengths, held, stemmer(language));
 }
 
-/** All in one go. */
-export function textIndexOf(cells: TextCells, language: string): TextIndex {
-  const steps = buildTextIndex(cells, language);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return TextIndex.open(step.value);
-  }
+/** In steps, beginning with the cells. */
+export function* textIndexOf(cells: Generator<undefined, TextCells>, language: string): Generator<unknown, TextIndex> {
+  return TextIndex.open(yield* buildTextIndex(yield* cells, language));
 }
 
 const encoder = new TextEncoder();
