@@ -3,7 +3,6 @@
  * what is read, under which masks and at which instants, is asked of the snapshot in the same words.
  */
 import { ServiceError } from '../errors.ts';
-import type { Result } from './executor.ts';
 import { fewRows } from './few-rows.ts';
 import type { Bound } from './expressions/bound-expression.ts';
 import type { FilterNode, LogicalPlan, PlanNode, ScanNode } from './logical-plan.ts';
@@ -17,16 +16,22 @@ interface Keyed {
   readonly numbers: readonly number[] | null;
 }
 
+export interface KeyedRows {
+  readonly batches: readonly OutputBatch[];
+  readonly rowCount: number;
+  readonly facets: null;
+}
+
 /** A key has as many rows as it has versions: more than a few are work for operators. */
 const rowsMax = 64;
 const blocksMax = 16;
-/** Of texts: larger ones are measured, and left to pieces. */
+/** Bytes of texts: more are left to operators, which measure them. */
 const bytesMax = 1 << 20;
 
 const known = new WeakMap<LogicalPlan, Keyed | null>();
 
 /** Null where the plan asks more, or finds more than a few rows: then operators run it from the beginning. */
-export function runKeyed(plan: LogicalPlan, execution: Execution): Result | null {
+export function runKeyed(plan: LogicalPlan, execution: Execution): KeyedRows | null {
   let keyed = known.get(plan);
   if (keyed === undefined) known.set(plan, (keyed = keyedOf(plan)));
   if (keyed === null || execution.watch !== null || execution.pinned !== null || execution.after !== null) return null;

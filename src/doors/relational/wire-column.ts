@@ -11,7 +11,7 @@ export class WireColumn {
   readonly #binary: boolean;
   #vector: Vector = { kind: 'null' };
   #nulls: Uint8Array | null = null;
-  /** Of the column's longs, low before high; made for the first that is written by them. */
+  /** The column's longs, low half before high; made for the first that is written by them. */
   #halves: Int32Array | null = null;
   /** null: texts are sent as they are. */
   #encode: ((replies: Replies, text: string) => void) | null = null;
