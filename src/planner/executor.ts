@@ -9,6 +9,7 @@ import type { Cell, ColumnType } from '../log/value.ts';
 import type { Near } from '../projections/access-paths.ts';
 import { cellAt } from '../log/vector-builder.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import { vectorText } from './expressions/functions/vectors.ts';
 import { tableFunction } from './functions/all.ts';
 import { Values } from './functions/arguments.ts';
 import type { TableFunction } from './functions/table-function.ts';
@@ -51,6 +52,7 @@ import { WorkingOperator } from './operators/working.ts';
 import { prepareNearest } from './vectors/near.ts';
 import { NearestOperator } from './vectors/nearest-operator.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
+import { runKeyed } from './keyed-plan.ts';
 import { narrowedBelow, narrows, takesKeys } from './told-keys.ts';
 
 export interface Scheduler {
@@ -103,6 +105,8 @@ export interface RunRequest {
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
   const { plan, kernels, execution } = request;
   const driver = new Driver(options, request);
+  const keyed = request.taker === null ? runKeyed(plan, execution) : null;
+  if (keyed !== null && keyed.rowCount <= options.resultRowsMax) return keyed;
   const { searches, waits } = aheadOf(plan);
   for (const node of searches) await driver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.
@@ -221,7 +225,8 @@ class OnlyCell {
     this.#rows += count;
     if (this.#as === 'exists') return false;
     if (this.#rows > 1) throw secondRow();
-    this.#cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    const cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    this.#cell = cell instanceof Float32Array ? vectorText(cell) : cell;
     return true;
   }
 }
