@@ -20,7 +20,7 @@ export const INDEX_PREFIX = 'index-';
 
 /** All that an index goes by beside the cells of the segment. */
 export interface IndexKey {
-  readonly kind: 'text' | 'coarse';
+  readonly kind: 'text' | 'coarse' | 'ends';
   readonly format: number;
   readonly column: string;
   /** Empty for what has none. */
