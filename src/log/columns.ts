@@ -22,7 +22,13 @@ export type Vector =
   | { readonly kind: 'i64'; readonly values: BigInt64Array; readonly nulls: Uint8Array | null }
   | { readonly kind: 'bool'; readonly values: Uint8Array; readonly nulls: Uint8Array | null }
   | { readonly kind: 'dict'; readonly values: Int32Array; readonly dictionary: Dictionary; readonly nulls: Uint8Array | null }
-  | { readonly kind: 'text'; readonly offsets: Uint32Array; readonly heap: Uint8Array; readonly nulls: Uint8Array | null }
+  | {
+      readonly kind: 'text';
+      readonly offsets: Uint32Array;
+      readonly heap: Uint8Array;
+      readonly nulls: Uint8Array | null;
+      readonly distinct?: DistinctColumn;
+    }
   | {
       readonly kind: 'vec';
       readonly values: Float32Array;
@@ -47,6 +53,19 @@ export interface CoarseCells {
   /** So many signed bytes a row. */
   readonly components: number;
   readonly width: number;
+}
+
+/** Which rows have the same cell; null where nobody has found out so far, which asking sets about. */
+export interface DistinctColumn {
+  cells(): DistinctCells | null;
+}
+
+/** A turn later there may be others: an object of this is of the same cells for as long as it is the one that is given. */
+export interface DistinctCells {
+  /** By row: the number of its cell, where it has one. */
+  readonly codes: Uint16Array;
+  /** By cell: a row that has it. */
+  readonly firsts: Uint16Array;
 }
 
 /** Distinct strings of a column, in order of first appearance. Append-only: a code never changes its meaning. */

@@ -51,6 +51,8 @@ export interface ScanRequest {
   readonly paths?: readonly number[];
   /** The reader tells visible versions itself, by `RowBlock.sift`: a block that leaves it to him has at most so many rows. */
   readonly unsiftedRows?: number;
+  /** Columns of texts say which rows have the same cell, as far as that is known by then. */
+  readonly distinct?: true;
   /** The reader may come to want other columns of some blocks: `RowBlock.further` has them, made when it is asked. */
   readonly further?: true;
   /** The reader goes by places of rows: `RowBlock.placed` says them. */

@@ -100,10 +100,10 @@ test('provenances have one code each, in the order in which they came', () => {
 
 test('names of a branch are shared with its source until either of the two defines one', () => {
   const names = new ScopedNames();
-  names.define('acme', 'T', 'who');
+  names.define('acme', 'T', { subject: 'who' });
   const fork = names.copy();
-  fork.define('acme', 'U', null);
-  names.define('acme', 'T', 'whom');
+  fork.define('acme', 'U', { subject: null });
+  names.define('acme', 'T', { subject: 'whom' });
   expect([names.isOwn('acme', 'U'), fork.isOwn('acme', 'U')]).toEqual([false, true]);
   expect([names.subjectOf('acme', 'T'), fork.subjectOf('acme', 'T')]).toEqual(['whom', 'who']);
   const third = fork.copy();

@@ -29,7 +29,10 @@ export function withoutCells(vector: Vector, rows: Rows, masked: Uint8Array): Ve
     hidden += masked[k]!;
     nulls[row] = held === null ? masked[k]! : masked[k]! | held[row]!;
   }
-  return hidden === 0 ? vector : hidden === count ? { kind: 'null' } : { ...vector, nulls };
+  if (hidden === 0) return vector;
+  if (hidden === count) return { kind: 'null' };
+  // Which rows have the same cell is not told of those that are masked.
+  return vector.kind === 'text' ? { kind: 'text', offsets: vector.offsets, heap: vector.heap, nulls } : { ...vector, nulls };
 }
 
 /** 1 for the places at which something masks the cell. */

@@ -86,12 +86,12 @@ export class TextInterner implements Dictionary {
   }
 
   /**
-   * Numbers (code + 1) of the texts of a block into `out`; 0 for NULL. Hashes come first, then every place that they lead to
+   * Numbers (code + 1) of the texts of a block into `out`; 0 for NULL, and, unless it `adds` them, for those that are not known. Hashes come first, then every place that they lead to
    * is looked at once: those loads don't wait for each other, and what is compared afterwards is in the cache.
    */
-  numbersOf(text: Extract<Vector, { kind: 'text' }>, rows: RowRange, out: Int32Array): void {
+  numbersOf(text: Extract<Vector, { kind: 'text' }>, rows: RowRange, out: Int32Array, adds = true): void {
     for (let from = 0; from < rows.count; from += rowsAtOnce)
-      this.#numbersOf(text, rows, from, Math.min(rows.count, from + rowsAtOnce), out);
+      this.#numbersOf(text, rows, from, Math.min(rows.count, from + rowsAtOnce), out, adds);
   }
 
   #numbersOf(
@@ -100,6 +100,7 @@ export class TextInterner implements Dictionary {
     from: number,
     to: number,
     out: Int32Array,
+    adds: boolean,
   ): void {
     const { offsets, heap, nulls } = text;
     const words = new DataView(heap.buffer, heap.byteOffset, heap.byteLength);
@@ -129,7 +130,7 @@ export class TextInterner implements Dictionary {
         }
       }
       const slot = this.#find(heap, start, end, hash);
-      out[j] = this.#slots[slot] || this.#add(heap, start, end, hash, slot) + 1;
+      out[j] = this.#slots[slot] || (adds ? this.#add(heap, start, end, hash, slot) + 1 : 0);
     }
   }
 

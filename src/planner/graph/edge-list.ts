@@ -4,6 +4,7 @@ import { cellAt } from '../../log/vector-builder.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
+import { EndNumbers } from './end-numbers.ts';
 import { Graph, type NodeTexts } from './graph.ts';
 import type { MadeGraph, ReadEdges } from './graph-making.ts';
 import { floatsOf } from './instant-floats.ts';
@@ -20,6 +21,7 @@ interface Growing {
 
 export class EdgeList {
   readonly #names = new TextInterner();
+  readonly #ends = [new EndNumbers(this.#names), new EndNumbers(this.#names)] as const;
   readonly #links: readonly string[];
   readonly #edges: Growing;
   #length = 0;
@@ -54,9 +56,9 @@ export class EdgeList {
     const { count } = batch;
     this.#reserve(this.#length + count);
     const { from, to, time, weight, link: links } = this.#edges;
-    if (this.#codes.length < 2 * count) this.#codes = new Int32Array(2 * count);
-    const sources = this.#codes.subarray(0, count);
-    const targets = this.#codes.subarray(count, 2 * count);
+    const both = this.#room(2 * count);
+    const sources = both.subarray(0, count);
+    const targets = both.subarray(count);
     this.#numbers(batch, 0, endTypes[0], sources);
     this.#numbers(batch, 1, endTypes[1], targets);
     const times = batch.columns[2]!;
@@ -94,6 +96,7 @@ export class EdgeList {
   ): void {
     const [id, key] = batch.columns;
     const { count } = batch;
+    if (id!.kind === 'text' && id!.nulls === null) return this.#addTexts(id!, batch, isolated);
     for (let place = 0; place < count; place++) {
       const row = rowAt(batch, place);
       const named = isNull(id!, row) && !hidesId ? key! : id!;
@@ -101,6 +104,21 @@ export class EdgeList {
       const code = this.#codeOf(named, row, named === id ? idType : 'string', isolated);
       if (code >= 0) this.#show(code);
     }
+  }
+
+  #addTexts(ids: Extract<Vector, { kind: 'text' }>, batch: Batch, adds: boolean): void {
+    const numbers = this.#room(batch.count);
+    this.#names.numbersOf(ids, batch, numbers, adds);
+    for (let place = 0; place < batch.count; place++) {
+      const row = rowAt(batch, place);
+      // The empty text is no name.
+      if (numbers[place] !== 0 && ids.offsets[row] !== ids.offsets[row + 1]) this.#show(numbers[place]! - 1);
+    }
+  }
+
+  #room(count: number): Int32Array {
+    if (this.#codes.length < count) this.#codes = new Int32Array(count);
+    return this.#codes.subarray(0, count);
   }
 
   /** All that was read, as it goes to whoever makes a graph of it. */
@@ -135,17 +153,9 @@ export class EdgeList {
     return new Graph({ texts, ...parts });
   }
 
-  #numbers(batch: Batch, column: number, type: ColumnType, out: Int32Array): void {
+  #numbers(batch: Batch, column: 0 | 1, type: ColumnType, out: Int32Array): void {
     const vector = batch.columns[column]!;
-    if (vector.kind === 'text') {
-      this.#names.numbersOf(vector, batch, out);
-      // An empty text names nothing.
-      for (let place = 0; place < batch.count; place++) {
-        const row = rowAt(batch, place);
-        if (vector.offsets[row] === vector.offsets[row + 1]) out[place] = 0;
-      }
-      return;
-    }
+    if (vector.kind === 'text') return this.#ends[column]!.of(vector, batch, out);
     for (let place = 0; place < batch.count; place++) {
       const row = rowAt(batch, place);
       out[place] = isNull(vector, row) ? 0 : this.#codeOf(vector, row, type, true) + 1;

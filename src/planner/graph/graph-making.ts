@@ -1,17 +1,11 @@
 /** Edges that were read become a graph: pure, in steps, here or in a worker. */
 import type { SteppedJob } from '../../log/stepping-job.ts';
-import { edgesAtOnce, inOrder, offsetsOf, roomFor, type Ends, turned } from './edge-order.ts';
+import { column, edgesAtOnce, inOrder, offsetsOf, type Records, roomFor, turned } from './edge-order.ts';
 import type { Adjacency, GraphParts } from './graph.ts';
-import { floatsOf } from './instant-floats.ts';
+import { halvesOf } from './instant-floats.ts';
 import { shared } from './shared.ts';
-import { sorted, type Steps } from './steps.ts';
-
-/** Texts by code, as bytes. */
-interface Names {
-  readonly size: number;
-  readonly offsets: Uint32Array;
-  readonly heap: Uint8Array;
-}
+import type { Steps } from './steps.ts';
+import { inTextOrder, type Names } from './text-order.ts';
 
 export interface ReadEdges {
   readonly length: number;
@@ -58,47 +52,41 @@ export function* made(read: ReadEdges): Steps<MadeGraph> {
   const nodes = order.length;
   const numberOf = new Int32Array(read.names.size).fill(-1);
   for (let node = 0; node < nodes; node++) numberOf[order[node]!] = node;
-  const all = roomFor(length, true);
+  // Source, target, both halves of the instant, and its number among those that were read where more is to be looked up by it.
+  const isPlain = weight === null && links.length <= 1;
+  const all = roomFor(length, isPlain ? 4 : 5);
   let count = 0;
   for (let first = 0; first < length; first += edgesAtOnce) {
     count = numbered(read, numberOf, all, { first, end: Math.min(length, first + edgesAtOnce), count });
     yield;
   }
   // Edges came by link type and system_from: ordering them by target, then by source, leaves each order within the next.
-  const { sources, targets, names, times } = yield* inOrder(firstOf(all, count), nodes);
+  const ordered = yield* inOrder(all, count, nodes);
   const neighbours = shared(Int32Array, count);
   const systemFrom = shared(BigInt64Array, count);
   const weights = weight === null ? null : shared(Float64Array, count);
   const linkOf = links.length > 1 ? shared(Uint16Array, count) : null;
-  const instants = floatsOf(systemFrom);
+  const instants = halvesOf(systemFrom);
   for (let first = 0; first < count; first += edgesAtOnce) {
     const end = Math.min(count, first + edgesAtOnce);
-    neighbours.set(targets.subarray(first, end), first);
-    instants.set(times!.subarray(first, end), first);
-    const own = names.subarray(first, end);
-    if (weights !== null) take(weight!, own, weights, first);
-    if (linkOf !== null) take(link, own, linkOf, first);
+    column(ordered, 1, neighbours, first, end);
+    takeInstants(ordered, instants, first, end);
+    if (weights !== null) take(weight!, ordered, weights, first, end);
+    if (linkOf !== null) take(link, ordered, linkOf, first, end);
     yield;
   }
-  const out: Adjacency = { offsets: yield* offsetsOf(sources, nodes), neighbours, edges: null };
+  const out: Adjacency = { offsets: yield* offsetsOf(ordered, count, nodes), neighbours, edges: null };
   const into = yield* turned(out.offsets, neighbours, nodes);
   return { parts: { out, in: into, systemFrom, linkOf, links, weights }, order, numberOf };
 }
 
 /** By the bytes of their texts. */
-function* visibleNodes({ names: { size, offsets, heap }, visible }: ReadEdges): Steps<Int32Array> {
+function* visibleNodes({ names, visible }: ReadEdges): Steps<Int32Array> {
+  const { size } = names;
   const codes = new Int32Array(size);
   let count = 0;
   for (let code = 0; code < size; code++) if (visible[code] === 1) codes[count++] = code;
-  return yield* sorted(codes.subarray(0, count), (a, b) => {
-    let [atA, atB] = [offsets[a]!, offsets[b]!];
-    const [sizeA, sizeB] = [offsets[a + 1]! - atA, offsets[b + 1]! - atB];
-    for (const end = atA + Math.min(sizeA, sizeB); atA < end; atA++, atB++) {
-      const difference = heap[atA]! - heap[atB]!;
-      if (difference !== 0) return difference;
-    }
-    return sizeA - sizeB;
-  });
+  return yield* inTextOrder(codes.subarray(0, count), names);
 }
 
 interface Stretch {
@@ -112,28 +100,32 @@ interface Stretch {
 function numbered(
   { from, to, time }: ReadEdges,
   numberOf: Int32Array,
-  { sources, targets, names, times }: Ends,
+  { words, width }: Records,
   { first, end, count: before }: Stretch & { readonly count: number },
 ): number {
-  const instants = floatsOf(time);
+  const instants = halvesOf(time);
   let count = before;
   for (let edge = first; edge < end; edge++) {
     const source = numberOf[from[edge]!]!;
     const target = numberOf[to[edge]!]!;
     if (source < 0 || target < 0) continue;
-    names[count] = edge;
-    times![count] = instants[edge]!;
-    sources[count] = source;
-    targets[count++] = target;
+    const at = count++ * width;
+    words[at] = source;
+    words[at + 1] = target;
+    words[at + 2] = instants[2 * edge]!;
+    words[at + 3] = instants[2 * edge + 1]!;
+    if (width > 4) words[at + 4] = edge;
   }
   return count;
 }
 
-function firstOf({ sources, targets, names, times }: Ends, count: number): Ends {
-  const [a, b, c] = [sources, targets, names].map((each) => each.subarray(0, count));
-  return { sources: a!, targets: b!, names: c!, times: times!.subarray(0, count) };
+function takeInstants({ words, width }: Records, halves: Int32Array, first: number, end: number): void {
+  for (let i = first, at = first * width; i < end; i++, at += width) {
+    halves[2 * i] = words[at + 2]!;
+    halves[2 * i + 1] = words[at + 3]!;
+  }
 }
 
-function take<A extends Float64Array | Uint16Array>(from: A, places: Int32Array, to: A, first: number): void {
-  for (let i = 0; i < places.length; i++) to[first + i] = from[places[i]!]!;
+function take<A extends Float64Array | Uint16Array>(from: A, { words, width }: Records, to: A, first: number, end: number): void {
+  for (let i = first, at = first * width + 4; i < end; i++, at += width) to[i] = from[words[at]!]!;
 }

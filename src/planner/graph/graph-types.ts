@@ -7,6 +7,7 @@ import type { EdgeColumns, TypeDefinition } from '../../log/entry.ts';
 import { ServiceError } from '../../errors.ts';
 import { compareText } from '../../log/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
+import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { at } from '../places.ts';
 import type { Words } from '../functions/argument-spec.ts';
 
@@ -32,20 +33,11 @@ export interface GraphTypes {
   readonly isolated: boolean;
 }
 
-export const defaultEnds: EdgeColumns = { from: 'from_id', to: 'to_id' };
-
 const closedBy: ReadonlySet<string> = new Set(['REL_ACL', 'REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN']);
 
 /** Whether an error says that a type may not be read. One that nobody named has then no edges and no nodes. */
 export function isClosed(error: unknown): boolean {
   return error instanceof ServiceError && closedBy.has(error.code);
-}
-
-/** Columns that name the ends of its rows; null where these are no edges. */
-export function endsOf({ edge, properties }: TypeDefinition): EdgeColumns | null {
-  if (edge !== undefined) return edge;
-  const isEnd = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]!.type === 'string';
-  return isEnd(defaultEnds.from) && isEnd(defaultEnds.to) ? defaultEnds : null;
 }
 
 /** Its rows are at one end of the edges that they are: a person with a manager is a node, too. */

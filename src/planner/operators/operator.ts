@@ -66,6 +66,8 @@ export interface Execution {
   readonly literals: readonly Literal[];
   /** Number of rows that a LIMIT says. */
   readonly rowLimit: (limit: Slot) => number;
+  /** Scans say which rows have the same text, where that is known. */
+  readonly distinct?: true;
   /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
   readonly working: ReadonlyMap<string, WorkingRows>;
   readonly blockRows: number;

@@ -51,7 +51,7 @@ export class ScanOperator implements Operator {
   next(): ScanBatch | null {
     if (this.#rest) return this.#slice(this.#rest);
     const block = this.#block();
-    if (block === null || block.sift || block.count < rowsSampled) return block;
+    if (block === null || block.sift || block.count < rowsSampled || this.#execution.distinct) return block;
     this.#step = rowsPerBatch(block);
     return this.#step < block.count ? this.#slice(block) : block;
   }
@@ -167,8 +167,12 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
     type: node.type,
     columns: columnNames(node, execution),
     time: execution.time,
-    blockRows: Math.min(execution.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),
+    // What is found out about a text once serves all rows of a block.
+    blockRows: execution.distinct
+      ? cellsPerBatch
+      : Math.min(execution.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),
     ...(keys ? { keys } : {}),
+    ...(execution.distinct && { distinct: true }),
     ...(zones.length > 0 ? { zones } : {}),
     ...(execution.after !== null && !node.whole ? { after: execution.after } : {}),
   };

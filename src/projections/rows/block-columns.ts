@@ -49,6 +49,8 @@ export class BlockColumns {
   /** The inherited part of a table on a branch; null where the segments' own columns say all. */
   readonly #inherited: Inherited | null;
   readonly #indexes: SegmentIndexes;
+  /** Texts say which rows have the same. */
+  readonly #distinct: boolean;
   /** Arrays of system columns in a segment's own row numbers: blocks of one segment fill different stretches of them. */
   #segment: Segment | null = null;
   /** system_from of the block at hand, which is valid_from too where no row was given one. */
@@ -58,8 +60,10 @@ export class BlockColumns {
   constructor(
     { timeline, scopes, basis, idIsKey, indexes }: Pick<ScanSource, 'timeline' | 'scopes' | 'basis' | 'idIsKey' | 'indexes'>,
     inherited: Inherited | null,
+    distinct: boolean,
   ) {
     this.#inherited = inherited;
+    this.#distinct = distinct;
     this.#indexes = indexes;
     this.#timeline = timeline;
     this.#scopes = scopes;
@@ -107,8 +111,10 @@ export class BlockColumns {
         if (!column) return { kind: 'null' };
         const vector = whole(column.vector(segment.length), chosen, compact);
         // A copy of the column, and rows that were gathered, are numbered otherwise or hold something else.
-        const isStored = vector.kind === 'vec' && !compact && column === segment.column(name);
-        return isStored ? { ...vector, coarse: { cells: () => this.#indexes.coarse(segment, name) } } : vector;
+        if (compact || column !== segment.column(name)) return vector;
+        if (vector.kind === 'vec') return { ...vector, coarse: { cells: () => this.#indexes.coarse(segment, name) } };
+        if (vector.kind !== 'text' || !this.#distinct) return vector;
+        return { ...vector, distinct: { cells: () => this.#indexes.ends(segment, name) } };
       }
     }
   }

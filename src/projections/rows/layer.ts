@@ -6,6 +6,7 @@ import { assert } from '../../errors.ts';
 import type { CommittedEntry, RemovalBody, RowsBody, TypeDefinition } from '../../log/entry.ts';
 import { compareText, tenantOf } from '../../log/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
+import { endsOf } from '../catalog/edge-columns.ts';
 import type { TableLayer } from './branch-table.ts';
 import { type DeclaredTypes, Inherited, Overlay } from './overlay.ts';
 import type { RowStorage } from './row-storage.ts';
@@ -79,12 +80,14 @@ export class Layer {
   }
 
   /** What a definition declares is declared of the tables that it is about; those of other branches stay as they are. */
-  define(tenant: string | null, { name, properties }: TypeDefinition, subject: string | null, keepFormer: boolean): void {
+  define(tenant: string | null, definition: TypeDefinition, subject: string | null, keepFormer: boolean): void {
+    const { name, properties } = definition;
     const meant = this.layersMeant(tenant, name, () => undefined);
     // Whose rows there are already is still said by the property that said it then.
     const former = meant.some(({ table }) => table.segments.length > 0) ? this.names.subjectOf(tenant, name) : null;
     const indexed = Object.entries(properties).flatMap(([column, property]) => (property.indexed ? column : []));
-    this.names.define(tenant, name, subject ?? former, indexed);
+    const ends = endsOf(definition);
+    this.names.define(tenant, name, { subject: subject ?? former, indexed, ends: ends === null ? [] : [ends.from, ends.to] });
     for (const { table, inherited } of meant) {
       if (inherited) continue;
       for (const [column, { type }] of Object.entries(properties)) table.setColumnType(column, type, keepFormer);
@@ -183,6 +186,14 @@ export class Layer {
 export interface SavedNames {
   readonly subjects: readonly (readonly [string, string | null])[];
   readonly indexed: readonly (readonly [string, readonly string[]])[];
+  /** Absent in what earlier releases saved. */
+  readonly ends?: readonly (readonly [string, readonly string[]])[];
+}
+
+interface DefinedName {
+  readonly subject: string | null;
+  readonly indexed?: readonly string[];
+  readonly ends?: readonly string[];
 }
 
 /** What a branch's `type` entries said of names, as far as tables need it. */
@@ -191,20 +202,28 @@ export class ScopedNames {
   #subjects: Map<string, string | null>;
   /** The same way, columns that are indexed from the first row on; a name without any has none here. */
   #indexed: Map<string, readonly string[]>;
+  /** The same way, columns that are ends of edges. */
+  #ends: Map<string, readonly string[]>;
   /** With a copy, until either of the two changes: there are as many names as tenants have types. */
   #shared = false;
 
-  constructor({ subjects, indexed }: SavedNames = { subjects: [], indexed: [] }) {
+  constructor({ subjects, indexed, ends = [] }: SavedNames = { subjects: [], indexed: [] }) {
     this.#subjects = new Map(subjects);
     this.#indexed = new Map(indexed);
+    this.#ends = new Map(ends);
   }
 
-  define(tenant: string | null, type: string, subject: string | null, indexed: readonly string[] = []): void {
+  define(tenant: string | null, type: string, { subject, indexed = [], ends = [] }: DefinedName): void {
     this.#takeOwn();
     const key = keyOf(tenant, type);
     this.#subjects.set(key, subject);
-    if (indexed.length > 0) this.#indexed.set(key, indexed);
-    else this.#indexed.delete(key);
+    for (const [all, columns] of [
+      [this.#indexed, indexed],
+      [this.#ends, ends],
+    ] as const) {
+      if (columns.length > 0) all.set(key, columns);
+      else all.delete(key);
+    }
   }
 
   /** True for a name that the tenant defined itself: it inherits nothing of it. */
@@ -218,12 +237,18 @@ export class ScopedNames {
       if (!key.startsWith(`${tenant}\0`)) continue;
       this.#subjects.delete(key);
       this.#indexed.delete(key);
+      this.#ends.delete(key);
     }
   }
 
   /** Columns of a tenant's type that are indexed from the first row on. */
   indexedOf(tenant: string | null, type: string): readonly string[] {
     return this.#indexed.get(keyOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
+  }
+
+  /** Columns of a tenant's type that are ends of edges. */
+  endsOf(tenant: string | null, type: string): readonly string[] {
+    return this.#ends.get(keyOf(this.isOwn(tenant, type) ? tenant : null, type)) ?? [];
   }
 
   /** The property that says whose rows of a tenant's type are. */
@@ -236,6 +261,7 @@ export class ScopedNames {
     const copy = new ScopedNames();
     copy.#subjects = this.#subjects;
     copy.#indexed = this.#indexed;
+    copy.#ends = this.#ends;
     this.#shared = copy.#shared = true;
     return copy;
   }
@@ -244,12 +270,13 @@ export class ScopedNames {
     if (this.#shared) {
       this.#subjects = new Map(this.#subjects);
       this.#indexed = new Map(this.#indexed);
+      this.#ends = new Map(this.#ends);
     }
     this.#shared = false;
   }
 
   saved(): SavedNames {
-    return { subjects: [...this.#subjects], indexed: [...this.#indexed] };
+    return { subjects: [...this.#subjects], indexed: [...this.#indexed], ends: [...this.#ends] };
   }
 }
 

@@ -118,8 +118,8 @@ export class Rows implements Projection {
   }
 
   /**
-   * Indexes of sealed segments are begun, beside the turn, of columns of texts that were searched or are declared to be indexed: of
-   * those that there are, and from here on as segments are sealed.
+   * Indexes of sealed segments are begun, beside the turn, of columns of texts that were searched or are declared to be indexed, and
+   * of the ends of edges: of those that there are, and from here on as segments are sealed.
    */
   beginIndexes(): void {
     this.#indexing = true;
@@ -137,12 +137,12 @@ export class Rows implements Projection {
   }
 
   #beginIndexes(layer: Layer, table: Table, from: number): void {
-    const names = table.textsToIndex(layer.names.indexedOf(table.tenant, table.type));
-    if (names.length > 0)
-      this.indexes.prepare(
-        table.segments.slice(from).filter(({ sealed }) => sealed),
-        names,
-      );
+    const { tenant, type } = table;
+    const { texts, ends } = table.toIndex(layer.names.indexedOf(tenant, type), layer.names.endsOf(tenant, type));
+    if (texts.length === 0 && ends.length === 0) return;
+    const segments = table.segments.slice(from).filter(({ sealed }) => sealed);
+    this.indexes.prepare(segments, texts);
+    for (const segment of segments) for (const column of ends) this.indexes.ends(segment, column);
   }
 
   /** A tenant's table on main. */

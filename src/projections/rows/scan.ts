@@ -27,6 +27,8 @@ import { matchingPaths, Pruner, STRETCH_ROWS } from './zones.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
+/** The same for who goes by texts that differ. */
+const DISTINCT_ROWS_MAX = SEGMENT_ROWS;
 /** Segments that are summarised, or have their closings ordered, before others get a turn: of long texts one takes milliseconds. */
 const SUMMARIES_A_TURN = 1;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
@@ -67,10 +69,11 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
   const reader = readerOf(layer, source, request);
   const { visibility } = reader;
   if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
-  const columns = new BlockColumns(source, inherited);
+  const columns = new BlockColumns(source, inherited, request.distinct ?? false);
   const paths = matchingPaths(request.zones, request.paths, scopes);
   const allowed = paths ? allowedCodes(paths, scopes) : null;
-  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
+  const most = request.distinct ? DISTINCT_ROWS_MAX : BLOCK_ROWS_MAX;
+  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, most));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, source.idIsKey) : null;
   let summaries = 0;
@@ -394,7 +397,7 @@ function* keyBlocks(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
-  const columns = new BlockColumns(source, inherited);
+  const columns = new BlockColumns(source, inherited, request.distinct ?? false);
   while (table.enterSome()) yield nothing(request);
   const found = keyRows(table, request, reader, source.scopes);
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));

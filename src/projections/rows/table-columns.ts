@@ -66,6 +66,14 @@ export class TableColumns {
     }
   }
 
+  /** Columns of texts, among these, whose newest segments are spelled out: in those before, codes say which rows have the same. */
+  spelled(names: readonly string[]): readonly string[] {
+    return names.filter((name) => {
+      const column = this.#columns.get(name);
+      return column?.type === 'string' && !(column.coding && column.dictionary!.size <= DICTIONARY_MAX);
+    });
+  }
+
   /** Columns of texts that were searched, and those of these names. */
   textsToIndex(names: readonly string[]): readonly string[] {
     const texts = [...this.#columns].filter(([, { type }]) => type === 'string');

@@ -102,9 +102,12 @@ export class Table implements StoredKeys, StoredVersions {
     this.#columns.noteSearched(names);
   }
 
-  /** Columns of texts that were searched, and those of these names. */
-  textsToIndex(names: readonly string[]): readonly string[] {
-    return this.#columns.textsToIndex(names);
+  /** Columns of texts that were searched, and those of these names; of columns that are ends of edges, those that are spelled out. */
+  toIndex(
+    names: readonly string[],
+    ends: readonly string[],
+  ): { readonly texts: readonly string[]; readonly ends: readonly string[] } {
+    return { texts: this.#columns.textsToIndex(names), ends: this.#columns.spelled(ends) };
   }
 
   /** A slice of that; false where there is nothing to do. */

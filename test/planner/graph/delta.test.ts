@@ -1,9 +1,10 @@
 /** A graph that edges came to and went from has the arrays that it would have if all of them were read anew. */
 import { expect, test } from 'vitest';
-import { inOrder, offsetsOf, turned } from '../../../src/planner/graph/edge-order.ts';
+import { column, inOrder, offsetsOf, roomFor, turned } from '../../../src/planner/graph/edge-order.ts';
 import { type EdgeChange, changedGraph } from '../../../src/planner/graph/graph-delta.ts';
 import { Graph, type NodeTexts } from '../../../src/planner/graph/graph.ts';
 import { made } from '../../../src/planner/graph/graph-making.ts';
+import { inTextOrder } from '../../../src/planner/graph/text-order.ts';
 import type { Steps } from '../../../src/planner/graph/steps.ts';
 import { seedBase } from '../../runner/seed.ts';
 import { Seeded } from '../../simulation/seeded.ts';
@@ -88,11 +89,18 @@ test.each([1, 1 << 10, 1 << 20, 3 << 20])('edges stand in the order of their end
   const [sources, targets] = [some(), some()];
   const plain = Array.from(sources, (source, name) => ({ source, target: targets[name]!, name }));
   plain.sort((a, b) => a.source - b.source || a.target - b.target || a.name - b.name);
-  const ends = { sources, targets, names: Int32Array.from(sources.keys()), times: null };
-  const ordered = finished(inOrder(ends, size));
-  expect(Array.from(ordered.names)).toEqual(plain.map(({ name }) => name));
-  const offsets = finished(offsetsOf(ordered.sources, size));
-  const out = ordered.targets.slice();
+  const records = roomFor(count, 4);
+  for (let i = 0; i < count; i++) records.words.set([sources[i]!, targets[i]!, i, ~i], 4 * i);
+  const ordered = finished(inOrder(records, count, size));
+  const words = (word: number): Int32Array => {
+    const own = new Int32Array(count);
+    column(ordered, word, own, 0, count);
+    return own;
+  };
+  expect(Array.from(words(2))).toEqual(plain.map(({ name }) => name));
+  expect(Array.from(words(3))).toEqual(plain.map(({ name }) => ~name));
+  const offsets = finished(offsetsOf(ordered, count, size));
+  const out = words(1);
   const into = finished(turned(offsets, out, size));
   expect(Array.from(out)).toEqual(plain.map(({ target }) => target));
   const back = plain
@@ -100,4 +108,21 @@ test.each([1, 1 << 10, 1 << 20, 3 << 20])('edges stand in the order of their end
     .sort((a, b) => a.target - b.target || a.edge - b.edge);
   expect([...into.edges!]).toEqual(back.map(({ edge }) => edge));
   expect([...into.neighbours]).toEqual(back.map(({ source }) => source));
+});
+
+test('texts stand in the order of their bytes, however much they have in common', () => {
+  const dice = new Seeded(seedBase);
+  for (const common of ['', 'n', 'a stem of many letters ']) {
+    for (const letters of ['ab', 'a', '\0\u0001ÿé', '0123456789'].map((each) => each.split(''))) {
+      const tail = (): string => Array.from({ length: dice.below(14) }, () => dice.pick(letters)).join('');
+      const texts = [...new Set(Array.from({ length: 400 }, () => common + tail()))];
+      const bytes = texts.map((text) => Buffer.from(text));
+      const offsets = new Uint32Array(texts.length + 1);
+      for (const [i, { length }] of bytes.entries()) offsets[i + 1] = offsets[i]! + length;
+      const names = { size: texts.length, offsets, heap: new Uint8Array(Buffer.concat(bytes)) };
+      const codes = Int32Array.from(texts.keys()).filter(() => dice.below(4) > 0);
+      const plain = Array.from(codes).sort((a, b) => Buffer.compare(bytes[a]!, bytes[b]!));
+      expect(Array.from(finished(inTextOrder(codes, names)))).toEqual(plain);
+    }
+  }
 });

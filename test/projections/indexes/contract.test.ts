@@ -213,6 +213,8 @@ describe.each(kinds)('$name', (kind) => {
   test('holds nothing of an erased subject by the time that it is certified', async () => {
     await world.expectMade(kind);
     if (kind.name === 'text') expect(await world.plainFiles()).toContain(subjects(4));
+    // No text is in a run of ends, erased or not.
+    else for (const word of [subjects(4), own(72)]) expect(await world.plainFiles()).not.toContain(word);
     const answer = await world.store.invoke(tenant, 'query', (invocation) =>
       world.store.service.planner.query(invocation, { sql: "ERASE SUBJECT 'subject-4' REASON 'asked' CERTIFY" }),
     );

@@ -4,6 +4,7 @@ import { sha256Hex } from '../../../src/log/sha256.ts';
 import { MEMORY_DIRECTORY } from '../../../src/log/memory-file.ts';
 import { steppingJob } from '../../../src/log/stepping-job.ts';
 import { inlineWorker, type StartWorker } from '../../../src/log/workers.ts';
+import { endRunJob } from '../../../src/projections/rows/indexes/end-run.ts';
 import type { SegmentIndexes } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import { textIndexJob } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import type { TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
@@ -91,7 +92,18 @@ const graph: Kind = {
   },
 };
 
-export const kinds: readonly Kind[] = [text, coarse, graph];
+const ends: Kind = {
+  name: 'ends of edges',
+  room: 6_000,
+  column: 'body',
+  read: async (indexes, segment) => {
+    await vi.waitFor(() => expect(indexes.ends(segment, 'body')).not.toBe(null), soon);
+    return digest(indexes.ends(segment, 'body')!.bytes);
+  },
+  made: async (rows, _, startWorker = inlineWorker) => digest(await ran(endRunJob, textCells(rows), startWorker)),
+};
+
+export const kinds: readonly Kind[] = [text, coarse, ends, graph];
 
 const soon = { timeout: 20_000, interval: 5 };
 
@@ -107,7 +119,7 @@ export function textCells(rows: readonly Document[]): TextCells {
   return { rows: rows.length, offsets, heap: new Uint8Array(Buffer.concat(texts)), codes: null, absent };
 }
 
-type Made = typeof textIndexJob | typeof coarseVectorsJob;
+type Made = typeof textIndexJob | typeof coarseVectorsJob | typeof endRunJob;
 
 /** A job to its end, step by step, as a keeper of workers has it run. */
 async function ran(job: Made, request: unknown, startWorker: StartWorker): Promise<Uint8Array> {

@@ -1,11 +1,12 @@
 /**
- * Indexes of texts and of vectors, by segment and column: each a pure function of the cells that a segment holds, in the segment's own row
+ * Indexes of texts, of vectors and of ends of edges, by segment and column: each a pure function of the cells that a segment holds, in the segment's own row
  * numbers. What is visible, to whom and when, is the reader's business, so versions, branches and policies need nothing here.
  *
  * - A sealed segment is indexed as a whole, by a worker, once somebody searched the column, and so is what one that grows has by
  *   then; of the rest, chunks of some hundred rows are indexed when a reader comes to them, so that every answer is complete.
  * - Vectors of a segment that takes no more rows are made into bytes, by a worker, once somebody asked which are near; whoever asks
  *   before that reads the vectors themselves. They are made where there is room, and nothing is let go for them.
+ * - Ends of edges are told apart in the same way, once a segment is sealed.
  * - Whoever removes cells or changes what a column rests as has the segment's indexes forgotten: none holds a word of a row that
  *   is gone, and the next reader has new ones made.
  * - All of them share one budget: those that nobody asked for lately go first. When they are asked for again, they are read from
@@ -23,6 +24,7 @@ import { SEGMENT_ROWS } from '../segment-column.ts';
 import type { IndexFiles, IndexKey } from '../store/index-files.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
+import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
 import { absentOf, cellsOf } from './text-cells.ts';
 import { atOnce } from './text/chosen-cells.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
@@ -63,7 +65,9 @@ type VectorColumn = Extract<Vector, { readonly kind: 'vec' }>;
 interface Kept {
   readonly segment: Segment;
   readonly column: string;
-  whole: TextIndex | CoarseVectors | null;
+  /** The column is read as an end of edges. */
+  readonly ofEnds: boolean;
+  whole: TextIndex | CoarseVectors | EndRun | null;
   building: { readonly abort: AbortController; readonly over: Promise<void>; readonly end: () => void } | null;
   /** Removals from the segment by the time that the oldest of what is kept was made. */
   removals: number;
@@ -102,7 +106,7 @@ export const textIndexJob: SteppedJob<BuildRequest, Uint8Array> = {
   steps: ({ cells, language }) => buildTextIndex(cells, language),
 };
 
-/** Who forgets what is kept of a segment, by segment. */
+/** Who forgets what is kept of a segment, by segment: by column, or, as an end of edges, by its name behind a character that names have not. */
 const keepers = new WeakMap<Segment, Map<string, Kept>>();
 
 /** Without a column: of all of them. */
@@ -111,7 +115,7 @@ export function forgetIndexes(segment: Segment, column?: string): void {
   const columns = keepers.get(segment);
   if (!columns) return;
   for (const [name, kept] of columns) {
-    if (column !== undefined && name !== column) continue;
+    if (column !== undefined && kept.column !== column) continue;
     kept.building?.abort.abort();
     kept.building?.end();
     kept.release();
@@ -196,6 +200,18 @@ export class SegmentIndexes {
     return null;
   }
 
+  /** Which rows of a column have the same text. What is missing is asked for, where there is room. */
+  ends(segment: Segment, column: string): EndRun | null {
+    if (!this.#options.workers || !segment.sealed) return null;
+    const kept = this.#kept(segment, column, true);
+    if (kept.whole instanceof EndRun) {
+      this.#ages.get(kept);
+      return kept.whole;
+    }
+    this.#build(kept);
+    return null;
+  }
+
   /** Segments are gone, and what was kept of them goes with them. */
   clear(): void {
     this.graphs?.clear();
@@ -237,7 +253,7 @@ export class SegmentIndexes {
 
   /** Columns of a segment that were searched, as far as anything of them is kept. */
   searched(segment: Segment): readonly string[] {
-    return [...(keepers.get(segment)?.keys() ?? [])];
+    return [...(keepers.get(segment)?.values() ?? [])].flatMap(({ column, ofEnds }) => (ofEnds ? [] : column));
   }
 
   /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
@@ -283,14 +299,16 @@ export class SegmentIndexes {
     return atOnce(this.makeChunk(segment, column, number));
   }
 
-  #kept(segment: Segment, column: string): Kept {
+  #kept(segment: Segment, column: string, ofEnds = false): Kept {
     let columns = keepers.get(segment);
     if (!columns) keepers.set(segment, (columns = new Map()));
-    const kept = columns.get(column);
+    const name = nameOf({ column, ofEnds });
+    const kept = columns.get(name);
     if (kept) return kept;
     const made: Kept = {
       segment,
       column,
+      ofEnds,
       removals: segment.removals,
       whole: null,
       building: null,
@@ -301,7 +319,7 @@ export class SegmentIndexes {
         this.#empty(made);
       },
     };
-    columns.set(column, made);
+    columns.set(name, made);
     return made;
   }
 
@@ -365,9 +383,10 @@ export class SegmentIndexes {
       const { removals } = segment;
       const found = segment.sealed ? await this.files?.read(segment, this.#key(kept)) : null;
       if (abort.signal.aborted) return false;
-      const vector = vectorOf(segment, column);
-      const whole =
-        vector.kind === 'vec'
+      const vector: Vector = kept.ofEnds && found ? { kind: 'null' } : vectorOf(segment, column);
+      const whole = kept.ofEnds
+        ? await this.#ofEnds(kept, vector, found ?? null, abort.signal)
+        : vector.kind === 'vec'
           ? await this.#ofVectors(kept, vector, found ?? null, abort.signal)
           : found
             ? TextIndex.open(found)
@@ -398,19 +417,20 @@ export class SegmentIndexes {
 
   /** Once what it was made of rests on a file. One of rows that have been removed since is nobody's to write. */
   async #save(kept: Kept): Promise<void> {
-    const { segment, column, whole } = kept;
+    const { segment, whole } = kept;
     if (!this.files || whole === null || !segment.sealed || whole.rows !== segment.length) return;
     // Bytes that leave memory meanwhile are used again by nobody before they are written.
     const hold = this.#space.read([null]);
     hold.next();
-    const isCurrent = (): boolean => keepers.get(segment)?.get(column) === kept && kept.removals === segment.removals;
+    const isCurrent = (): boolean => keepers.get(segment)?.get(nameOf(kept)) === kept && kept.removals === segment.removals;
     await this.files.write(segment, this.#key(kept), whole.bytes, isCurrent);
     hold.return();
   }
 
-  #key({ segment, column }: Kept): IndexKey {
+  #key({ segment, column, ofEnds }: Kept): IndexKey {
     const of = { column, rows: segment.length };
     // A segment that rests on no file has none of its indexes on one.
+    if (ofEnds) return { kind: 'ends', format: END_RUN_FORMAT, language: '', ...of };
     if (segment.cells.typesOf(column).at(-1) === 'vector') return { kind: 'coarse', format: COARSE_FORMAT, language: '', ...of };
     return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
@@ -418,13 +438,24 @@ export class SegmentIndexes {
   async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
     const { workers, language } = this.#options;
     const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
+    const cells = await this.#cells(segment, vector, rows, signal);
+    if (cells === null) return null;
+    const request = { cells: segment.sealed ? cells : copied(cells), language };
+    return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
+  }
+
+  /** Cells for a worker, copied with turns for others; null where it was given up. */
+  async #cells(segment: Segment, vector: Vector, rows: number, signal: AbortSignal): Promise<TextCells | null> {
     const steps = cellsOf(segment, vector, 0, rows);
     let step = steps.next();
     for (; step.done !== true && !signal.aborted; step = steps.next()) await this.#space.turn();
-    if (step.done !== true) return null;
-    const cells = step.value;
-    const request = { cells: segment.sealed ? cells : copied(cells), language };
-    return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
+    return step.done === true ? step.value : null;
+  }
+
+  async #ofEnds({ segment }: Kept, vector: Vector, found: Uint8Array | null, signal: AbortSignal): Promise<EndRun | null> {
+    if (found) return new EndRun(found);
+    const cells = await this.#cells(segment, vector, segment.length, signal);
+    return cells && new EndRun(await this.#options.workers!.run(endRunJob, cells, 'index', signal));
   }
 
   /** Null where it was given up, or no memory of columns has room. */
@@ -448,17 +479,26 @@ export class SegmentIndexes {
   }
 
   /**
-   * Bytes that vectors are going to take; null where there is no room: many columns would put out each other at every question, so
-   * the first ones stay.
+   * Bytes that vectors, or ends, are going to take; null where there is no room: many columns would put out each other at every
+   * question, so the first ones stay.
    */
-  #expected({ segment, column }: Kept): number | null {
+  #expected({ segment, column, ofEnds }: Kept): number | null {
+    if (ofEnds) return this.#roomFor(endRunBytes(segment.length));
     const vector = vectorOf(segment, column);
     if (vector.kind !== 'vec') return 0;
     // What a worker can't read where it lies would have to be copied for it.
     if (!memoryOf(vector.values)) return null;
     const bytes = coarseBytes({ rows: segment.length, dims: vector.dims });
+    return this.#roomFor(bytes);
+  }
+
+  #roomFor(bytes: number): number | null {
     return this.bytes + this.#coming + bytes <= this.#options.budgetBytes ? bytes : null;
   }
+}
+
+function nameOf({ column, ofEnds }: Pick<Kept, 'column' | 'ofEnds'>): string {
+  return ofEnds ? `\0${column}` : column;
 }
 
 /** What grows moves: the worker has texts of its own. */

@@ -20,7 +20,7 @@ export const INDEX_PREFIX = 'index-';
 
 /** All that an index goes by beside the cells of the segment. */
 export interface IndexKey {
-  readonly kind: 'text' | 'coarse' | 'graph';
+  readonly kind: 'text' | 'coarse' | 'graph' | 'ends';
   readonly format: number;
   readonly column: string;
   /** Number of the organisation path whose rows it is of; absent: of all of the segment. */

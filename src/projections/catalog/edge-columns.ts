@@ -1,0 +1,11 @@
+/** Which types have rows that are edges. */
+import type { EdgeColumns, TypeDefinition } from '../../log/entry.ts';
+
+export const defaultEnds: EdgeColumns = { from: 'from_id', to: 'to_id' };
+
+/** Columns that name the ends of its rows; null where these are no edges. */
+export function endsOf({ edge, properties }: Pick<TypeDefinition, 'edge' | 'properties'>): EdgeColumns | null {
+  if (edge !== undefined) return edge;
+  const isEnd = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]!.type === 'string';
+  return isEnd(defaultEnds.from) && isEnd(defaultEnds.to) ? defaultEnds : null;
+}
