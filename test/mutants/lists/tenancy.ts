@@ -63,8 +63,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'tenancy: rows that were sealed before the subject was taken back are nobody’s',
     file: 'src/projections/rows/layer.ts',
-    find: 'this.names.define(tenant, name, subject ?? former, indexed);',
-    replace: 'this.names.define(tenant, name, former === null ? subject : subject, indexed);',
+    find: 'subject: subject ?? former, indexed,',
+    replace: 'subject: former === null ? subject : subject, indexed,',
     killedBy: types,
   },
   {
