@@ -230,7 +230,7 @@ const variableTextMax = 4_096;
 
 function set(said: string): Command {
   if (said.length > variableTextMax) throw new ServiceError('REL_TOO_LARGE', `SET takes at most ${variableTextMax} characters`);
-  const scope = /^SET\s+(?:(SESSION|LOCAL)\s+)?/i.exec(said)!;
+  const scope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(said)!;
   const local = scope[1]?.toUpperCase() === 'LOCAL';
   const rest = said.slice(scope[0].length);
   if (/^(CHARACTERISTICS\s+AS\s+)?TRANSACTION\b/i.test(rest)) {

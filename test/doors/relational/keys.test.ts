@@ -83,3 +83,11 @@ test('the access record tells the statement, whichever way it went', async () =>
   const told = (json['entries'] as { template: string }[]).filter((entry) => entry.template === template);
   expect(told).toMatchObject([{ door: 'relational', object_type: 'Item', row_count: 1, cost_units: 1, decision: 'allow' }]);
 });
+
+test('a text of many comments is read in one pass, and SET of a quoted name is no fault of the server', async () => {
+  const began = process.cpuUsage();
+  await client.ask(simple(`w${'/*'.repeat(4_000)}`));
+  await client.ask(simple(`${'/*/*/'.repeat(40)}w`));
+  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(1_000);
+  expect((await client.ask(simple('SET"nothing" TO 1')))[0]!.body.toString()).not.toContain('XX000');
+});

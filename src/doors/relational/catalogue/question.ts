@@ -13,7 +13,8 @@ const mark = new RegExp(
   `\\bpg_|information_schema|\\breg(class|type|proc|namespace|role)\\b|\\b(${markingNames.join('|')})\\b`,
   'i',
 );
-const begins = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(?:SELECT|WITH|VALUES|TABLE|\()/i;
+/** A comment ends with the first mark that ends it: were it to go on, texts of many would take for ever. */
+const begins = /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:SELECT|WITH|VALUES|TABLE|\()/i;
 const source = /(?:\b(?:from|join)\s|,)\s*(?:only\s+)?(?:(pg_catalog|information_schema)\s*\.\s*)?(\w+)/gi;
 
 /** null: it is none. Throws where a text that names relations of the catalogue can't be read, or names others beside them. */
