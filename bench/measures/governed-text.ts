@@ -1,6 +1,6 @@
 /**
  * Searches in the bench's own process: the same as of now, under a row policy that shows half of the rows, and on a branch; phrases and words
- * with typos at their slowest; how large the indexes are; and facets of a hundred thousand rows that match.
+ * with typos at their slowest; and how large the indexes are.
  */
 import { AnnalsStore } from '../annals-store.ts';
 import type { BenchContext } from '../context.ts';
@@ -9,7 +9,6 @@ import { Texts } from './text.ts';
 
 const questions = 24;
 const rounds = 5;
-const facetRows = 100_000;
 
 export async function governedText({ report, rows }: BenchContext): Promise<void> {
   const texts = new Texts();
@@ -58,7 +57,6 @@ export async function governedText({ report, rows }: BenchContext): Promise<void
     const branch = await sample('', 'beside');
     report.add({ ...shape, measure, product: 'annals, on a branch', samples: branch });
     report.figure('governed-text.branch', quotient(branch, now));
-    await facets(store, report, texts);
     await store.rule('half', 'permit(principal, action, resource is Doc) when { resource.half == 0 };');
     const ruled = await sample();
     report.add({ ...shape, measure, product: 'annals, half under a policy', samples: ruled });
@@ -67,21 +65,6 @@ export async function governedText({ report, rows }: BenchContext): Promise<void
   } finally {
     await store.close();
   }
-}
-
-/** Values and figures of the first rows that match. */
-async function facets(store: AnnalsStore, report: BenchContext['report'], texts: Texts): Promise<void> {
-  const words = Array.from({ length: 40 }, () => texts.question(1)[0]).join(' ');
-  const times: number[] = [];
-  for (let round = 0; round < rounds + 2; round++) {
-    const ms = await timed(() =>
-      store.query(`SELECT id FROM Doc AS OF CURRENT WHERE MATCH(text, '${words}') LIMIT 10 FACETS kind, half`),
-    );
-    if (round > 1) times.push(ms);
-  }
-  const measure = `facets of ${facetRows.toLocaleString('en')} rows that match`;
-  report.add({ measure, product: 'annals', unit: 'ms', better: 'smaller', samples: times, note: 'the search included' });
-  report.figure('governed-text.facets', summary(times));
 }
 
 function* lines(texts: Texts, count: number, seen: (text: string) => void): Generator<Buffer> {

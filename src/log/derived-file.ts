@@ -254,8 +254,17 @@ export class DerivedFile {
   }
 
   async read(chunk: string): Promise<Uint8Array<ArrayBuffer>> {
+    return await this.#readInto(chunk, newBytes);
+  }
+
+  /** The same in memory that threads share. */
+  async readShared(chunk: string): Promise<Uint8Array<SharedArrayBuffer>> {
+    return await this.#readInto(chunk, (length) => new Uint8Array(new SharedArrayBuffer(length)));
+  }
+
+  async #readInto<Target extends Uint8Array>(chunk: string, makeTarget: (length: number) => Target): Promise<Target> {
     const { length, pieces, first } = this.#find(chunk);
-    const target = new Uint8Array(length);
+    const target = makeTarget(length);
     let at = 0;
     for (let i = 0; i < pieces.length; i++) {
       const [offset, stored, plain] = pieces[i]!;

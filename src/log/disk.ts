@@ -1,6 +1,7 @@
 /**
  * The file-system seam. Every call is one step that a simulation can stop at, fail or tear.
- * Nothing else in the codebase touches `node:fs`, save `config.ts`, lookups and the servers' own certificates.
+ * Nothing else in the codebase touches `node:fs`, save `config.ts`, lookups, the servers' own certificates, and files in memory
+ * (`memory-file.ts`).
  */
 import { assert } from '../errors.ts';
 

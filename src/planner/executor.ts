@@ -9,6 +9,7 @@ import type { Cell, ColumnType } from '../log/value.ts';
 import type { Near } from '../projections/access-paths.ts';
 import { cellAt } from '../log/vector-builder.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
+import { vectorText } from './expressions/functions/vectors.ts';
 import { tableFunction } from './functions/all.ts';
 import { Values } from './functions/arguments.ts';
 import type { TableFunction } from './functions/table-function.ts';
@@ -51,6 +52,7 @@ import { WorkingOperator } from './operators/working.ts';
 import { prepareNearest } from './vectors/near.ts';
 import { NearestOperator } from './vectors/nearest-operator.ts';
 import type { Facets, OutputBatch, OutputColumn, RowTaker } from './planner-contract.ts';
+import { runKeyed } from './keyed-plan.ts';
 import { narrowedBelow, narrows, takesKeys } from './told-keys.ts';
 
 export interface Scheduler {
@@ -91,6 +93,8 @@ export interface RunRequest {
   readonly kernels: PlanKernels;
   readonly execution: Execution;
   readonly signal: AbortSignal | undefined;
+  /** A long text: others get a turn between building its operators and running them. */
+  readonly isLong: boolean;
   /** Monotonic milliseconds at which the query began: parsing counts. */
   readonly startedMs: number;
   /** Takes the rows as long as it can, and what it sees of them. */
@@ -101,6 +105,8 @@ export interface RunRequest {
 export async function run(options: ExecutorOptions, request: RunRequest): Promise<Result> {
   const { plan, kernels, execution } = request;
   const driver = new Driver(options, request);
+  const keyed = request.taker === null ? runKeyed(plan, execution) : null;
+  if (keyed !== null && keyed.rowCount <= options.resultRowsMax) return keyed;
   const { searches, waits } = aheadOf(plan);
   for (const node of searches) await driver.prepare(node);
   // A page begins behind its cursor; sets and facets are of everything.
@@ -122,7 +128,9 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   }
   const output = new Output(options.resultRowsMax, request);
   const ready = waits ? await prepared(plan.root, request) : execution;
-  const turns = driver.drain(buildOperator(plan.root, kernels, ready), (batch) => output.append(batch));
+  const root = buildOperator(plan.root, kernels, ready);
+  if (request.isLong) await options.scheduler.yield();
+  const turns = driver.drain(root, (batch) => output.append(batch));
   if (turns) await turns;
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
   return { ...output.finish(), facets };
@@ -217,7 +225,8 @@ class OnlyCell {
     this.#rows += count;
     if (this.#as === 'exists') return false;
     if (this.#rows > 1) throw secondRow();
-    this.#cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    const cell = cellAt(columns[0]!, this.#type, selection ? selection[0]! : first);
+    this.#cell = cell instanceof Float32Array ? vectorText(cell) : cell;
     return true;
   }
 }
@@ -307,7 +316,8 @@ class Driver {
       checkSignal(this.#request.signal);
       if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
       const { done, of } = begun.progress();
-      const texts = `${done} of ${of} stretches of ${input.type} are indexed`;
+      // In tens of a hundred: how many stretches there are would tell of rows that are hidden.
+      const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
       throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
     }
     this.#sliceStart = clock.monotonicMs();

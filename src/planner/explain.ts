@@ -26,6 +26,7 @@ import { scanRequest } from './operators/scan.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
 import type { OperatorFigures } from './planner-contract.ts';
 import type { TextsReady } from './search/texts-ready.ts';
+import { wayToMeaning } from './search/hybrid-operator.ts';
 import { type Way, wayOf, wayToNearest } from './vectors/near.ts';
 
 /** What kernels work for, where columns rest in their reach. */
@@ -243,8 +244,10 @@ function wayText({ graphs, why }: Way): string {
 /** Graphs that are not there yet are begun by the question; until then their rows are looked at. */
 function nearest(node: FunctionNode, values: Values, execution: Execution): string {
   const all = 'every row that may be seen is compared';
-  if (node.name !== 'SIMILAR') return `; exact, without an index of vectors: ${all}`;
-  const { graphs, why } = wayOf({ node, values, execution });
+  const asked = { node, values, execution };
+  const way = node.name === 'HYBRID_SEARCH' ? wayToMeaning(asked) : wayOf(asked);
+  if (way === null) return '; by words alone, as the vector has no direction: no vector is compared';
+  const { graphs, why } = way;
   if (!graphs) return `; exact, without an index of vectors, as ${why}: ${all}`;
   return `; approximate, by graphs of full stretches, as ${why}: stretches of which time or branch leave less than a tenth are compared whole`;
 }

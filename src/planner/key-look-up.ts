@@ -1,11 +1,10 @@
 /** Rows by their keys, without a statement: straight from the governed snapshot, within one turn. */
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
-import { cellAt, VectorBuilder } from '../log/vector-builder.ts';
-import { type RowBlock, shownColumn, type TimeBounds } from '../projections/access-paths.ts';
+import { shownColumn, type TimeBounds } from '../projections/access-paths.ts';
 import { readableColumns } from './binding/source-binder.ts';
+import { fewRows } from './few-rows.ts';
 import type { Answer, KeyLookUp, OutputBatch, OutputColumn } from './planner-contract.ts';
 import type { DefaultTime } from './statement.ts';
 
@@ -18,20 +17,20 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
   const { type, keys, time = 'current' } = request;
   invocation.describe({ objectType: type, literals: keys });
   const snapshot = invocation.snapshot();
-  const columns = columnsOf(snapshot, request);
-  const names = columns.map(({ name }) => name).join(', ');
+  const known = columnsOf(snapshot, request);
+  const { columns, template } = known;
   const costUnits = keys.length * unitsOfKey;
-  invocation.describe({ template: `KEYS OF ${type}: ${request.columns === null ? '*' : names}`, costUnits });
+  invocation.describe({ template, costUnits });
   const overtaken = snapshot.erasing([type]);
   const masked = snapshot.masked(type);
-  const read = masked.size === 0 ? columns : columns.map((each) => (masked.has(each.name) ? shown(each) : each));
+  const read = masked.size === 0 ? known.names : shownIn(known, masked);
   const bounds = boundsOf(time, snapshot.instant);
-  const blocks = snapshot.rows.scan({ type, columns: read.map(({ name }) => name), time: bounds, keys });
+  const blocks = snapshot.rows.scan({ type, columns: read, time: bounds, keys });
   const batches: OutputBatch[] = [];
   let rowCount = 0;
   for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
     if (step.value.count === 0) continue;
-    batches.push(kept(step.value, columns));
+    batches.push(fewRows(step.value, null, columns));
     rowCount += step.value.count;
   }
   invocation.describe({ rowCount });
@@ -53,40 +52,43 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
   };
 }
 
-const shown = ({ name, type }: OutputColumn): OutputColumn => ({ name: shownColumn(name), type });
+/** What is made of a list of columns: whatever is kept by the list of their names further down is kept once. */
+interface Listed {
+  readonly columns: readonly OutputColumn[];
+  readonly names: readonly string[];
+  readonly template: string;
+  /** Names under the masks that were met last. */
+  shown: { readonly masked: ReadonlyMap<string, unknown>; readonly names: readonly string[] } | null;
+}
 
-/** Types of those that are asked for, by definition and list: what asks by keys asks for the same ones again and again. */
-const known = new WeakMap<object, WeakMap<readonly string[], readonly OutputColumn[]>>();
+/** By definition and list: what asks by keys asks for the same ones again and again. */
+const listed = new WeakMap<object, WeakMap<readonly string[], Listed>>();
 const all: readonly string[] = [];
 
-function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): readonly OutputColumn[] {
+function columnsOf(snapshot: GovernedSnapshot, { type, columns }: KeyLookUp): Listed {
   const definition = snapshot.catalog.type(type);
   if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered`);
-  let ofType = known.get(definition);
-  if (ofType === undefined) known.set(definition, (ofType = new WeakMap()));
+  let ofType = listed.get(definition);
+  if (ofType === undefined) listed.set(definition, (ofType = new WeakMap()));
   const asked = columns ?? all;
   let found = ofType.get(asked);
   if (found === undefined) {
     const readable = readableColumns(definition);
     const types = new Map<string, ColumnType>(readable.map((each) => [each.name, each.type]));
-    found = (columns ?? [...types.keys()]).map((name) => {
+    const names = columns ?? [...types.keys()];
+    const output = names.map((name) => {
       const of = types.get(name);
       if (of === undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `${type} has no column ${JSON.stringify(name)}`);
       return { name, type: of };
     });
+    found = { columns: output, names, template: `KEYS OF ${type}: ${columns === null ? '*' : names.join(', ')}`, shown: null };
     ofType.set(asked, found);
   }
   return found;
 }
 
-/** Vectors of a block are the store's until the next turn: a few cells are copied, which outlive it. */
-function kept({ columns, selection, first, count }: RowBlock, named: readonly OutputColumn[]): OutputBatch {
-  const vectors = named.map(({ type }, at): Vector => {
-    const vector = columns[at]!;
-    if (vector.kind === 'null') return vector;
-    const builder = new VectorBuilder(type, count);
-    for (let i = 0; i < count; i++) builder.append(cellAt(vector, type, selection === null ? first + i : selection[i]!));
-    return builder.build();
-  });
-  return { columns: vectors, selection: null, first: 0, count };
+function shownIn(listed: Listed, masked: ReadonlyMap<string, unknown>): readonly string[] {
+  if (listed.shown?.masked !== masked)
+    listed.shown = { masked, names: listed.names.map((name) => (masked.has(name) ? shownColumn(name) : name)) };
+  return listed.shown.names;
 }

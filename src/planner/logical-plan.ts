@@ -431,8 +431,13 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
 
 /** Every node of a plan, its subqueries and facets included; inputs first. */
 export function nodesOf({ root, subqueries, facets }: LogicalPlan): readonly PlanNode[] {
-  const withInputs = (node: PlanNode): PlanNode[] => [...inputsOf(node).flatMap(withInputs), node];
-  return [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].flatMap(withInputs);
+  const nodes: PlanNode[] = [];
+  const add = (node: PlanNode): void => {
+    inputsOf(node).forEach(add);
+    nodes.push(node);
+  };
+  [root, ...subqueries.map((subquery) => subquery.root), ...(facets ? [facets.root] : [])].forEach(add);
+  return nodes;
 }
 
 /** Whether there are sides to choose anywhere in a plan. */

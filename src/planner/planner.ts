@@ -271,6 +271,7 @@ export class Planner implements PlannerDoor {
         kernels: cached.kernels,
         execution,
         signal: longWork?.signal(request.signal) ?? request.signal,
+        isLong,
         startedMs,
         taker: takerOf(question, cached, request),
       });

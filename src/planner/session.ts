@@ -29,6 +29,8 @@ export class Session implements PlannerSession {
   readonly #verb: SessionVerb | null;
   readonly #ask: AskThrough;
   readonly #statements: { -readonly [K in keyof StatementFacts]: StatementFacts[K] }[] = [];
+  /** What was described of the first question, until a second one is asked: most sessions are of one. */
+  #alone: InvocationFacts[] | null = [];
   readonly #answers: Answer[] = [];
   #snapshot: GovernedSnapshot | null = null;
   #isControl = false;
@@ -44,6 +46,11 @@ export class Session implements PlannerSession {
     if (this.#isControl) throw new ServiceError('REL_INVALID', 'nothing is asked beside a statement that is no question');
     if (number === questionsMax) throw new ServiceError('REL_INVALID', `a session takes at most ${questionsMax} questions`);
     this.#statements.push({});
+    if (number === 1) {
+      const [first, described] = [this.#statements[0]!, this.#alone ?? []];
+      for (const facts of described) note(first, facts);
+      this.#alone = null;
+    }
     const answer = await this.#ask(this.#reading(number), request);
     this.#answers.push(answer);
     return answer;
@@ -78,15 +85,13 @@ export class Session implements PlannerSession {
     if (purpose !== undefined && this.#snapshot !== null && number > 0 && purpose !== this.#snapshot.purpose) {
       throw new ServiceError('REL_INVALID', 'the questions of a session have one purpose: the first one states it');
     }
-    const { template, literals, objectType, rowCount, costUnits, ...others } = facts;
-    const statement = this.#statements[number]!;
-    if (template !== undefined) statement.template = template;
-    if (literals !== undefined) statement.literals = literals;
-    if (objectType !== undefined) statement.objectType = objectType;
-    if (rowCount !== undefined) statement.rowCount = rowCount;
-    if (costUnits !== undefined) statement.costUnits = costUnits;
-    if (this.#verb === null && this.#statements.length === 1) this.#invocation.describe(facts);
-    else this.#invocation.describe({ ...others, ...this.#summary() });
+    if (this.#verb === null && this.#alone !== null) {
+      this.#alone.push(facts);
+      return this.#invocation.describe(facts);
+    }
+    const { template: _, literals: __, objectType: ___, rowCount: ____, costUnits: _____, ...others } = facts;
+    note(this.#statements[number]!, facts);
+    this.#invocation.describe({ ...others, ...this.#summary() });
   }
 
   /** What the record says of all of them together. */
@@ -104,4 +109,15 @@ export class Session implements PlannerSession {
       ...(types.length > 0 ? { objectType: [...new Set(types)].join(',') } : {}),
     };
   }
+}
+
+function note(
+  statement: { -readonly [K in keyof StatementFacts]: StatementFacts[K] },
+  { template, literals, objectType, rowCount, costUnits }: InvocationFacts,
+): void {
+  if (template !== undefined) statement.template = template;
+  if (literals !== undefined) statement.literals = literals;
+  if (objectType !== undefined) statement.objectType = objectType;
+  if (rowCount !== undefined) statement.rowCount = rowCount;
+  if (costUnits !== undefined) statement.costUnits = costUnits;
 }

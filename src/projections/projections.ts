@@ -69,7 +69,7 @@ export class Projections {
 
   constructor(options: ProjectionsOptions) {
     this.#options = options;
-    this.rows = new Rows(this.timeline, options.rows);
+    this.rows = new Rows(this.timeline, { ...options.rows, bytesBeside: () => this.embeddings.bytes });
     // Rows turn positions into times, so the timeline stands before them.
     this.projector = new Projector([
       this.#temporal,

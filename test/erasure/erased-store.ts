@@ -10,6 +10,7 @@ import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
 import { inlineWorker } from '../../src/log/workers.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
+import type { Segment } from '../../src/projections/rows/segment.ts';
 import { Service } from '../../src/service.ts';
 import { type Reply, send } from '../doors/http/door-world.ts';
 import type { Needle } from './haystack.ts';
@@ -220,11 +221,12 @@ export class ErasedStore {
     if (planner.graphBytes > 0) throw new Error('a graph is kept beyond an erasure');
   }
 
-  /** Asks for words and for what is near, until all sealed segments have indexes of both, on files. */
+  /** Asks for words and for what is near, until all sealed segments have indexes of both, and graphs of vectors, on files. */
   async indexed(): Promise<void> {
     const { columns, projections } = this.service;
     const { rows } = projections;
-    const near = `SIMILAR('Person', v, ARRAY[${vectorOf('a'.repeat(wordLength)).join(', ')}])`;
+    const vector = vectorOf('a'.repeat(wordLength));
+    const near = `SIMILAR('Person', v, ARRAY[${vector.join(', ')}])`;
     for (const sql of ["SELECT id FROM Person WHERE MATCH(prose, 'say')", `SELECT * FROM ${near} LIMIT 3`]) {
       await this.good('POST', '/query', { sql });
     }
@@ -236,6 +238,10 @@ export class ErasedStore {
       if (looks > 2_000) throw new Error('segments have no indexes');
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
+    // A question asks graphs of segments that have many more rows than these.
+    const paths = sealed.flatMap((segment) => pathsOf(segment).map((path) => ({ segment, path, visible: null })));
+    await rows.indexes.graphs!.near({ column: 'v', vector: Float32Array.from(vector), count: 1 }, paths);
+    await rows.indexes.graphs!.settled();
     await this.service.settle();
     await rows.indexes.files!.written();
   }
@@ -264,4 +270,8 @@ export class ErasedStore {
     if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${reply.text}`);
     return reply;
   }
+}
+
+function pathsOf({ length, paths }: Segment): readonly number[] {
+  return [...new Set(Array.from({ length }, (_, row) => paths.at(row)))];
 }

@@ -15,9 +15,10 @@ export interface ScanReport {
   readonly inTheClear: readonly Found[];
   /** Canaries of the control that no reader finds: a scan that does not see them would see no others. */
   readonly unseen: readonly { readonly subject: number; readonly plant: string }[];
-  /** Canaries of the control that indexes of texts, and of vectors, hold on files: in the round that has the fewest. */
+  /** Canaries of the control that indexes of texts, of vectors, and graphs hold on files: in the round that has the fewest. */
   readonly inTexts: number;
   readonly inVectors: number;
+  readonly inGraphs: number;
   /** What verifying the log found, after each erasure and in each round. */
   readonly damage: readonly string[];
   readonly eraseMsMedian: number;
@@ -61,7 +62,7 @@ export async function scan(
   const seen = new Set<string>();
   const unseen: { subject: number; plant: string }[] = [];
   let [bytes, files, entries] = [0, 0, 0];
-  let [inTexts, inVectors] = [Infinity, Infinity];
+  let [inTexts, inVectors, inGraphs] = [Infinity, Infinity, Infinity];
   for (const round of ['running', 'restarted', 'restored'] as const) {
     if (round === 'restarted') {
       await store.close();
@@ -86,6 +87,7 @@ export async function scan(
     inTheClear.push(...raw.found);
     const foundIn = (place: string): number => decoded.found.filter(({ where }) => where === `derived, index, ${place}`).length;
     [inTexts, inVectors] = [Math.min(inTexts, foundIn('text')), Math.min(inVectors, foundIn('coarse'))];
+    inGraphs = Math.min(inGraphs, foundIn('graph'));
     found.push(...[...raw.found, ...decoded.found].filter(({ subject }) => isErased.has(subject)));
     for (const { subject, canary, encoding } of decoded.found) if (encoding === 'UTF-8') seen.add(`${subject} ${canary}`);
     say(`${round}: ${raw.bytes + decoded.bytes} bytes in ${files} files and ${entries} entries`);
@@ -106,6 +108,7 @@ export async function scan(
     unseen,
     inTexts,
     inVectors,
+    inGraphs,
     damage,
     eraseMsMedian: Math.round(times[times.length >> 1] ?? 0),
     eraseMsMax: Math.round(times.at(-1) ?? 0),

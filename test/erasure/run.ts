@@ -23,6 +23,6 @@ for (const { subject, plant } of unseen.slice(0, 20)) say(`UNSEEN subject ${subj
 for (const what of damage.slice(0, 20)) say(`DAMAGED ${what}`);
 const counts = { hits: hits.length, inTheClear: inTheClear.length, unseen: unseen.length, damage: damage.length };
 console.log(JSON.stringify({ ...figures, ...counts }));
-const areThere = figures.inTexts > 0 && figures.inVectors > 0;
-if (!areThere) say('UNSEEN no index of texts, or of vectors, was on a file');
+const areThere = Math.min(figures.inTexts, figures.inVectors, figures.inGraphs) > 0;
+if (!areThere) say('UNSEEN no index of texts, none of vectors, or no graph was on a file');
 process.exit(areThere && Object.values(counts).every((count) => count === 0) ? 0 : 1);

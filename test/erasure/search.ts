@@ -79,6 +79,7 @@ async function searchDerived(store: ErasedStore, hay: Haystack): Promise<void> {
     const kind = name.replace(/-.*/, '');
     const where = kind === 'index' ? whereIn(await file.read('head')) : `derived, ${kind}`;
     for (const chunk of file.chunks()) hay.search(where, await file.read(chunk));
+    if (where.endsWith('graph')) for (const word of wordsIn(await file.read('index'))) hay.search(where, word);
     await file.close();
   }
 }
@@ -86,6 +87,25 @@ async function searchDerived(store: ErasedStore, hay: Haystack): Promise<void> {
 /** What an index says of itself. */
 function whereIn(head: Uint8Array): string {
   return `derived, index, ${(JSON.parse(Buffer.from(head).toString()) as { kind: string }).kind}`;
+}
+
+/**
+ * Vectors in a graph, as the bytes of words that they were made of: each at length 1, and with a last component that was 127. So the
+ * library writes: numbers of 8 bytes, from the third one on how many there are, bytes of each, where its label lies, and its vector.
+ */
+function* wordsIn(graph: Uint8Array): Generator<Uint8Array> {
+  const head = new DataView(graph.buffer, graph.byteOffset);
+  const [count, stride, end, start] = [16, 24, 32, 40].map((at) => Number(head.getBigUint64(at, true))) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  for (let i = 0; i < count; i++) {
+    const at = graph.byteOffset + 96 + i * stride;
+    const vector = new Float32Array(graph.buffer.slice(at + start, at + end) as ArrayBuffer);
+    yield Uint8Array.from(vector, (component) => Math.round((component / vector.at(-1)!) * 127));
+  }
 }
 
 /** What base64 hides in a reply. */

@@ -119,6 +119,10 @@ const reads: readonly Shape[] = [
     'SELECT p.id FROM Party p AS OF CURRENT WHERE EXISTS (SELECT 1 FROM Deal d WHERE d.who = p.id AND d.amount > 0)',
   ),
   deal('NOT EXISTS', 'SELECT p.id FROM Party p AS OF CURRENT WHERE NOT EXISTS (SELECT 1 FROM Deal d WHERE d.who = p.id)'),
+  deal(
+    'VALUES about the rows around them',
+    'SELECT p.id, (SELECT MAX(v.n) FROM (VALUES (p.score), ((SELECT MAX(d.amount) FROM Deal d))) v(n)) AS m FROM Party p AS OF CURRENT',
+  ),
   deal('EXISTS of hidden rows', "SELECT EXISTS (SELECT 1 FROM Deal WHERE id = 'x1') AS x, EXISTS (SELECT 1 FROM Dossier) AS y"),
   deal(
     'query for a value',

@@ -97,6 +97,22 @@ function value(names: readonly string[], depth: number): fc.Arbitrary<string> {
         fc.tuple(pick('MAX', 'MIN', 'COUNT', 'SUM'), value(inside, 0)).map(([f, a]) => `CAST(${f}(${a}) AS BIGINT)`),
       ).map((query) => `(${query})`),
     },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(
+          subquery(names, depth - 1, ([alias]) => fc.constant(`${alias}.k`)),
+          pick('', 'LIMIT 1 '),
+          fc.nat({ max: 3 }),
+        )
+        .map(([query, limit, skipped]) => `(SELECT MAX(p.k) FROM (${query} ORDER BY 1 ${limit}OFFSET ${skipped}) p)`),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(value(names, 0), value(names, 0), pick('MAX', 'COUNT', 'MIN'))
+        .map(([a, b, f]) => `(SELECT ${f}(v.n) FROM (VALUES (${a}), (${b})) v(n))`),
+    },
   );
 }
 

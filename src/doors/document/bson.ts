@@ -14,8 +14,12 @@ import {
   wrapperOf,
 } from '../../planner/documents/values.ts';
 import { depthMax } from '../../planner/documents/filter.ts';
+import { DocumentRefusal } from './errors.ts';
 
 const malformed = (what = 'malformed BSON'): ServiceError => new ServiceError('REL_INVALID', what);
+
+/** What is well-formed and nested further is refused by its command: the connection goes on. */
+const tooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at most ${depthMax} levels deep`);
 
 /** So many bytes at least has a document. */
 export const documentBytesMin = 5;
@@ -43,7 +47,7 @@ function endOf(bytes: Buffer, at: number, limit: number): number {
 }
 
 function members(reader: Reader, end: number, depth: number): Record<string, Stored> {
-  if (depth > depthMax) throw malformed(`a document is at most ${depthMax} levels deep`);
+  if (depth > depthMax) throw tooDeep();
   const object: Record<string, Stored> = {};
   while (reader.at < end - 1) {
     const type = reader.bytes[reader.at++]!;
@@ -61,7 +65,7 @@ function members(reader: Reader, end: number, depth: number): Record<string, Sto
 }
 
 function list(reader: Reader, end: number, depth: number): Stored[] {
-  if (depth > depthMax) throw malformed(`a document is at most ${depthMax} levels deep`);
+  if (depth > depthMax) throw tooDeep();
   const values: Stored[] = [];
   while (reader.at < end - 1) {
     const type = reader.bytes[reader.at++]!;

@@ -10,6 +10,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Stored, StoredObject } from '../../planner/documents/values.ts';
 import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
 import { readDocument, type WritableObject, writeDocument } from './bson.ts';
+import { DocumentRefusal } from './errors.ts';
 
 export interface Message {
   readonly number: number;
@@ -18,6 +19,8 @@ export interface Message {
   readonly command: StoredObject;
   /** Nobody waits for a reply. */
   readonly silent: boolean;
+  /** It was framed as it should be, and holds what is not taken: its reply says why. */
+  readonly refused?: DocumentRefusal;
 }
 
 export const wireCodec: Codec<null, Message> = { start: null, decode };
@@ -39,12 +42,26 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   if (bytes.length < length) return { needs: length };
   const number = bytes.readInt32LE(4);
   const body = bytes.subarray(headBytes, length);
-  const message = code === opCodes.msg ? decodeMsg(number, body) : decodeQuery(number, body);
-  return { message, taken: length, state: null };
+  return { message: code === opCodes.msg ? decodeMsg(number, body) : decodeQuery(number, body), taken: length, state: null };
 }
 
 function decodeMsg(number: number, whole: Buffer): Message {
   const bits = whole.readUInt32LE(0);
+  const silent = (bits & flags.moreToCome) !== 0;
+  try {
+    return { number, form: 'msg', command: commandIn(whole, bits), silent };
+  } catch (error) {
+    return { number, form: 'msg', command: {}, silent, refused: refusal(error) };
+  }
+}
+
+/** Anything else that is wrong with a message is wrong with all that follows it. */
+function refusal(error: unknown): DocumentRefusal {
+  if (error instanceof DocumentRefusal) return error;
+  throw error;
+}
+
+function commandIn(whole: Buffer, bits: number): StoredObject {
   // The lower half of the flags must be understood; the checksum is of a connection that TCP checks already.
   if ((bits & 0xffff & ~knownFlags) !== 0) throw malformed('a message has flags that are not known');
   const body = bits & flags.checksum ? whole.subarray(0, -4) : whole;
@@ -79,14 +96,17 @@ function decodeMsg(number: number, whole: Buffer): Message {
     if (Object.hasOwn(command, name) || name === '__proto__') throw malformed(`${name} is given twice`);
     command = { ...command, [name]: documents };
   }
-  return { number, form: 'msg', command, silent: (bits & flags.moreToCome) !== 0 };
+  return command;
 }
 
 function decodeQuery(number: number, body: Buffer): Message {
   const nameEnd = body.indexOf(0, 4);
   if (nameEnd < 0 || nameEnd + 9 > body.length) throw malformed('a query is cut short');
-  const { document } = readDocument(body, nameEnd + 9);
-  return { number, form: 'query', command: document, silent: false };
+  try {
+    return { number, form: 'query', command: readDocument(body, nameEnd + 9).document, silent: false };
+  } catch (error) {
+    return { number, form: 'query', command: {}, silent: false, refused: refusal(error) };
+  }
 }
 
 /** The reply to a message, in the form in which that was asked. `own` numbers it. */

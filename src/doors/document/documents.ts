@@ -250,9 +250,11 @@ export async function namesIn(reading: Reading, database: string | null, time: D
   );
 }
 
+const ownerColumns = ['_pk', 'namespace_path'] as const;
+
 /** Keys of these that the caller's path holds already. */
 export function presentKeys(planner: Pick<PlannerDoor, 'lookUp'>, invocation: Invocation, keys: readonly string[]): Set<string> {
-  const { batches } = planner.lookUp(invocation, { type: entryType, keys, columns: ['_pk', 'namespace_path'] });
+  const { batches } = planner.lookUp(invocation, { type: entryType, keys, columns: ownerColumns });
   const present = new Set<string>();
   for (const { columns: vectors, count } of batches)
     for (let i = 0; i < count; i++)

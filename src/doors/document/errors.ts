@@ -9,6 +9,7 @@ const names = {
   9: 'FailedToParse',
   13: 'Unauthorized',
   14: 'TypeMismatch',
+  15: 'Overflow',
   18: 'AuthenticationFailed',
   20: 'IllegalOperation',
   26: 'NamespaceNotFound',

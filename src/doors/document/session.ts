@@ -71,6 +71,7 @@ export class DocumentSession implements Session<Message> {
     let reply: WritableObject;
     try {
       this.#asker?.begins();
+      if (message.refused !== undefined) throw message.refused;
       reply = await this.#run(name, command, message.form);
     } catch (error) {
       reply = errorDocument(await this.#refused(name, error));

@@ -45,7 +45,8 @@ export interface Connection {
 export interface Session<M> {
   /** True between two requests: a drain ends the connection there. */
   readonly atRest: boolean;
-  handle(message: M): Promise<void>;
+  /** Undefined where it is handled at once. */
+  handle(message: M): Promise<void> | void;
   /** All that was sent so far is handled: what was put off until now is done. */
   rest?(): Promise<void>;
   /** What a client is told before the connection ends by this error. */
@@ -116,8 +117,9 @@ export class SocketConnection<S, M> implements Connection {
         }
         const message = this.#inbox.next();
         if (message !== null) {
-          await this.#session.handle(message);
-          await this.caughtUp();
+          const handled = this.#session.handle(message);
+          if (handled !== undefined) await handled;
+          if (this.#ahead > aheadBytes) await this.caughtUp();
         } else {
           if (this.#session.rest !== undefined) await this.#session.rest();
           await this.#more();

@@ -152,7 +152,8 @@ class Body {
     if (end < 0) throw short();
     const from = this.#at;
     this.#at = end + 1;
-    return utf8(this.#bytes.subarray(from, end));
+    if (from === end) return '';
+    return isAscii(this.#bytes, from, end) ? this.#bytes.toString('latin1', from, end) : utf8(this.#bytes.subarray(from, end));
   }
 
   format(): number {
@@ -170,7 +171,10 @@ class Body {
 
   list<T>(each: () => T): T[] {
     // Up to 65,535, whatever the sign says.
-    return Array.from({ length: this.int16() & 0xffff }, each);
+    const count = this.int16() & 0xffff;
+    const list: T[] = [];
+    while (list.length < count) list.push(each());
+    return list;
   }
 
   rest(): Buffer {
@@ -183,6 +187,13 @@ class Body {
     this.#at = from + length;
     return from;
   }
+}
+
+/** A short one: nearly all are, and a decoder takes longer to be called than to decode them. */
+function isAscii(bytes: Buffer, from: number, end: number): boolean {
+  if (end - from > 512) return false;
+  for (let at = from; at < end; at++) if (bytes[at]! > 0x7f) return false;
+  return true;
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -29,6 +29,8 @@ export type Command =
       readonly tag: string | null;
       /** Parameters that are lists. */
       readonly spreads: readonly Spread[];
+      /** It is about what only the catalogue of Postgres has. */
+      readonly ofCatalogue: boolean;
     };
 
 const statementsMax = 1_000;
@@ -110,8 +112,21 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 export function commandOf(statement: string): Command {
-  const text = catalogueQuestion(statement) === null ? withListsWritten(withoutSchema(statement)) : statement;
+  const ofCatalogue = catalogueQuestion(statement) !== null;
+  const text = ofCatalogue ? statement : withListsWritten(withoutSchema(statement));
   const said = bare(text);
+  // Nearly all texts are of these, and no further word of one matters.
+  if (/^SELECT[\s(*]/i.test(said))
+    return {
+      kind: 'ask',
+      text,
+      mayWrite: false,
+      verb: 'SELECT',
+      tag: null,
+      returns: false,
+      spreads: spreadsIn(text),
+      ofCatalogue,
+    };
   const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;
   switch (first) {
@@ -155,7 +170,7 @@ export function commandOf(statement: string): Command {
   }
   const refusal = refusals[first];
   if (refusal !== undefined) throw refused(refusal);
-  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) && catalogueQuestion(text) === null : true;
+  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) && !ofCatalogue : true;
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
   return {
     kind: 'ask',
@@ -165,6 +180,7 @@ export function commandOf(statement: string): Command {
     tag: second === 'MATERIALIZED' && words[2] === 'VIEW' ? `${first} MATERIALIZED VIEW` : null,
     returns: /\bRETURNING\b/i.test(text),
     spreads: spreadsIn(text),
+    ofCatalogue,
   };
 }
 

@@ -41,6 +41,8 @@ export class CopyReader {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #sources: Buffer[] = [];
+  /** All bytes of the row, or'ed: most rows are ASCII throughout. */
+  #high = 0;
 
   constructor(format: CopyFormat, columns: readonly CopyColumn[]) {
     this.#format = format;
@@ -104,7 +106,8 @@ export class CopyReader {
       return true;
     }
     const window = this.#window;
-    if (!isUtf8(window.subarray(from, this.#at))) throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`);
+    if (this.#high > 0x7f && !isUtf8(window.subarray(from, this.#at)))
+      throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`);
     this.#checkCount(this.#starts.length);
     for (let i = 0; i < this.#columns.length; i++) this.#appendText(i);
     this.#rows++;
@@ -124,6 +127,7 @@ export class CopyReader {
   }
 
   #begin(): void {
+    this.#high = 0;
     this.#starts.length = this.#ends.length = this.#sources.length = 0;
   }
 
@@ -140,11 +144,14 @@ export class CopyReader {
     this.#begin();
     let start = this.#at;
     let isEscaped = false;
+    let high = 0;
     for (let i = start; i < length; i++) {
       const byte = window[i]!;
+      high |= byte;
       if (byte === 0x5c) {
         isEscaped = true;
-        i++;
+        // Beyond the window there is nothing, and no row either.
+        high |= window[++i] ?? 0;
         continue;
       }
       if (byte !== delimiter && byte !== 0x0a) continue;
@@ -165,6 +172,7 @@ export class CopyReader {
       start = i + 1;
       if (byte === 0x0a) {
         this.#at = start;
+        this.#high = high;
         return true;
       }
     }
@@ -199,21 +207,28 @@ export class CopyReader {
   #csvFields(): boolean {
     const window = this.#window;
     const length = window.length;
+    const delimiter = this.#delimiter;
+    const quote = this.#quote;
     this.#begin();
     let start = this.#at;
+    let high = 0;
     for (;;) {
       // The parts of a field that lie within quotes and without, joined.
       let parts: Buffer[] | null = null;
       let from = start;
       let i = start;
       let isQuoted = false;
-      for (; i < length && window[i] !== this.#delimiter && window[i] !== 0x0a; i++) {
-        if (window[i] !== this.#quote) continue;
+      for (; i < length; i++) {
+        const byte = window[i]!;
+        if (byte === delimiter || byte === 0x0a) break;
+        high |= byte;
+        if (byte !== quote) continue;
         (parts ??= []).push(window.subarray(from, i));
         isQuoted = true;
         from = ++i;
         for (; ; i++) {
           if (i >= length) return false;
+          high |= window[i]!;
           if (window[i] === this.#escape && (window[i + 1] === this.#quote || window[i + 1] === this.#escape) && i + 1 < length) {
             parts.push(window.subarray(from, i));
             from = ++i;
@@ -246,6 +261,7 @@ export class CopyReader {
           start = length;
         }
         this.#at = start;
+        this.#high = high;
         return true;
       }
     }
@@ -311,6 +327,12 @@ export class CopyReader {
     if (type === 'integer') {
       const value = shortInteger(source, start, end);
       if (value !== null) return this.#builder(i).appendInteger(value);
+    } else if (type === 'number') {
+      const value = shortDecimal(source, start, end);
+      if (value !== null) return this.#builder(i).appendNumber(value);
+    } else if (type === 'boolean') {
+      const value = plainBoolean(source, start, end);
+      if (value !== null) return this.#builder(i).appendBoolean(value);
     }
     this.#appendValue(i, source.subarray(start, end), 0);
   }
@@ -368,4 +390,34 @@ function shortInteger(bytes: Buffer, start: number, end: number): number | null 
     value = value * 10 + digit;
   }
   return isNegative ? -value : value;
+}
+
+/** Digits and a point: a whole number below 2^53 over a power of ten is rounded once, as the text is. Null where it is written otherwise. */
+function shortDecimal(bytes: Buffer, start: number, end: number): number | null {
+  const isNegative = bytes[start] === 0x2d;
+  const from = isNegative ? start + 1 : start;
+  if (end === from || end - from > 16) return null;
+  let value = 0;
+  let point = -1;
+  for (let i = from; i < end; i++) {
+    const byte = bytes[i]!;
+    const digit = byte - 0x30;
+    if (digit >= 0 && digit <= 9) value = value * 10 + digit;
+    else if (byte === 0x2e && point < 0) point = i;
+    else return null;
+  }
+  const digits = end - from - (point < 0 ? 0 : 1);
+  if (digits === 0 || digits > 15) return null;
+  const whole = point < 0 ? value : value / powersOfTen[end - point - 1]!;
+  return isNegative ? -whole : whole;
+}
+
+const powersOfTen = Float64Array.from({ length: 16 }, (_, i) => Number(`1e${i}`));
+
+function plainBoolean(bytes: Buffer, start: number, end: number): boolean | null {
+  const size = end - start;
+  const first = bytes[start];
+  if (first === 0x74 && (size === 1 || (size === 4 && bytes.toString('latin1', start, end) === 'true'))) return true;
+  if (first === 0x66 && (size === 1 || (size === 5 && bytes.toString('latin1', start, end) === 'false'))) return false;
+  return null;
 }

@@ -33,6 +33,11 @@ interface Portal {
   ran: { readonly executed: Executed; readonly rows: RowsOut } | null;
 }
 
+interface Held {
+  readonly portal: Portal;
+  readonly message: Of<'execute'>;
+}
+
 /** Names of one connection, of statements and of portals. */
 const namesMax = 10_000;
 
@@ -41,8 +46,10 @@ export class Extended {
   readonly #replies: Replies;
   readonly #statements = new Map<string, Prepared>();
   readonly #portals = new Map<string, Portal>();
+  /** The portal without a name, which every statement of most clients has: a map would be emptied by each. */
+  #unnamed: Portal | null = null;
   /** A write that waits for Sync. */
-  #held: { readonly portal: Portal; readonly message: Of<'execute'> } | null = null;
+  #held: Held | null = null;
   #closings: Of<'close'>[] = [];
   #skipping = false;
 
@@ -57,32 +64,31 @@ export class Extended {
     return this.#skipping;
   }
 
-  async handle(message: Extension): Promise<void> {
+  /** Undefined where it is handled at once. */
+  handle(message: Extension): Promise<void> | void {
     if (this.#skipping) return;
-    if (this.#held !== null) {
-      if (message.kind === 'close') return void this.#closings.push(message);
-      await this.flush();
-      if (this.#skipping) return;
-    }
+    if (this.#held === null) return this.#take(message);
+    if (message.kind === 'close') return void this.#closings.push(message);
+    return this.flush().then(() => (this.#skipping ? undefined : this.#take(message)));
+  }
+
+  #take(message: Extension): Promise<void> | void {
+    const failed = (error: unknown): Promise<void> => this.#fail(error, this.#textOf(message));
     try {
       this.#runner.begins();
-      await this.#step(message);
+      return this.#step(message)?.catch(failed);
     } catch (error) {
-      await this.#fail(error, this.#textOf(message));
+      return failed(error);
     }
   }
 
   /** Runs, or commits, what waits for the Sync. */
-  async finish(): Promise<void> {
-    if (this.#held === null) {
-      try {
-        await this.#runner.endImplicit();
-      } catch (error) {
-        await this.#fail(error);
-      }
-      return;
-    }
-    const { portal, message } = this.#held;
+  finish(): Promise<void> | void {
+    if (this.#held !== null) return this.#finishHeld(this.#held);
+    return this.#runner.hasImplicit ? this.#runner.endImplicit().catch((error: unknown) => this.#fail(error)) : undefined;
+  }
+
+  async #finishHeld({ portal, message }: Held): Promise<void> {
     this.#held = null;
     try {
       await this.#execute(portal, message.rowsMax);
@@ -96,7 +102,9 @@ export class Extended {
   /** A transaction may be over: then its portals are. */
   sync(): void {
     this.#skipping = false;
-    if (this.#runner.status !== 'T') this.#portals.clear();
+    if (this.#runner.status === 'T') return;
+    this.#unnamed = null;
+    if (this.#portals.size > 0) this.#portals.clear();
   }
 
   /** More follows the write than its Sync: it becomes the first of a transaction, which the Sync commits. */
@@ -168,7 +176,9 @@ export class Extended {
       throw new ProtocolRefusal('42P03', 'REL_CONFLICT', `a portal ${JSON.stringify(portal)} is open already`);
     if (this.#portals.size >= namesMax)
       throw new ServiceError('REL_TOO_LARGE', `a connection opens at most ${namesMax} portals: close some`);
-    this.#portals.set(portal, { prepared, formats, values, resultFormats, ran: null });
+    const bound: Portal = { prepared, formats, values, resultFormats, ran: null };
+    if (portal === '') this.#unnamed = bound;
+    else this.#portals.set(portal, bound);
     this.#replies.bare('2');
   }
 
@@ -233,6 +243,7 @@ export class Extended {
 
   #close({ what, name }: Of<'close'>): void {
     if (what === 'statement') this.#deallocate(name);
+    else if (name === '') this.#unnamed = null;
     else this.#portals.delete(name);
     this.#replies.bare('3');
   }
@@ -249,9 +260,13 @@ export class Extended {
   }
 
   #portal(name: string): Portal {
-    const found = this.#portals.get(name);
+    const found = this.#portalOf(name);
     if (found === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
     return found;
+  }
+
+  #portalOf(name: string): Portal | undefined {
+    return name === '' ? (this.#unnamed ?? undefined) : this.#portals.get(name);
   }
 
   #textOf(message: Extension): string | undefined {
@@ -259,9 +274,9 @@ export class Extended {
       case 'parse':
         return message.text;
       case 'execute':
-        return this.#portals.get(message.portal)?.prepared.text;
+        return this.#portalOf(message.portal)?.prepared.text;
       case 'describe':
-        if (message.what === 'portal') return this.#portals.get(message.name)?.prepared.text;
+        if (message.what === 'portal') return this.#portalOf(message.name)?.prepared.text;
         return this.#statements.get(message.name)?.text;
     }
     return undefined;

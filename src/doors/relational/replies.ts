@@ -20,6 +20,9 @@ export interface ErrorFields {
 
 export type TransactionStatus = 'I' | 'T' | 'E';
 
+/** What was said of a list of fields: it is said again of the same one. */
+const described = new WeakMap<readonly Field[], Uint8Array>();
+
 export class Replies {
   readonly writer = new ByteWriter(512);
   #start = 0;
@@ -101,6 +104,9 @@ export class Replies {
   }
 
   fields(fields: readonly Field[]): void {
+    const known = described.get(fields);
+    if (known !== undefined) return this.writer.copy(known, 0, known.length);
+    const from = this.writer.length;
     this.begin('T');
     this.int16(fields.length);
     for (const { name, type, format } of fields) {
@@ -113,6 +119,7 @@ export class Replies {
       this.int16(format);
     }
     this.end();
+    described.set(fields, Buffer.from(this.writer.bytes.subarray(from, this.writer.length)));
   }
 
   /** `G`: rows are expected, `H`: they follow. */

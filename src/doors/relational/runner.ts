@@ -23,7 +23,7 @@ import type { Field, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
 import type { Variables } from './variables.ts';
-import { wireTypeOf } from './wire-types.ts';
+import { type InstantStyle, wireTypeOf } from './wire-types.ts';
 
 export type Ask = Extract<Command, { readonly kind: 'ask' }>;
 
@@ -53,6 +53,10 @@ export class Runner {
   #copying: CopyIn | null = null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
+  readonly #fields = new WeakMap<
+    readonly OutputColumn[],
+    { readonly instants: InstantStyle; readonly fields: readonly Field[] }
+  >();
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
@@ -65,6 +69,10 @@ export class Runner {
   /** Writes wait for a commit. */
   get isOpen(): boolean {
     return this.#explicit !== null || this.#implicit !== null;
+  }
+
+  get hasImplicit(): boolean {
+    return this.#implicit !== null;
   }
 
   /** Rows of a COPY are expected. */
@@ -175,7 +183,7 @@ export class Runner {
       bound === null || command.spreads.length === 0
         ? { text: command.text, bound }
         : spreadBound(command.text, command.spreads, bound);
-    const select = command.mayWrite ? null : catalogueQuestion(sql);
+    const select = command.ofCatalogue && !command.mayWrite ? catalogueQuestion(sql) : null;
     if (select) return this.#inspect({ ...command, text: sql }, select, values);
     return this.#invoke(command, async (invocation, options) => {
       const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
@@ -285,7 +293,7 @@ export class Runner {
 
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
     const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
-    const select = command.mayWrite ? null : catalogueQuestion(once.text);
+    const select = command.ofCatalogue && !command.mayWrite ? catalogueQuestion(once.text) : null;
     if (select) {
       const asked = { text: once.text, select, stated: once.oids.map(statedType) };
       return this.#invoke(
@@ -321,7 +329,7 @@ export class Runner {
     return new RowsOut(answer, this.fieldsOf(answer.columns, formats));
   }
 
-  fieldsOf(columns: readonly OutputColumn[], formats: readonly number[]): Field[] {
+  fieldsOf(columns: readonly OutputColumn[], formats: readonly number[]): readonly Field[] {
     if (formats.length > 1 && formats.length !== columns.length)
       throw new ProtocolRefusal(
         '08P01',
@@ -329,11 +337,17 @@ export class Runner {
         `${formats.length} result formats are given for ${columns.length} columns`,
       );
     const { instants } = this.#parts.variables;
-    return columns.map((column, i) => ({
+    // Answers of one plan have one list of columns, and most clients read text.
+    const isPlain = formats.every((format) => format === 0);
+    const known = isPlain ? this.#fields.get(columns) : undefined;
+    if (known?.instants === instants) return known.fields;
+    const fields = columns.map((column, i) => ({
       name: column.name,
       type: wireTypeOf(column, instants),
       format: formats.length > 1 ? formats[i]! : (formats[0] ?? 0),
     }));
+    if (isPlain) this.#fields.set(columns, { instants, fields });
+    return fields;
   }
 
   /** Rows as fast as the client takes them; false: more are left than were to be sent. */

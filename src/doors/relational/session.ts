@@ -50,7 +50,15 @@ export class RelationalSession implements Session<Frontend> {
     return this.#atRest;
   }
 
-  async handle(message: Frontend): Promise<void> {
+  /** Most messages of the extended protocol are handled at once: they wait for nothing, and nobody for them. */
+  handle(message: Frontend): Promise<void> | void {
+    if (this.#state.at !== 'open' || !gathered.has(message.kind)) return this.#handle(message);
+    const handled = this.#serve(this.#state.runner, message);
+    if (handled !== undefined) return handled.then(() => this.#flushLarge());
+    this.#flushLarge();
+  }
+
+  async #handle(message: Frontend): Promise<void> {
     switch (this.#state.at) {
       case 'starting':
         await this.#start(message);
@@ -62,8 +70,12 @@ export class RelationalSession implements Session<Frontend> {
         await this.#serve(this.#state.runner, message);
         break;
     }
-    // Replies of the extended protocol wait for Sync or Flush, and leave together.
     if (!gathered.has(message.kind) || this.#replies.length > gatheredBytes) this.#flush();
+  }
+
+  /** Replies of the extended protocol wait for Sync or Flush, and leave together. */
+  #flushLarge(): void {
+    if (this.#replies.length > gatheredBytes) this.#flush();
   }
 
   farewell(error: ServiceError): Uint8Array {
@@ -166,23 +178,10 @@ export class RelationalSession implements Session<Frontend> {
     }
   }
 
-  async #serve(runner: Runner, message: Frontend): Promise<void> {
+  #serve(runner: Runner, message: Frontend): Promise<void> | void {
     this.#atRest = false;
     if (runner.copying) return this.#copyStep(runner, message);
     switch (message.kind) {
-      case 'query':
-        await this.#extended!.finish();
-        if (this.#extended!.skipping) return;
-        await this.#query(runner, message.text);
-        break;
-      case 'terminate':
-        await this.#extended!.finish();
-        return this.#connection.end();
-      case 'sync':
-        await this.#extended!.finish();
-        this.#extended!.sync();
-        this.#replies.ready(runner.status);
-        break;
       case 'flush':
         return this.#extended!.flush();
       case 'parse':
@@ -196,8 +195,29 @@ export class RelationalSession implements Session<Frontend> {
       case 'copy-fail':
         // What a client sent before it learned that its COPY was refused.
         return;
+      case 'query':
+      case 'terminate':
+      case 'sync':
+        return this.#conclude(runner, message);
       default:
         throw new ServiceError('REL_INVALID', `a message of kind ${message.kind} is not expected here`);
+    }
+  }
+
+  /** What the statements before it end with. */
+  async #conclude(runner: Runner, message: Frontend): Promise<void> {
+    await this.#extended!.finish();
+    switch (message.kind) {
+      case 'query':
+        if (this.#extended!.skipping) return;
+        await this.#query(runner, message.text);
+        break;
+      case 'terminate':
+        return this.#connection.end();
+      case 'sync':
+        this.#extended!.sync();
+        this.#replies.ready(runner.status);
+        break;
     }
     this.#atRest = runner.status === 'I';
   }

@@ -11,7 +11,8 @@ export class WireColumn {
   readonly #binary: boolean;
   #vector: Vector = { kind: 'null' };
   #nulls: Uint8Array | null = null;
-  #halves: Int32Array = noHalves;
+  /** The column's longs, low half before high; made for the first that is written by them. */
+  #halves: Int32Array | null = null;
   /** null: texts are sent as they are. */
   #encode: ((replies: Replies, text: string) => void) | null = null;
 
@@ -24,10 +25,7 @@ export class WireColumn {
     if (this.#binary && (vector.kind === 'text' || vector.kind === 'dict')) this.#encode = binaryText(this.#type);
     this.#vector = vector;
     this.#nulls = vector.kind === 'null' ? null : vector.nulls;
-    if (vector.kind === 'i64') {
-      const { buffer, byteOffset, length } = vector.values;
-      this.#halves = new Int32Array(buffer, byteOffset, length * 2);
-    }
+    this.#halves = null;
   }
 
   put(replies: Replies, row: number): void {
@@ -78,7 +76,10 @@ export class WireColumn {
     if (this.#type === wireTypes.timestamptz) return this.#instant(replies, vector.values[row]!);
     if (this.#type === wireTypes.float8) return this.#number(replies, Number(vector.values[row]!));
     const { writer } = replies;
-    const [low, high] = [this.#halves[row * 2]!, this.#halves[row * 2 + 1]!];
+    const { buffer, byteOffset, length } = vector.values;
+    this.#halves ??= new Int32Array(buffer, byteOffset, length * 2);
+    const low = this.#halves[row * 2]!;
+    const high = this.#halves[row * 2 + 1]!;
     writer.reserve(cellBytes);
     if (this.#binary) {
       replies.int32(8);
@@ -131,7 +132,6 @@ export class WireColumn {
   }
 }
 
-const noHalves = new Int32Array(0);
 /** Room for a length and the longest number. */
 const cellBytes = 40;
 const lowerT = 0x74;

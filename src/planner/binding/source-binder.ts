@@ -5,7 +5,7 @@ import { systemColumns } from '../../log/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import { commonResult } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';
-import { type Bound, type BoundColumn, childrenOf, replaceColumns } from '../expressions/bound-expression.ts';
+import { type Bound, type BoundColumn, replaceColumns } from '../expressions/bound-expression.ts';
 import { functionOfTable } from '../functions/all.ts';
 import type { FunctionSource } from '../functions/calls.ts';
 import { inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logical-plan.ts';
@@ -282,14 +282,6 @@ class SourceBinder {
       );
       for (const row of bound) row[c] = fit(row[c]!);
       columns.push({ name: `column${c + 1}`, type });
-    }
-    const outer = (each: Bound): boolean => each.kind === 'outer' || childrenOf(each).some(outer);
-    if (bound.some((row) => row.some(outer))) {
-      throw at(
-        'REL_NOT_IMPLEMENTED',
-        'VALUES with columns of a query around it is not implemented: write SELECTs and UNION ALL',
-        place,
-      );
     }
     const node: PlanNode = {
       kind: 'values',

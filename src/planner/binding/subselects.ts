@@ -84,13 +84,14 @@ export class Subselects {
     const { bindQuery, environment } = this.#request;
     const bound = bindQuery(query);
     const [only] = columnsOf(bound, 1, query.place);
-    if (only!.type === 'vector')
-      throw at('REL_TYPE_MISMATCH', "a subquery that stands for a value can't yield a vector", query.place);
     const node = firstColumns(bound, 1);
     if (!namesOuter(node)) {
       const index = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'scalar' });
-      return { kind: 'subquery', index, type: only!.type };
+      // A vector stands as its text, which is what distances take beside one.
+      return { kind: 'subquery', index, type: only!.type === 'vector' ? 'string' : only!.type };
     }
+    if (only!.type === 'vector')
+      throw at('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.place);
     const level = this.#level(query.place);
     const column: PlanColumn = { name: node.columns[0]!.name, type: node.columns[0]!.type };
     const index = level.node.columns.length;

@@ -34,6 +34,16 @@ export class FixedTexts {
   }
 }
 
+/** The number of fewest digits that is this one among floats of 32 bits. */
+export function shortFloat(value: number): number {
+  if ((Number.isInteger(value) && Math.abs(value) < 0x100_0000) || !Number.isFinite(value)) return value;
+  for (let precision = 7; precision < 9; precision++) {
+    const short = Number(value.toPrecision(precision));
+    if (Math.fround(short) === value) return short;
+  }
+  return Number(value.toPrecision(9));
+}
+
 /** Whoever writes past its methods reserves what he needs, reads `bytes` and `view` anew after that, and says how far he came. */
 export class ByteWriter {
   length = 0;
@@ -124,12 +134,7 @@ export class ByteWriter {
 
   /** The shortest text of 7 to 9 digits that reads back as this 32-bit float; null for what JSON has no number for. */
   float(value: number): void {
-    if ((Number.isInteger(value) && Math.abs(value) < 0x100_0000) || !Number.isFinite(value)) return this.#number(value);
-    for (let precision = 7; precision < 9; precision++) {
-      const short = Number(value.toPrecision(precision));
-      if (Math.fround(short) === value) return this.#number(short);
-    }
-    this.#number(Number(value.toPrecision(9)));
+    this.#number(shortFloat(value));
   }
 
   #number(value: number): void {

@@ -13,9 +13,17 @@ const momentMs = 100;
 
 /** Null where a plan asks nothing of a graph, or nothing is listed. */
 export function longWorkOf(plan: LogicalPlan, caller: Caller, jobs: JobRunner | null, clock: Clock): LongWork | null {
-  const asks = nodesOf(plan).some((node) => node.kind === 'function' && node.graph !== undefined);
-  return jobs !== null && asks ? new LongWork(jobs, { caller, about: plan.objectTypes[0] ?? '', clock }) : null;
+  if (jobs === null) return null;
+  let asks = known.get(plan);
+  if (asks === undefined) {
+    asks = nodesOf(plan).some((node) => node.kind === 'function' && node.graph !== undefined);
+    known.set(plan, asks);
+  }
+  return asks ? new LongWork(jobs, { caller, about: plan.objectTypes[0] ?? '', clock }) : null;
 }
+
+/** Whether a plan asks of a graph: looked for once. */
+const known = new WeakMap<LogicalPlan, boolean>();
 
 export class LongWork {
   readonly #jobs: JobRunner;

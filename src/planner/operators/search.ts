@@ -135,7 +135,7 @@ export class SearchOperator implements Operator {
     const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
     this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
-      yield batch.count === 0 ? emptyBatch : isKnown ? this.#matching(batch) : this.#judged(batch);
+      yield batch.count === 0 ? emptyBatch : isKnown ? this.#matching(batch) : yield* this.#judged(batch);
     }
   }
 
@@ -174,10 +174,10 @@ export class SearchOperator implements Operator {
         const fields = placed && indexed ? this.#indexed(block, placed, indexed) : null;
         const searched =
           fields ??
-          this.#made(
+          (yield* this.#made(
             block,
             names.map((_, i) => block.columns[i]!),
-          );
+          ));
         if (this.#language !== null && this.#node.matches.some(({ mode }) => mode === 'STEMMED')) {
           for (const { index } of searched.values()) for (const _ of stemmed(index, this.#language)) yield emptyBatch;
         }
@@ -265,15 +265,17 @@ export class SearchOperator implements Operator {
   }
 
   /** Indexes of a block that has none: row k is its place k. */
-  #made({ selection, first, count }: Batch, columns: readonly Vector[]): Map<number, Field> {
+  *#made({ selection, first, count }: Batch, columns: readonly Vector[]): Generator<Batch, Map<number, Field>> {
     const at = (place: number): number => (selection === null ? first + place : selection[place]!);
     const { textLanguage } = this.#execution.snapshot;
-    return new Map(
-      this.#searched.map((column, i) => [
-        column,
-        { index: textIndexOf(chosenCells(columns[i]!, count, at), textLanguage), shown: null },
-      ]),
-    );
+    const made = new Map<number, Field>();
+    for (const [i, column] of this.#searched.entries()) {
+      const steps = textIndexOf(chosenCells(columns[i]!, count, at), textLanguage);
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) yield emptyBatch;
+      made.set(column, { index: step.value, shown: null });
+    }
+    return made;
   }
 
   /** Where only those that score best are asked for. */
@@ -486,14 +488,14 @@ export class SearchOperator implements Operator {
   }
 
   /** The batch with what was found of its rows. */
-  #judged(batch: ScanBatch): Batch {
+  *#judged(batch: ScanBatch): Generator<Batch, Batch> {
     const { columns, selection, first, count, placed } = batch;
     const { matches, scored } = this.#node;
     const stretches = placed && this.#places.get(placed.place);
     const made = stretches
       ? null
       : this.#stretch(
-          this.#made(
+          yield* this.#made(
             batch,
             this.#searched.map((column) => columns[column]!),
           ),

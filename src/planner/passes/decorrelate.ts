@@ -16,9 +16,7 @@ import { type Bound, childrenOf, columnsIn, mapChildren, replaceColumns } from '
 import {
   type AggregateNode,
   type ApplyNode,
-  expressionsOf,
   type FilterNode,
-  inputsOf,
   joinColumns,
   type JoinNode,
   type LogicalPlan,
@@ -30,7 +28,7 @@ import {
   type ProjectNode,
 } from '../logical-plan.ts';
 import { conjunction } from './simplify-expressions.ts';
-import { dependent, sameCells } from './dependent-join.ts';
+import { dependent, names, sameCells } from './dependent-join.ts';
 
 export function decorrelate(plan: LogicalPlan): LogicalPlan {
   return mapRoots(plan, joined);
@@ -128,10 +126,6 @@ function columnsOf(node: PlanNode): Bound[] {
 function withinQuery(node: PlanNode): PlanNode {
   const own = mapInputs(node, withinQuery);
   return own.kind === 'scan' ? { ...own, whole: true } : own;
-}
-
-export function names(node: PlanNode, level: number): boolean {
-  return expressionsOf(node).some((bound) => namesIn(bound, level)) || inputsOf(node).some((input) => names(input, level));
 }
 
 function namesIn(bound: Bound, level: number): boolean {

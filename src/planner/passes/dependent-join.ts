@@ -15,8 +15,10 @@ import {
   type PlanColumn,
   type PlanNode,
   type ProjectNode,
+  type ValuesNode,
   withInput,
 } from '../logical-plan.ts';
+import type { Slot } from '../statement.ts';
 
 type Outer = Extract<Bound, { kind: 'outer' }>;
 
@@ -76,14 +78,36 @@ function zeroOf(type: Bound['type']): bigint | number | boolean | string {
   }
 }
 
-function cellsOf(node: PlanNode, level: number, into: Outer[] = []): readonly Outer[] {
+/** What a query names of the rows around it, each cell once: in the node first, then in its inputs from left to right. */
+function cellsOf(node: PlanNode, level: number): readonly Outer[] {
+  return outersOf(node).filter((outer) => outer.level === level);
+}
+
+export function names(node: PlanNode, level: number): boolean {
+  return outersOf(node).some((outer) => outer.level === level);
+}
+
+/** Known nodes: without them, queries forty deep would be searched again from every one of their nodes. */
+const known = new WeakMap<PlanNode, readonly Outer[]>();
+
+/** Cells of all levels. */
+function outersOf(node: PlanNode): readonly Outer[] {
+  const before = known.get(node);
+  if (before) return before;
+  const found = new Map<string, Outer>();
+  const add = (outer: Outer): void => {
+    const key = `${outer.level} ${outer.index}`;
+    if (!found.has(key)) found.set(key, outer);
+  };
   const meet = (bound: Bound): void => {
-    if (bound.kind === 'outer' && bound.level === level && !into.some(({ index }) => index === bound.index)) into.push(bound);
+    if (bound.kind === 'outer') add(bound);
     childrenOf(bound).forEach(meet);
   };
   expressionsOf(node).forEach(meet);
-  for (const input of inputsOf(node)) cellsOf(input, level, into);
-  return into;
+  for (const input of inputsOf(node)) outersOf(input).forEach(add);
+  const all = [...found.values()];
+  known.set(node, all);
+  return all;
 }
 
 class Pushing {
@@ -109,7 +133,8 @@ class Pushing {
         return this.#project(node);
       case 'sort': {
         const input = this.down(node.input);
-        return { ...withInput(node, input), columns: input.columns };
+        // The rows of each set of cells are counted above: here, all of them are wanted.
+        return { ...node, input, limit: null, columns: input.columns };
       }
       case 'distinct': {
         const input = this.down(node.input);
@@ -124,9 +149,13 @@ class Pushing {
         return { ...node, left, right: this.down(node.right), columns: left.columns };
       }
       case 'limit':
-        return node.offset === undefined ? this.#firstRows(node) : this.#refuse('OFFSET');
+        return this.#someRows(node.input, node, node.offset ?? null, null);
       case 'skip':
-        return this.#refuse('LIMIT');
+        return node.input.kind === 'limit'
+          ? this.#someRows(node.input.input, node.input, node.offset, node.offset)
+          : this.#someRows(node.input, null, null, node.offset);
+      case 'values':
+        return this.#values(node);
       default:
         return this.#refuse(node.kind.toUpperCase());
     }
@@ -139,11 +168,11 @@ class Pushing {
     );
   }
 
-  /** The first rows of each set of cells, by their numbers within it. */
-  #firstRows(node: LimitNode): PlanNode {
-    const sort = node.input.kind === 'sort' ? node.input : null;
-    const input = this.down(sort ? sort.input : node.input);
-    const width = node.columns.length;
+  /** So many rows of each set of cells, by their numbers within it, without the first ones: `last` is how far it goes behind those. */
+  #someRows(rows: PlanNode, last: LimitNode | null, before: Slot | null, skipped: Slot | null): PlanNode {
+    const sort = rows.kind === 'sort' ? rows : null;
+    const input = this.down(sort ? sort.input : rows);
+    const width = rows.columns.length;
     const count = input.columns.length;
     const over: PlanNode = {
       kind: 'over',
@@ -162,15 +191,38 @@ class Pushing {
       ],
       columns: [...input.columns, { name: '#number', type: 'integer' }],
     };
-    const { slot, place } = node.limit;
-    const predicate: Bound = {
-      kind: 'compare',
-      op: '<=',
-      left: { kind: 'column', index: count, name: '#number', type: 'integer' },
-      right: { kind: 'literal', slot, as: 'value', type: 'integer', place },
-      type: 'boolean',
-    };
+    const number: Bound = { kind: 'column', index: count, name: '#number', type: 'integer' };
+    const literal = ({ slot, place }: Slot): Bound => ({ kind: 'literal', slot, as: 'value', type: 'integer', place });
+    const compare = (op: '<=' | '>', left: Bound, right: Slot): Bound[] => [
+      { kind: 'compare', op, left, right: literal(right), type: 'boolean' },
+    ];
+    // Subtracted, not added: the sum of two large numbers is none.
+    const behind: Bound = before
+      ? { kind: 'arithmetic', op: '-', left: number, right: literal(before), type: 'integer' }
+      : number;
+    const operands = [...(last ? compare('<=', behind, last.limit) : []), ...(skipped ? compare('>', number, skipped) : [])];
+    const predicate: Bound = operands.length === 1 ? operands[0]! : { kind: 'and', operands, type: 'boolean' };
     return reordered({ kind: 'filter', input: over, predicate, columns: over.columns }, range(0, count));
+  }
+
+  /** Each row for every set of cells. */
+  #values(node: ValuesNode): PlanNode {
+    const cells = this.#cells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
+    const columns = [...node.columns, ...this.#distinct.columns];
+    const own = (bound: Bound): Bound => {
+      if (bound.kind !== 'outer' || bound.level !== this.#level) return mapChildren(bound, own);
+      return cells[this.#cells.findIndex(({ index }) => index === bound.index)]!;
+    };
+    const parts = node.rows.map(
+      (row): PlanNode => ({ kind: 'project', input: this.#distinct, expressions: [...row.map(own), ...cells], columns }),
+    );
+    // Halves of halves: a chain of thousands would be too deep.
+    const all = (from: number, to: number): PlanNode => {
+      if (to - from === 1) return parts[from]!;
+      const middle = (from + to) >>> 1;
+      return { kind: 'set-operation', op: 'union all', left: all(from, middle), right: all(middle, to), columns };
+    };
+    return all(0, parts.length);
   }
 
   /** Every row beside every set of cells. */

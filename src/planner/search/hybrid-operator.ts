@@ -18,6 +18,7 @@ import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } fr
 import { checkFetched, checkRanked, fetchVersion, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
 import { at } from '../places.ts';
 import { Direction } from '../vectors/cosine.ts';
+import type { Way } from '../vectors/near.ts';
 import { hasText, storedVectors } from '../vectors/stored-vectors.ts';
 
 /** Rows of each ranking that are fused. */
@@ -78,6 +79,17 @@ export async function prepareHybrid(
     notices.push(`${error.message}: rows are ranked by words alone`);
     return null;
   }
+}
+
+/** How likeness is found, and why so; null: no vector is compared. */
+export function wayToMeaning({ node, values, execution }: Pick<Opening, 'node' | 'values' | 'execution'>): Way | null {
+  const known = values.vector('VECTOR', execution.kernels);
+  if (known?.every((component) => component === 0)) return null;
+  if (known === undefined && execution.embedder === null)
+    return { graphs: null, why: 'there is no model, and vectors are hashed from the texts that are shown' };
+  const isAlike = node.words.slice(1).includes('likeness');
+  const why = isAlike ? 'the text is compared with all vectors of a row' : 'both rankings come of one look at the rows';
+  return { graphs: null, why };
 }
 
 export class HybridOperator extends PiecesOperator {

@@ -10,6 +10,8 @@ import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
 
 /** Rows that are looked at before the least of the best is known. */
 const firstRows = 512;
+/** So few rows are worked out without asking which of them may be among the best: room to ask in would cost more. */
+const fewRows = 64;
 /** Rows of which those that may be among the best are told at once: the least of the best rises in between. */
 const rowsAtOnce = 8_192;
 
@@ -68,7 +70,7 @@ export class CosineScorer implements Scorer {
 
   /** The rows that may score at least so much; of the others those that are hits are counted. */
   #left(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
-    if (least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
+    if (batch.count <= fewRows || least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
     const places = this.#candidates(batch, least);
     if (places === null) return batch;
     const left = { ...batch, selection: places.map((place) => rowAt(batch, place)), first: 0, count: places.length };
@@ -133,7 +135,8 @@ export class CosineScorer implements Scorer {
       for (const { direction, estimates } of directions) {
         if (direction.dims !== vector.dims) continue;
         error = Math.max(error, estimateError(vector.dims));
-        estimates.of(vector, batch, this.#one);
+        if (count > fewRows) estimates.of(vector, batch, this.#one);
+        else this.#one.fill(Number.NaN, 0, count);
         merge(highest, this.#one, vector.nulls, batch);
         yield;
       }

@@ -13,6 +13,11 @@ import type { EmbeddedVector, EmbeddingModel, EmbeddingReader } from '../access-
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
+/** Bytes of vectors that are saved in one turn. */
+const BYTES_A_TURN = 1 << 20;
+/** What a version takes beside its vector: its position, and its place among those of all versions. */
+const BYTES_A_ROW = 120;
+
 /** What is left of one entry. */
 interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' | 'dims'> {
   /** Where the entry stands. */
@@ -28,12 +33,17 @@ interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' 
 
 export class Embeddings implements Projection {
   readonly name = 'embeddings';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   readonly #timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>;
   /** By position of the entry, in order. */
   #stored = new Map<number, Stored>();
   /** By position of the version: the oldest first. */
   #of = new Map<number, Stored[]>();
+  /** Entries of which some rows went. */
+  #thinned = new WeakSet<Stored>();
+  /** What the newest checkpoint has not written yet, and of what changed since then what it was: checkpoints are written one after the other. */
+  #captured = new Map<Stored, Stored | null>();
+  #bytes = 0;
 
   constructor(timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>) {
     this.#timeline = timeline;
@@ -91,21 +101,55 @@ export class Embeddings implements Projection {
     return [...entries].sort((a, b) => a - b);
   }
 
+  /** What they take in memory. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   async checkpoint(target: CheckpointWriter): Promise<void> {
-    target.section('embeddings', serialize([...this.#stored.values()].map((each) => this.#left(each))));
+    const captured = new Map<Stored, Stored | null>();
+    this.#captured = captured;
+    let pieces = 0;
+    let piece: Stored[] = [];
+    let bytes = 0;
+    const close = (): void => {
+      if (piece.length === 0) return;
+      const whole = piece;
+      target.section(`piece ${pieces++}`, () => {
+        const saved = serialize(whole.map((each) => captured.get(each) ?? this.#left(each)));
+        for (const each of whole) captured.delete(each);
+        return saved;
+      });
+      piece = [];
+      bytes = 0;
+    };
+    for (const each of this.#stored.values()) {
+      captured.set(each, null);
+      piece.push(each);
+      bytes += each.vectors.byteLength;
+      if (bytes >= BYTES_A_TURN) close();
+    }
+    close();
+    target.section('pieces', serialize(pieces));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
-    const bytes = source.section('embeddings');
-    assert(bytes, 'a checkpoint of embeddings has them');
     this.reset();
+    const pieces = read(source, 'pieces') as number;
     // Copies: nothing of the checkpoint's bytes stays behind them.
-    for (const each of deserialize(bytes) as Stored[]) this.#add(rowsOf(each, [...each.positions.keys()]));
+    for (let number = 0; number < pieces; number++) {
+      for (const each of read(source, `piece ${number}`) as Stored[]) this.#add(rowsOf(each, [...each.positions.keys()]));
+    }
   }
 
   reset(): void {
+    // What is not written yet of a checkpoint is of what was there.
+    for (const [each, before] of this.#captured) if (before === null) this.#captured.set(each, this.#left(each));
     this.#stored = new Map();
     this.#of = new Map();
+    this.#thinned = new WeakSet();
+    this.#captured = new Map();
+    this.#bytes = 0;
   }
 
   digest(): string {
@@ -122,6 +166,7 @@ export class Embeddings implements Projection {
   #add(stored: Stored): void {
     if (stored.positions.length === 0) return;
     this.#stored.set(stored.position, stored);
+    this.#bytes += bytesOf(stored);
     for (const position of stored.positions) {
       const known = this.#of.get(position);
       if (known === undefined) this.#of.set(position, [stored]);
@@ -143,8 +188,14 @@ export class Embeddings implements Projection {
   }
 
   /** Vectors of these versions, of one entry or of all: no number of them stays. */
-  #drop(positions: Iterable<number>, only: Stored | null = null): void {
+  #drop(positions: readonly number[] | Float64Array, only: Stored | null = null): void {
     const touched = new Set<Stored>();
+    for (const position of positions) {
+      for (const each of this.#of.get(position) ?? []) if (only === null || each === only) touched.add(each);
+    }
+    for (const each of touched) {
+      if (this.#captured.get(each) === null) this.#captured.set(each, rowsOf(each, this.#rowsLeft(each)));
+    }
     for (const position of positions) {
       const all = this.#of.get(position);
       if (all === undefined) continue;
@@ -152,13 +203,17 @@ export class Embeddings implements Projection {
       for (const each of gone) {
         const row = rowOf(each, position);
         each.vectors.fill(0, row * each.dims, (row + 1) * each.dims);
-        touched.add(each);
       }
       const left = all.filter((each) => !gone.includes(each));
       if (left.length > 0) this.#of.set(position, left);
       else this.#of.delete(position);
     }
-    for (const each of touched) if (this.#rowsLeft(each).length === 0) this.#stored.delete(each.position);
+    for (const each of touched) {
+      this.#thinned.add(each);
+      if (this.#rowsLeft(each).length > 0) continue;
+      this.#stored.delete(each.position);
+      this.#bytes -= bytesOf(each);
+    }
   }
 
   #rowsLeft(stored: Stored): number[] {
@@ -168,9 +223,18 @@ export class Embeddings implements Projection {
   }
 
   #left(stored: Stored): Stored {
-    const rows = this.#rowsLeft(stored);
-    return rows.length === stored.positions.length ? stored : rowsOf(stored, rows);
+    return this.#thinned.has(stored) ? rowsOf(stored, this.#rowsLeft(stored)) : stored;
   }
+}
+
+function bytesOf({ vectors, positions }: Stored): number {
+  return vectors.byteLength + positions.length * BYTES_A_ROW;
+}
+
+function read(source: CheckpointReader, section: string): unknown {
+  const bytes = source.section(section);
+  assert(bytes, 'a checkpoint of embeddings has all of them');
+  return deserialize(bytes);
 }
 
 function storedOf(content: Embedded, position: number, { branch, path }: EntryContext): Stored {

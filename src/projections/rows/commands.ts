@@ -63,11 +63,14 @@ export function decidePut(
   }
   const cells = new RowCells(batch.definition, batch, table, patch);
   const edges = hasEdges(batch.definition) ? new RowEdges(batch.definition, cells, { catalog, rows, context, at }) : null;
-  const asSent = !isPatch && !command.replace && command.when === undefined && !command.listsRows;
-  const whole =
+  const { when } = command;
+  const asSent = !isPatch && !command.replace && (when === undefined || when === 'absent') && !command.listsRows;
+  const put =
     asSent && edges === null && rejections.count === 0
       ? putWhole(batch, table, rows.scopes.codeOf(context.entry.path), at)
       : null;
+  // Where nothing ends, no key was there: that is what a write of absent keys asks.
+  const whole = when === 'absent' && put !== null && put.closes.length > 0 ? null : put;
   const { written, origins, outcomes } =
     whole === null
       ? putByRow({ put: command, batch, cells, edges, rows, context, at, rejections })

@@ -20,6 +20,8 @@ export interface FixedKind<T extends FixedArray> {
 /** Since when a reader may hold what it was given last: epochs are stretches of turns, told apart as arrays are given back. */
 interface BlockReader {
   since: number;
+  /** Its place among the open ones. */
+  at: number;
 }
 
 /** What all segments of a store share: the memory, and the queue of what was given back while somebody may look at it. */
@@ -29,7 +31,7 @@ export class ColumnSpace {
   /** In the order in which they were given back. */
   readonly #retired: { readonly view: ArrayBufferView; readonly epoch: number }[] = [];
   /** Weakly: a reading that was dropped without an end holds nothing. */
-  readonly #readers = new Set<WeakRef<BlockReader>>();
+  readonly #readers: WeakRef<BlockReader>[] = [];
   #epoch = 0;
   #deferred = false;
   readonly #lost = new FinalizationRegistry<Set<ArrayBufferView>>((held) => {
@@ -80,9 +82,8 @@ export class ColumnSpace {
    * reading ends: operators hold a block for many turns.
    */
   *read<Block>(blocks: Iterable<Block>): Generator<Block, void> {
-    const reader: BlockReader = { since: this.#epoch };
-    const known = new WeakRef(reader);
-    this.#readers.add(known);
+    const reader: BlockReader = { since: this.#epoch, at: this.#readers.length };
+    this.#readers.push(new WeakRef(reader));
     try {
       for (const block of blocks) {
         yield block;
@@ -91,17 +92,26 @@ export class ColumnSpace {
         if (held < this.#epoch && this.#retired.length > 0) this.#releaseUnseen();
       }
     } finally {
-      this.#readers.delete(known);
+      this.#forget(reader.at);
       if (this.#retired.length > 0) this.#releaseUnseen();
     }
+  }
+
+  /** The last one takes its place: a list costs less than a set that is emptied and filled by every look-up. */
+  #forget(at: number): void {
+    const last = this.#readers.pop();
+    if (last === undefined || at === this.#readers.length) return;
+    this.#readers[at] = last;
+    const moved = last.deref();
+    if (moved) moved.at = at;
   }
 
   /** Releases arrays given back in an earlier turn, and before every open reader took the block that it has. */
   #releaseUnseen(): void {
     let least = this.#epoch;
-    for (const known of this.#readers) {
-      const reader = known.deref();
-      if (!reader) this.#readers.delete(known);
+    for (let at = this.#readers.length - 1; at >= 0; at--) {
+      const reader = this.#readers[at]!.deref();
+      if (!reader) this.#forget(at);
       else if (reader.since < least) least = reader.since;
     }
     let count = 0;

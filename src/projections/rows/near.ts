@@ -4,6 +4,7 @@
  */
 import type { Near, NearRequest } from '../access-paths.ts';
 import type { TableLayer } from './branch-table.ts';
+import type { PathRows } from './indexes/vectors/segment-graphs.ts';
 import { allowedCodes, readerOf } from './scan.ts';
 import type { ScanSource } from './scan-source.ts';
 import type { Segment } from './segment.ts';
@@ -21,43 +22,47 @@ interface Part {
   readonly rows: Int32Array | null;
   /** Rows of the path, visible or not. */
   readonly of: number;
+  readonly isFull: boolean;
 }
 
 export async function rowsNear(source: ScanSource, request: NearRequest): Promise<Near> {
-  const { column, vector, count } = request;
   const { graphs } = source.indexes;
   const candidates = new Map<object, Int32Array>();
-  let [byGraph, missing] = [0, 0];
-  /** Graphs are asked at once, and answer one after the other. */
-  const asked: Promise<void>[] = [];
+  const found = new Map<Segment, Int32Array[]>();
+  const asked: PathRows[] = [];
   for (const layer of source.layers) {
     // By number, because segments may be added meanwhile; none of theirs is visible here.
     for (let number = 0; number < layer.table.segments.length; number++) {
       const segment = layer.table.segments[number]!;
       const parts = partsOf(segment, layer, source, request);
       if (parts === null) break;
-      const found = parts.map(async ({ path, rows, of, isFull }) => {
+      if (parts.length === 0) continue;
+      const whole: Int32Array[] = [];
+      found.set(segment, whole);
+      for (const { path, rows, of, isFull } of parts) {
         const visible = rows?.length ?? of;
-        const isWorth = isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of;
-        const near = isWorth && graphs ? await graphs.near(segment, column, path, { vector, count, visible: rows }) : null;
-        if (near) byGraph++;
-        else if (isWorth) missing++;
-        return near ?? rows ?? Int32Array.from({ length: of }, (_, row) => row);
-      });
-      asked.push(Promise.all(found).then((all) => void (all.length > 0 && candidates.set(segment.place, inOrder(all)))));
+        if (isFull && of >= GRAPH_ROWS && visible * VISIBLE_SHARE >= of) asked.push({ segment, path, visible: rows });
+        else whole.push(rows ?? allOf(of));
+      }
     }
   }
-  await Promise.all(asked);
-  return { candidates, byGraph, missing };
+  const near = (await graphs?.near(request, asked)) ?? [];
+  let byGraph = 0;
+  for (const [i, { segment, visible }] of asked.entries()) {
+    const rows = near[i];
+    if (rows) byGraph++;
+    found.get(segment)!.push(rows ?? visible ?? allOf(segment.length));
+  }
+  for (const [{ place }, parts] of found) candidates.set(place, inOrder(parts));
+  return { candidates, byGraph, missing: asked.length - byGraph };
+}
+
+function allOf(rows: number): Int32Array {
+  return Int32Array.from({ length: rows }, (_, row) => row);
 }
 
 /** Null where no row of this segment or of those behind it is seen. */
-function partsOf(
-  segment: Segment,
-  layer: TableLayer,
-  source: ScanSource,
-  request: NearRequest,
-): (Part & { readonly isFull: boolean })[] | null {
+function partsOf(segment: Segment, layer: TableLayer, source: ScanSource, request: NearRequest): Part[] | null {
   const { visibility, inherited, openAt } = readerOf(layer, source, request);
   if (segment.base >= visibility.bound) return null;
   const filter = filterOf(segment, visibility);

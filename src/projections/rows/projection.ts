@@ -259,9 +259,9 @@ export class Rows implements Projection {
     return this.#storage.pruned;
   }
 
-  /** Heap that segments, indexes of keys and texts, dictionaries and overlays take. */
+  /** What segments, indexes of keys, texts and vectors, dictionaries, overlays, and what a model said of rows take. */
   get bytes(): number {
-    let total = this.#storage.indexes.bytes;
+    let total = this.#storage.indexes.bytes + this.#storage.bytesBeside();
     for (const layer of this.#layers.values()) total += layer.bytes;
     return total;
   }

@@ -28,6 +28,8 @@ export interface RowStorage {
   closingOrders(tenant: string | null, type: string): ClosingOrders;
   /** By all scans of all types. */
   readonly pruned: PruningCounts;
+  /** Bytes that others hold for rows: the budget of rows is theirs too. */
+  readonly bytesBeside: () => number;
   /** Where columns rest that memory has no room for; null: all of them stay in memory. */
   readonly store: ColumnStore | null;
   /** Runs a task in a later turn of the event loop. */
@@ -40,6 +42,7 @@ export interface RowStorageOptions {
   readonly memory?: ColumnMemory;
   readonly settings?: Partial<RowSettings>;
   readonly store?: ColumnStore;
+  readonly bytesBeside?: () => number;
   /** Runs a task in a later turn of the event loop; `setImmediate` unless a simulation schedules. */
   readonly defer?: (task: () => void) => void;
 }
@@ -62,9 +65,9 @@ export function rowStorage(timeline: Timeline, options: RowStorageOptions = {}):
     if (!known) orders.set(key, (known = new ClosingOrders(settings.temporalIndexMax)));
     return known;
   };
-  const { store = null } = options;
+  const { store = null, bytesBeside = () => 0 } = options;
   const files = store && new IndexFiles(store, options.indexes?.say ?? defaultIndexes.say);
   const indexes = new SegmentIndexes(space, options.indexes, files);
   const pruned = { segments: 0, byBloom: 0 };
-  return { timeline, memory, space, settings, closingOrders, pruned, store, defer, indexes };
+  return { timeline, memory, space, settings, closingOrders, pruned, bytesBeside, store, defer, indexes };
 }

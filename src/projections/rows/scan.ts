@@ -58,17 +58,18 @@ function* scanLayers(source: ScanSource, request: ScanRequest): Generator<RowBlo
   for (const layer of source.layers) yield* scanLayer(source, layer, request);
 }
 
-function* scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
+/** Keys are looked up past what only stretches need: half of a look-up would be the frame of the other. */
+function scanLayer(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
+  return request.keys ? keyBlocks(source, layer, request) : scanStretches(source, layer, request);
+}
+
+function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
   const { timeline, scopes } = source;
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   const { visibility } = reader;
   if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
   const columns = new BlockColumns(source, inherited, request.distinct ?? false);
-  if (request.keys) {
-    yield* keyBlocks(table, request, reader, columns, scopes);
-    return;
-  }
   const paths = matchingPaths(request.zones, request.paths, scopes);
   const allowed = paths ? allowedCodes(paths, scopes) : null;
   const most = request.distinct ? DISTINCT_ROWS_MAX : BLOCK_ROWS_MAX;
@@ -138,6 +139,9 @@ function* searchedBlocks(
   for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
     const whole = base < prefix;
     step = whole ? prefix - base : CHUNK_ROWS;
+    if (!whole && !(request.builtOnly !== undefined && segment.sealed)) {
+      for (const name of stored) for (const _ of indexes.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
+    }
     const filter = filterOf(segment, visibility);
     if (!filter) return;
     const [first, end] = [Math.max(base, filter.first), Math.min(base + step, filter.end)];
@@ -389,15 +393,13 @@ function openThen(
   return orders.visible(segment, closing, first, end, ordering);
 }
 
-function* keyBlocks(
-  table: Table,
-  request: ScanRequest,
-  reader: LayerReader,
-  columns: BlockColumns,
-  scopes: Scopes,
-): Generator<RowBlock, void> {
+function* keyBlocks(source: ScanSource, layer: TableLayer, request: ScanRequest): Generator<RowBlock, void> {
+  const { table, inherited } = layer;
+  const reader = readerOf(layer, source, request);
+  if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
+  const columns = new BlockColumns(source, inherited, false);
   while (table.enterSome()) yield nothing(request);
-  const found = keyRows(table, request, reader, scopes);
+  const found = keyRows(table, request, reader, source.scopes);
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   for (let at = 0; at < found.length; ) {
     const segment = table.segmentOf(found[at]!);

@@ -357,6 +357,20 @@ describe('refusals', () => {
     expect(await client.db('shop').command({ ping: 1 })).toMatchObject({ ok: 1 });
   });
 
+  test('what is nested too deeply is refused, and the connection goes on', async () => {
+    const nested = (levels: number): object => Array.from({ length: levels }).reduce<object>((deep) => ({ a: deep }), {});
+    const connection = async (): Promise<unknown> => (await client.db('shop').command({ hello: 1 }))['connectionId'];
+    const before = await connection();
+    for (const levels of [65, 500]) {
+      expect(await errorOf(refused().insertOne({ _id: 'deep', a: nested(levels) } as object as Thing))).toBe('15 Overflow');
+      expect(await errorOf(refused().findOne({ a: nested(levels) } as object))).toBe('15 Overflow');
+    }
+    expect(await connection()).toBe(before);
+    expect(await refused().findOne({ _id: 'deep' })).toBeNull();
+    await refused().insertOne({ _id: 'shallow', a: nested(50) } as object as Thing);
+    expect(await refused().findOne({ _id: 'shallow' })).toMatchObject({ a: nested(50) });
+  });
+
   test('a transaction, and a wrong password', async () => {
     const inTransaction = { txnNumber: Long.fromNumber(1), startTransaction: true, autocommit: false };
     const insert = client.db('shop').command({ insert: 'refused', documents: [{ _id: 'in' }], ...inTransaction });

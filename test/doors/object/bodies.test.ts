@@ -14,21 +14,24 @@ import { Blobs, listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../../src/log/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
-import { clientOf, codeOf, forPath, megabytes, objectSecret, objectToken, sha256 } from './object-client.ts';
+import {
+  clientOf,
+  codeOf,
+  forPath,
+  megabytes,
+  objectSecret,
+  objectToken,
+  objectWorld,
+  putInto,
+  sha256,
+  textOf,
+} from './object-client.ts';
 
 const disk = new MemoryDisk();
 let world: StoreWorld;
 let s3: S3Client;
 beforeAll(async () => {
-  const settings = {
-    SERVICE_BEARER_TOKEN: objectToken,
-    SERVICE_OBJECT_SECRET_KEY: objectSecret,
-    SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
-    // On a disk, be it one of memory: else there are no backups.
-    SERVICE_IN_MEMORY: 'false',
-    SERVICE_DATA_DIR: '/data',
-  };
-  world = await StoreWorld.open(settings, { disk });
+  world = await objectWorld(disk);
   s3 = clientOf(world);
   await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
 });
@@ -37,12 +40,8 @@ afterAll(async () => {
   await world.close();
 });
 
-const put = (Key: string, Body: string | Uint8Array, more: object = {}) =>
-  s3.send(new PutObjectCommand({ Bucket: 'docs', Key, Body, ...more }));
-const get = async (Key: string, more: object = {}, client = s3): Promise<string> => {
-  const { Body } = await client.send(new GetObjectCommand({ Bucket: 'docs', Key, ...more }));
-  return Body!.transformToString();
-};
+const put = (key: string, body: string | Uint8Array, more: object = {}) => putInto(s3, key, body, more);
+const get = (key: string, more: object = {}, client = s3): Promise<string> => textOf(client, key, more);
 
 test('large bodies rest as sealed blobs, once in a tenant, and are read in parts', async () => {
   const large = megabytes(3);

@@ -35,9 +35,12 @@ import {
   objectPort,
   objectSecret,
   objectToken,
+  objectWorld,
   origin,
+  putInto,
   sentAhead,
   sha256,
+  textOf,
 } from './object-client.ts';
 
 const disk = new MemoryDisk();
@@ -46,15 +49,7 @@ let s3: S3Client;
 /** A store whose door checks no signatures. */
 let bearers: StoreWorld;
 beforeAll(async () => {
-  const settings = {
-    SERVICE_BEARER_TOKEN: objectToken,
-    SERVICE_OBJECT_SECRET_KEY: objectSecret,
-    SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
-    // On a disk, be it one of memory: else there are no backups.
-    SERVICE_IN_MEMORY: 'false',
-    SERVICE_DATA_DIR: '/data',
-  };
-  world = await StoreWorld.open(settings, { disk });
+  world = await objectWorld(disk);
   s3 = clientOf(world);
   bearers = await StoreWorld.open({ SERVICE_BEARER_TOKEN: objectToken });
   expect((await fetch(`${origin(bearers)}/docs`, { method: 'PUT', headers: bearer })).status).toBe(200);
@@ -65,12 +60,8 @@ afterAll(async () => {
   await Promise.all([world.close(), bearers.close()]);
 });
 
-const put = (Key: string, Body: string | Uint8Array, more: object = {}) =>
-  s3.send(new PutObjectCommand({ Bucket: 'docs', Key, Body, ...more }));
-const get = async (Key: string, more: object = {}, client = s3): Promise<string> => {
-  const { Body } = await client.send(new GetObjectCommand({ Bucket: 'docs', Key, ...more }));
-  return Body!.transformToString();
-};
+const put = (key: string, body: string | Uint8Array, more: object = {}) => putInto(s3, key, body, more);
+const get = (key: string, more: object = {}, client = s3): Promise<string> => textOf(client, key, more);
 
 test('an object is put, read, listed, headed and deleted', async () => {
   const { ETag, VersionId } = await put('a/b.txt', 'hällo', {

@@ -1,11 +1,32 @@
 /** `@aws-sdk/client-s3` connected to the object door of a world. */
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
-import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
-import type { StoreWorld } from '../http/store-world.ts';
+import { GetObjectCommand, PutObjectCommand, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
+import type { Disk } from '../../../src/log/disk.ts';
+import { StoreWorld } from '../http/store-world.ts';
 
 export const objectToken = 'bearer-for-tests';
 export const objectSecret = 'secret-of-signed-requests';
+
+/** A store that checks signatures, on a disk, be it one of memory: else there are no backups. */
+export function objectWorld(disk: Disk): Promise<StoreWorld> {
+  const settings = {
+    SERVICE_BEARER_TOKEN: objectToken,
+    SERVICE_OBJECT_SECRET_KEY: objectSecret,
+    SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
+    SERVICE_IN_MEMORY: 'false',
+    SERVICE_DATA_DIR: '/data',
+  };
+  return StoreWorld.open(settings, { disk });
+}
+
+export const putInto = (client: S3Client, Key: string, Body: string | Uint8Array, more: object = {}) =>
+  client.send(new PutObjectCommand({ Bucket: 'docs', Key, Body, ...more }));
+
+export async function textOf(client: S3Client, Key: string, more: object = {}): Promise<string> {
+  const { Body } = await client.send(new GetObjectCommand({ Bucket: 'docs', Key, ...more }));
+  return Body!.transformToString();
+}
 
 export function objectPort(world: StoreWorld): number {
   return world.others.find(({ name }) => name === 'object')!.port;

@@ -222,6 +222,14 @@ describe('clients', () => {
     const near = await client.query("SELECT id FROM items WHERE embedding <-> '[1,1,1]' < 1.5 ORDER BY id");
     expect(near.rows.map(({ id }: { id: string }) => id)).toEqual(['1', '3']);
     expect(await stateOf(client.query("SELECT id FROM items ORDER BY embedding <-> '[1,1]'"))).toBe('22023');
+    const ofOne = '(SELECT embedding FROM items WHERE id = $1)';
+    const others = await client.query(`SELECT id FROM items WHERE id <> $1 ORDER BY embedding <-> ${ofOne} LIMIT 5`, ['3']);
+    expect(others.rows.map(({ id }: { id: string }) => id)).toEqual(['1', '2']);
+    const explained = await client.query(`EXPLAIN SELECT id FROM items ORDER BY embedding <=> ${ofOne} LIMIT 3`, ['3']);
+    expect(JSON.stringify(explained.rows)).toContain('nearest first 3 by index of vectors of embedding');
+    expect((await client.query(`SELECT ${ofOne} AS v`, ['3'])).rows).toEqual([{ v: '[1,1,2]' }]);
+    const each = 'SELECT id FROM items i ORDER BY embedding <=> (SELECT embedding FROM items WHERE id = i.id) LIMIT 2';
+    expect(await stateOf(client.query(each))).toBe('22P02');
   });
 
   test('tools that qualify every name by the one schema', async () => {

@@ -7,7 +7,9 @@ import { TextMatcher } from '../../../src/planner/expressions/match.ts';
 import { Highlighter } from '../../../src/planner/search/highlight.ts';
 import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/planner/search/query.ts';
 import { StretchSearch } from '../../../src/planner/search/stretch.ts';
-import { textIndexOf } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { atOnce } from '../../../src/projections/rows/indexes/text/chosen-cells.ts';
+import { buildTextIndex, type TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { TextIndex } from '../../../src/projections/rows/indexes/text/text-index.ts';
 import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
 
 export const name = 'text-search';
@@ -44,7 +46,7 @@ export function run(bytes: Uint8Array): void {
   for (const token of tokensOf(text)) assert(token !== '' && !/[\s*]/u.test(token), 'a term is a word');
   const all = [...texts, text.slice(0, 200)];
   const cells = encoded(all);
-  const index = textIndexOf(cells, 'english');
+  const index = TextIndex.open(atOnce(buildTextIndex(cells, 'english')));
   for (const [row, each] of all.entries()) assert(index.lengths[row] === tokensOf(each).length, 'both ways to terms are one');
   const mode = matchModes[bytes.length % matchModes.length]!;
   let matcher: TextMatcher;
@@ -76,7 +78,7 @@ export function run(bytes: Uint8Array): void {
   }
 }
 
-function encoded(all: readonly string[]): Parameters<typeof textIndexOf>[0] {
+function encoded(all: readonly string[]): TextCells {
   const parts = all.map((each) => new TextEncoder().encode(each));
   const offsets = new Uint32Array(all.length + 1);
   for (const [row, part] of parts.entries()) offsets[row + 1] = offsets[row]! + part.length;

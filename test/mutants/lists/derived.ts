@@ -9,6 +9,20 @@ const rounds = ['test/simulation/stored-rounds.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'derived: a graph of vectors that holds an erased row is written',
+    file: 'src/projections/rows/indexes/vectors/segment-graphs.ts',
+    find: 'graph.isReady && graph.removals === segment.removals',
+    replace: 'graph.isReady',
+    killedBy: ['test/projections/indexes/contract.test.ts'],
+  },
+  {
+    name: 'derived: model vectors that go while a checkpoint is written are missing in it',
+    file: 'src/projections/embeddings/projection.ts',
+    find: 'if (this.#captured.get(each) === null) ',
+    replace: 'if (this.#captured.size < 0) ',
+    killedBy: ['test/projections/embeddings.test.ts'],
+  },
+  {
     name: 'derived: the first write stops all others until every key is found',
     file: 'src/governance/governed-writes.ts',
     find: 'if (within !== null) await within;',

@@ -108,6 +108,21 @@ describe('with a model', () => {
     await store.close();
   });
 
+  test.each([
+    ["'solar'", 'exact, without an index of vectors, as both rankings come of one look at the rows: every row that may be seen'],
+    [
+      "'solar', FUSION => 'likeness'",
+      'exact, without an index of vectors, as the text is compared with all vectors of a row: every',
+    ],
+    ["'solar', VECTOR => ARRAY[0, 0]", 'by words alone, as the vector has no direction: no vector is compared'],
+  ])('a plan says how vectors are compared, and why: %s', async (words, said) => {
+    const store = await storeWith(settings());
+    const asked = heard.length;
+    expect((await store.answer(`EXPLAIN SELECT * FROM HYBRID_SEARCH('Doc', ${words}) LIMIT 2`)).plan).toContain(said);
+    expect(heard).toHaveLength(asked);
+    await store.close();
+  });
+
   describe('that reranks', () => {
     const reranking = () => ({ SERVICE_RERANK_URL: url, SERVICE_RERANK_MODEL: 'judge', SERVICE_RERANK_KEY: 'k' });
     const sql = "HYBRID_SEARCH FROM Doc QUERY 'solar panels' RERANK LIMIT 2";

@@ -4,7 +4,7 @@ import type { Caller } from '../../../src/governance/caller.ts';
 import { inlineWorker } from '../../../src/log/workers.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import type { Answer, QuestionOptions } from '../../../src/planner/planner-contract.ts';
-import { analyst, rowsOf, TestStore } from '../../harness.ts';
+import { analyst, rowsOf, TestRandom, TestStore } from '../../harness.ts';
 import { Draw } from '../document-world.ts';
 
 const dims = 16;
@@ -21,11 +21,19 @@ interface World {
   ask(vector: readonly number[], more?: string, options?: QuestionOptions): Promise<Answer>;
 }
 
-/** Rows of two paths in turn: `hidden` says what rows of the other one hold. */
-async function opened(hidden: number, settings: Readonly<Record<string, string>> = {}): Promise<World> {
-  const parts = { derived: { machineBytes: 1 << 30, segmentRows }, startKept: inlineWorker, disk: new MemoryDisk() };
+function openOn(disk: MemoryDisk, settings: Readonly<Record<string, string>> = {}, seed = 1): Promise<TestStore> {
+  const parts = { derived: { machineBytes: 1 << 30, segmentRows }, startKept: inlineWorker, disk, random: new TestRandom(seed) };
   const files = { SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data', SERVICE_PURPOSES: 'test', ...settings };
-  const store = await TestStore.open('2024-01-01', files, parts);
+  return TestStore.open('2024-01-01', files, parts);
+}
+
+/** Rows of two paths in turn: `hidden` says what rows of the other one hold. */
+async function opened(
+  hidden: number,
+  settings: Readonly<Record<string, string>> = {},
+  disk: MemoryDisk = new MemoryDisk(),
+): Promise<World> {
+  const store = await openOn(disk, settings);
   const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
   const properties = {
     id: 'string',
@@ -43,14 +51,17 @@ async function opened(hidden: number, settings: Readonly<Record<string, string>>
     const theirs = rows.map(({ id, v }) => ({ id: `x${id}`, who: 'nobody', v: v.map((each) => each + hidden) }));
     await store.put('Doc', theirs.slice(0, 150), other);
   }
-  const ask: World['ask'] = (sought, more = '', options = { consistency: 'eventual' }) =>
+  return { store, sought: Array.from({ length: 20 }, vector), ask: askerOf(store) };
+}
+
+function askerOf(store: TestStore): World['ask'] {
+  return (sought, more = '', options = { consistency: 'eventual' }) =>
     store.invoke(own, 'query', (invocation) =>
       store.service.planner.query(invocation, {
         sql: `SELECT * FROM SIMILAR('Doc', v, ARRAY[${sought.join(', ')}]) ${more} LIMIT ${best}`,
         ...options,
       }),
     );
-  return { store, sought: Array.from({ length: 20 }, vector), ask };
 }
 
 const told = (answer: Answer): unknown[] => rowsOf(answer).map((row) => [row['id'], row['_score']]);
@@ -89,6 +100,26 @@ test('graphs find nearly all that are nearest, of whom it may be, and say so; wh
   );
   expect(answers[0]).toEqual(answers[1]);
   for (const { store } of worlds) await store.close();
+});
+
+test('after a start graphs are read and not made, and what they say is the same', async () => {
+  const disk = new MemoryDisk();
+  const world = await opened(0.01, {}, disk);
+  await world.store.service.columns!.settled();
+  await made(world);
+  const { store, sought } = world;
+  const before = [];
+  for (const each of sought) before.push(told(await world.ask(each)));
+  expect(store.service.projections.rows.indexes.graphs!.counts).toEqual({ built: 3, read: 0 });
+  await store.close();
+  const again = await openOn(disk, {}, 2);
+  const ask = askerOf(again);
+  await made({ store: again, sought, ask });
+  const after = [];
+  for (const each of sought) after.push(told(await ask(each)));
+  expect(after).toEqual(before);
+  expect(again.service.projections.rows.indexes.graphs!.counts).toEqual({ built: 0, read: 3 });
+  await again.close();
 });
 
 test('a condition, a recipe and a basis with few of the rows have all of them looked at; closed and erased rows are never found', async () => {

@@ -13,7 +13,8 @@ import { INDEX_PREFIX } from '../../../src/projections/rows/store/index-files.ts
 import { Draw } from '../../planner/document-world.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { digest, dims, type Document, type Kind, kinds, textCells } from './kinds.ts';
-import { textIndexOf } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { atOnce } from '../../../src/projections/rows/indexes/text/chosen-cells.ts';
+import { buildTextIndex } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 
 const folder = '/data/projections';
 const segmentRows = 64;
@@ -151,8 +152,6 @@ beforeEach(async () => {
 });
 
 describe.each(kinds)('$name', (kind) => {
-  const onFiles = kind.rests ? sealed : 0;
-
   test('is what its cells make it, here and in a thread, once and again', async () => {
     await world.expectMade(kind);
     const rows = world.rowsOf(1);
@@ -165,29 +164,25 @@ describe.each(kinds)('$name', (kind) => {
 
   test('is found again after a start, without being made', async () => {
     await world.expectMade(kind);
-    expect(await world.names()).toHaveLength(onFiles);
+    expect(await world.names()).toHaveLength(sealed);
     await world.restart();
     await world.expectMade(kind);
-    expect(world.files.counts).toEqual({ read: onFiles, written: 0, refused: 0 });
+    expect(world.files.counts).toEqual({ read: sealed, written: 0, refused: 0 });
     expect(await world.store.service.checkpoints!.strays()).toEqual([]);
   });
 
   test('leaves memory, and comes back', async () => {
     await world.expectMade(kind);
     await world.store.close();
-    // There is room for all vectors as bytes, or for one index of texts, and for no graph.
-    await world.start({}, INDEX_SHARE * 6_000);
+    // There is room for all vectors as bytes, or for one index of texts, or for one graph.
+    await world.start({}, INDEX_SHARE * kind.room);
     const { indexes } = world.store.service.projections.rows;
-    if (!kind.rests) {
-      await expect(kind.read(indexes, world.segments()[0]!)).rejects.toThrow();
-      return;
-    }
     for (let round = 0; round < 2; round++) {
       await world.expectMade(kind);
       await world.read(kinds[0]!);
       for (const segment of world.segments()) forgetIndexes(segment, 'body');
     }
-    expect(indexes.bytes).toBeLessThanOrEqual(6_000);
+    expect(indexes.bytes).toBeLessThanOrEqual(kind.room);
     expect(world.files.counts.refused).toBe(0);
     expect(world.files.counts.read).toBeGreaterThanOrEqual(sealed * 2);
     expect((await world.names()).length).toBe(kind.name === 'text' ? sealed : sealed * 2);
@@ -202,12 +197,12 @@ describe.each(kinds)('$name', (kind) => {
     world.gone((row) => row === 70 || row === 71);
     await world.files.written();
     // Those of the other segments stay.
-    expect((await world.names()).length).toBe(Math.max(0, onFiles - 1));
+    expect((await world.names()).length).toBe(sealed - 1);
     await world.saved();
     await world.expectMade(kind);
     const after = await world.names();
-    expect(after.filter((name) => !before.has(name))).toHaveLength(kind.rests ? 1 : 0);
-    expect(after).toHaveLength(onFiles);
+    expect(after.filter((name) => !before.has(name))).toHaveLength(1);
+    expect(after).toHaveLength(sealed);
     if (kind.name === 'text') expect(await world.plainFiles()).toContain(own(72));
     for (const row of [70, 71]) expect(await world.plainFiles()).not.toContain(own(row));
     await world.store.service.checkpoints!.take();
@@ -231,7 +226,7 @@ describe.each(kinds)('$name', (kind) => {
     expect(await world.names()).toEqual([]);
     expect(await world.store.service.checkpoints!.strays()).toEqual([]);
     await world.expectMade(kind);
-    expect(await world.names()).toHaveLength(onFiles);
+    expect(await world.names()).toHaveLength(sealed);
     expect(await world.plainFiles()).not.toContain(subjects(4));
     await world.restart();
     await world.expectMade(kind);
@@ -248,7 +243,7 @@ describe.each(kinds)('$name', (kind) => {
     await world.expectMade(kind);
     await world.restart();
     await world.expectMade(kind);
-    expect(world.files.counts).toEqual({ read: onFiles, written: 0, refused: 0 });
+    expect(world.files.counts).toEqual({ read: sealed, written: 0, refused: 0 });
   });
 
   test('is made anew where its file is cut, spoiled, or of other cells', async () => {
@@ -260,15 +255,15 @@ describe.each(kinds)('$name', (kind) => {
         if (i === 1) return bytes.map((byte, at) => (at === bytes.length - 100 ? byte ^ 1 : byte));
         return bytes.map((byte, at) => (at === 200 ? byte ^ 1 : byte));
       }),
-    ).toBe(onFiles);
+    ).toBe(sealed);
     await world.start();
     await world.expectMade(kind);
-    expect(world.files.counts).toEqual({ read: 0, written: onFiles, refused: onFiles });
-    expect(world.said.filter((line) => line.includes("an index can't be read from its file"))).toHaveLength(onFiles);
+    expect(world.files.counts).toEqual({ read: 0, written: sealed, refused: sealed });
+    expect(world.said.filter((line) => line.includes("an index can't be read from its file"))).toHaveLength(sealed);
     // One under the name of another.
     await world.store.close();
     const [first = '', second = ''] = await world.names();
-    if (kind.rests) await world.disk.replaceFile(`${folder}/${first}`, (await world.disk.readFile(`${folder}/${second}`))!);
+    await world.disk.replaceFile(`${folder}/${first}`, (await world.disk.readFile(`${folder}/${second}`))!);
     await world.start();
     await world.expectMade(kind);
   });
@@ -277,8 +272,8 @@ describe.each(kinds)('$name', (kind) => {
     await world.expectMade(kind);
     await world.restart({ SERVICE_TEXT_LANGUAGE: 'german' });
     await world.expectMade(kind, 'german');
-    expect(world.files.counts.read).toBe(kind.name === 'text' ? 0 : onFiles);
-    expect(await world.names()).toHaveLength(onFiles);
+    expect(world.files.counts.read).toBe(kind.name === 'text' ? 0 : sealed);
+    expect(await world.names()).toHaveLength(sealed);
   });
 
   test('goes with its store when that is begun anew from the log', async () => {
@@ -294,7 +289,7 @@ test('a column that became text has the index of its texts', async () => {
   const { indexes } = world.store.service.projections.rows;
   const numbers = (number: number): string => {
     const rows = world.rowsOf(number).map((_, i) => ({ body: String((number * segmentRows + i) * 7), v: [] }));
-    return digest(textIndexOf(textCells(rows), 'english').bytes);
+    return digest(atOnce(buildTextIndex(textCells(rows), 'english')));
   };
   await indexes.prepare(world.segments(), ['n'])?.ready;
   expect(world.segments().map((segment) => indexes.whole(segment, 'n')!.terms)).toEqual([0, 0, 0]);

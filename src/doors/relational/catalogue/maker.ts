@@ -7,6 +7,8 @@ export type Row = readonly Value[];
 export type Cells = Readonly<Record<string, Value>>;
 
 export interface Maker {
+  /** Cells that all of its rows have alike, unless they say otherwise: there may be as many rows as 10,000 types have columns. */
+  readonly base?: Cells;
   all(facts: Facts): Iterable<Cells>;
   readonly by?: { readonly column: string; rows(facts: Facts, value: Value): Iterable<Cells> };
 }

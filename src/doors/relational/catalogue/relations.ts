@@ -17,6 +17,44 @@ export interface Relation extends RelationColumns {
 
 const relkindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
 
+const classBase = {
+  reltype: 0,
+  reloftype: 0,
+  relowner: owner.oid,
+  reltablespace: 0,
+  relpages: 0,
+  reltuples: -1,
+  relallvisible: 0,
+  reltoastrelid: 0,
+  relisshared: false,
+  relpersistence: 'p',
+  relchecks: 0,
+  relhasrules: false,
+  relhastriggers: false,
+  relhassubclass: false,
+  relrowsecurity: false,
+  relforcerowsecurity: false,
+  relispopulated: true,
+  relispartition: false,
+  relrewrite: 0,
+  relfrozenxid: 0,
+  relminmxid: 0,
+} as const;
+
+/** What all columns have alike. */
+const attributeBase = {
+  attstattarget: -1,
+  attcacheoff: -1,
+  attcompression: '',
+  atthasdef: false,
+  atthasmissing: false,
+  attidentity: '',
+  attgenerated: '',
+  attisdropped: false,
+  attislocal: true,
+  attinhcount: 0,
+} as const;
+
 const makers: Readonly<Record<string, Maker>> = {
   'pg_catalog.pg_namespace': {
     *all() {
@@ -24,6 +62,7 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   'pg_catalog.pg_class': {
+    base: classBase,
     *all({ tables, session }) {
       for (const table of tables) yield* classesOf(table, session.user);
       for (const relation of relations.values()) yield classOf(relation);
@@ -38,6 +77,7 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   'pg_catalog.pg_attribute': {
+    base: attributeBase,
     *all({ tables }) {
       for (const table of tables) yield* attributesOf(table);
       for (const relation of relations.values()) yield* ownAttributes(relation);
@@ -415,30 +455,6 @@ function rolesOf(user: string): (readonly [number, string])[] {
       ];
 }
 
-const classBase = {
-  reltype: 0,
-  reloftype: 0,
-  relowner: owner.oid,
-  reltablespace: 0,
-  relpages: 0,
-  reltuples: -1,
-  relallvisible: 0,
-  reltoastrelid: 0,
-  relisshared: false,
-  relpersistence: 'p',
-  relchecks: 0,
-  relhasrules: false,
-  relhastriggers: false,
-  relhassubclass: false,
-  relrowsecurity: false,
-  relforcerowsecurity: false,
-  relispopulated: true,
-  relispartition: false,
-  relrewrite: 0,
-  relfrozenxid: 0,
-  relminmxid: 0,
-} as const;
-
 /** As `pg_class.relacl` writes it: who, what, and who said so. */
 function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
   const grantee = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
@@ -448,7 +464,6 @@ function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
 function* classesOf(table: Table, user: string): Iterable<Cells> {
   const { oid, name, kind, columns, key } = table;
   yield {
-    ...classBase,
     oid,
     relname: name,
     relnamespace: namespaces.public,
@@ -462,7 +477,6 @@ function* classesOf(table: Table, user: string): Iterable<Cells> {
   };
   if (key)
     yield {
-      ...classBase,
       oid: indexOf(table),
       relname: keyName(table),
       relnamespace: namespaces.public,
@@ -477,7 +491,6 @@ function* classesOf(table: Table, user: string): Iterable<Cells> {
 
 function classOf({ oid, name, schema, columns }: Relation): Cells {
   return {
-    ...classBase,
     oid,
     relname: name,
     relnamespace: namespaces[schema as keyof typeof namespaces],
@@ -508,24 +521,14 @@ function attributeOf(attrelid: number, { name, type, number, modifier, notNull }
     attrelid,
     attname: name,
     atttypid: type.oid,
-    attstattarget: -1,
     attlen: type.size,
     attnum: number,
     attndims: elementOf(type.name) === null ? 0 : 1,
-    attcacheoff: -1,
     atttypmod: modifier,
     attbyval: type.size > 0 && type.size <= 8,
     attalign: align,
     attstorage: storage,
-    attcompression: '',
     attnotnull: notNull,
-    atthasdef: false,
-    atthasmissing: false,
-    attidentity: '',
-    attgenerated: '',
-    attisdropped: false,
-    attislocal: true,
-    attinhcount: 0,
     attcollation: collationOf(type.name),
   };
 }
@@ -536,8 +539,9 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
     const path = `${each.schema}.${each.name}`;
     const maker = makers[path];
     const places = new Map(each.columns.map(({ name }, i) => [name, i]));
+    const base = each.columns.map(({ name }): Value => maker?.base?.[name] ?? null);
     const rowOf = (cells: Cells): Row => {
-      const row = each.columns.map((): Value => null);
+      const row = base.slice();
       for (const name in cells) {
         const place = places.get(name);
         if (place !== undefined) row[place] = cells[name]!;

@@ -1,5 +1,6 @@
 /** How far apart two vectors are, as pgvector has it. A text beside a vector is one: '[1, 2, 3]'. */
 import type { Cell } from '../../../log/value.ts';
+import { shortFloat } from '../../formats/byte-writer.ts';
 import { invalid, type ScalarFunction } from './scalar-function.ts';
 
 type Distance = (a: Float32Array, b: Float32Array) => number;
@@ -62,6 +63,10 @@ function operator(name: string, what: string, distance: Distance, example: strin
       signature(['string', 'string']),
     ],
   };
+}
+
+export function vectorText(vector: Float32Array): string {
+  return `[${Array.from(vector, shortFloat).join(',')}]`;
 }
 
 function parsed(text: string): Float32Array {

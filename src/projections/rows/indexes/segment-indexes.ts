@@ -26,6 +26,7 @@ import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
 import { absentOf, cellsOf } from './text-cells.ts';
+import { atOnce } from './text/chosen-cells.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
@@ -145,7 +146,7 @@ export class SegmentIndexes {
     this.#space = space;
     this.#extents = space.extents();
     const hasRoom = (bytes: number): boolean => this.bytes + this.#coming + bytes <= options.budgetBytes;
-    this.graphs = options.graphs && new SegmentGraphs(space, options.graphs, hasRoom);
+    this.graphs = options.graphs && new SegmentGraphs(options.graphs, { space, hasRoom, files });
     this.#ages = new LRUCache({
       maxSize: Math.max(1, options.budgetBytes),
       sizeCalculation: ({ bytes }) => Math.max(1, bytes),
@@ -257,7 +258,7 @@ export class SegmentIndexes {
 
   /** How many indexes hold a term, or were made of rows that have been removed since: none should. */
   holding(term: string): number {
-    let count = 0;
+    let count = this.graphs?.stale ?? 0;
     for (const { segment, whole, chunks, removals } of this.#ages.values()) {
       const holds = [whole, ...chunks.values()].some((index) => index instanceof TextIndex && index.find(term) >= 0);
       if (holds || removals !== segment.removals) count++;
@@ -267,7 +268,7 @@ export class SegmentIndexes {
 
   /** How many indexes were made of rows that have been removed since. */
   get stale(): number {
-    let count = 0;
+    let count = this.graphs?.stale ?? 0;
     for (const { segment, removals } of this.#ages.values()) if (removals !== segment.removals) count++;
     return count;
   }
@@ -278,17 +279,24 @@ export class SegmentIndexes {
     return keepers.get(segment)?.get(column)?.chunks.get(number)?.rows === rows;
   }
 
-  /** The index of the rows of a chunk that are there by now. */
-  chunk(segment: Segment, column: string, number: number): TextIndex {
+  /** Makes the index of the rows of a chunk that are there by now, unless it is there: texts may be long. */
+  *makeChunk(segment: Segment, column: string, number: number): Generator<unknown, TextIndex> {
     const kept = this.#kept(segment, column);
     const first = number * CHUNK_ROWS;
     const rows = Math.min(CHUNK_ROWS, segment.length - first);
     const found = kept.chunks.get(number);
     if (found?.rows === rows) return found;
-    const made = textIndexOf(cellsOf(segment, vectorOf(segment, column), first, rows), this.#options.language);
+    const made = yield* textIndexOf(cellsOf(segment, vectorOf(segment, column), first, rows), this.#options.language);
+    // Rows may have been removed meanwhile, or another question may have made it.
+    if (keepers.get(segment)?.get(column) !== kept || kept.removals !== segment.removals) return made;
+    this.#resize(kept, made.bytes.length - (kept.chunks.get(number)?.bytes.length ?? 0));
     kept.chunks.set(number, made);
-    this.#resize(kept, made.bytes.length - (found?.bytes.length ?? 0));
     return made;
+  }
+
+  /** The same at once. */
+  chunk(segment: Segment, column: string, number: number): TextIndex {
+    return atOnce(this.makeChunk(segment, column, number));
   }
 
   #kept(segment: Segment, column: string, ofEnds = false): Kept {
@@ -404,6 +412,7 @@ export class SegmentIndexes {
   /** A segment came to rest: what was made of it before that is saved. */
   #rested(segment: Segment): void {
     for (const kept of keepers.get(segment)?.values() ?? []) void this.#save(kept);
+    this.graphs?.rested(segment);
   }
 
   /** Once what it was made of rests on a file. One of rows that have been removed since is nobody's to write. */
@@ -426,17 +435,27 @@ export class SegmentIndexes {
     return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
 
-  async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex> {
+  async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
     const { workers, language } = this.#options;
     const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
-    const cells = cellsOf(segment, vector, 0, rows);
+    const cells = await this.#cells(segment, vector, rows, signal);
+    if (cells === null) return null;
     const request = { cells: segment.sealed ? cells : copied(cells), language };
     return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
   }
 
-  async #ofEnds({ segment }: Kept, vector: Vector, found: Uint8Array | null, signal: AbortSignal): Promise<EndRun> {
+  async #ofEnds({ segment }: Kept, vector: Vector, found: Uint8Array | null, signal: AbortSignal): Promise<EndRun | null> {
     if (found) return new EndRun(found);
-    return new EndRun(await this.#options.workers!.run(endRunJob, cellsOf(segment, vector, 0, segment.length), 'index', signal));
+    const cells = await this.#cells(segment, vector, segment.length, signal);
+    return cells && new EndRun(await this.#options.workers!.run(endRunJob, cells, 'index', signal));
+  }
+
+  /** Null where it was given up. */
+  async #cells(segment: Segment, vector: Vector, rows: number, signal: AbortSignal): Promise<TextCells | null> {
+    const steps = cellsOf(segment, vector, 0, rows);
+    let step = steps.next();
+    for (; step.done !== true && !signal.aborted; step = steps.next()) await this.#space.turn();
+    return step.done === true ? step.value : null;
   }
 
   /** Null where it was given up, or no memory of columns has room. */

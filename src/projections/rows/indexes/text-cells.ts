@@ -5,7 +5,7 @@ import { distinct, noTexts } from './text/chosen-cells.ts';
 import type { TextCells } from './text/text-builder.ts';
 
 /** Cells of rows first .. first+rows-1 of a segment. They are not copied: valid as long as the column is. */
-export function cellsOf(segment: Segment, vector: Vector, first: number, rows: number): TextCells {
+export function* cellsOf(segment: Segment, vector: Vector, first: number, rows: number): Generator<undefined, TextCells> {
   const absent = absentOf(segment, vector, first, rows);
   if (vector.kind === 'text') {
     return { rows, offsets: vector.offsets.subarray(first, first + rows + 1), heap: vector.heap, codes: null, absent };
@@ -13,7 +13,7 @@ export function cellsOf(segment: Segment, vector: Vector, first: number, rows: n
   if (vector.kind !== 'dict') {
     return noTexts(rows);
   }
-  return { rows, absent, ...distinct(vector, rows, (row) => first + row, absent) };
+  return { rows, absent, ...(yield* distinct(vector, rows, (row) => first + row, absent)) };
 }
 
 /** 1 where one of these rows has no cell; null where each has one. */

@@ -20,9 +20,11 @@ export const INDEX_PREFIX = 'index-';
 
 /** All that an index goes by beside the cells of the segment. */
 export interface IndexKey {
-  readonly kind: 'text' | 'coarse' | 'ends';
+  readonly kind: 'text' | 'coarse' | 'ends' | 'graph';
   readonly format: number;
   readonly column: string;
+  /** Number of the organisation path whose rows it is of; absent: of all of the segment. */
+  readonly path?: number;
   /** Empty for what has none. */
   readonly language: string;
   readonly rows: number;
@@ -88,7 +90,12 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
     });
   }
 
-  /** Null where there is none that says just this. */
+  /** The segment rests on a file, so that an index of it may. */
+  rests(segment: Segment): boolean {
+    return this.#store.home !== null && this.#store.contentsOf(segment) !== null;
+  }
+
+  /** In memory that threads share; null where there is none that says just this. */
   async read(segment: Segment, key: IndexKey): Promise<Uint8Array | null> {
     const home = this.#store.home;
     const name = this.#nameOf(segment, key);
@@ -134,10 +141,11 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
     if (name !== null) await this.#next((home) => this.#unlink(home, name));
   }
 
-  #nameOf(segment: Segment, { kind, column }: IndexKey): string | null {
+  #nameOf(segment: Segment, { kind, column, path }: IndexKey): string | null {
     const contents = this.#store.contentsOf(segment);
     if (contents === null) return null;
-    const which = sha256Hex(JSON.stringify([contents, kind, column])).slice(0, 16);
+    const of = [contents, kind, column, ...(path === undefined ? [] : [path])];
+    const which = sha256Hex(JSON.stringify(of)).slice(0, 16);
     return `${this.prefix}${contents.slice(this.#store.prefix.length)}-${which}`;
   }
 
@@ -173,10 +181,19 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
 }
 
 function headOf(segment: Segment, key: IndexKey): Head {
-  const { kind, format, column, language, rows } = key;
+  const { kind, format, column, path, language, rows } = key;
   // Words are told apart by the characters that this version of the engine knows.
   const unicode = kind === 'text' ? process.versions.unicode! : '';
-  return { kind, format, column, language, rows, types: segment.cells.typesOf(column), unicode };
+  return {
+    kind,
+    format,
+    column,
+    ...(path !== undefined && { path }),
+    language,
+    rows,
+    types: segment.cells.typesOf(column),
+    unicode,
+  };
 }
 
 async function readIndex(home: DerivedHome, name: string, head: Head): Promise<Uint8Array | null> {
@@ -184,7 +201,7 @@ async function readIndex(home: DerivedHome, name: string, head: Head): Promise<U
   if (!file) return null;
   try {
     const found = Buffer.from(await file.read('head')).toString();
-    return found === JSON.stringify(head) ? await file.read('index') : null;
+    return found === JSON.stringify(head) ? await file.readShared('index') : null;
   } finally {
     await file.close();
   }

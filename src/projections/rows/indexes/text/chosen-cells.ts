@@ -8,13 +8,16 @@ export function noTexts(rows: number): TextCells {
   return { rows, offsets: new Uint32Array(1), heap: new Uint8Array(0), codes: null, absent: new Uint8Array(rows).fill(1) };
 }
 
+/** What a step of copying texts is of, in bytes. */
+const STEP_BYTES = 1 << 20;
+
 /** Cells of chosen rows of any vector of texts. */
-export function chosenCells(vector: Vector, rows: number, rowAt: (place: number) => number): TextCells {
+export function* chosenCells(vector: Vector, rows: number, rowAt: (place: number) => number): Generator<undefined, TextCells> {
   const absent = new Uint8Array(rows);
   for (let place = 0; place < rows; place++) {
     if (vector.kind === 'null' || vector.nulls?.[rowAt(place)] === 1) absent[place] = 1;
   }
-  if (vector.kind === 'dict') return { rows, absent, ...distinct(vector, rows, rowAt, absent) };
+  if (vector.kind === 'dict') return { rows, absent, ...(yield* distinct(vector, rows, rowAt, absent)) };
   if (vector.kind !== 'text') return noTexts(rows);
   const offsets = new Uint32Array(rows + 1);
   for (let place = 0; place < rows; place++) {
@@ -22,42 +25,58 @@ export function chosenCells(vector: Vector, rows: number, rowAt: (place: number)
     offsets[place + 1] = offsets[place]! + (absent[place] === 1 ? 0 : vector.offsets[row + 1]! - vector.offsets[row]!);
   }
   const heap = new Uint8Array(offsets[rows]!);
-  for (let place = 0; place < rows; place++) {
+  for (let place = 0, rested = 0; place < rows; place++) {
     if (absent[place] === 1) continue;
     const row = rowAt(place);
     heap.set(vector.heap.subarray(vector.offsets[row], vector.offsets[row + 1]), offsets[place]);
+    if (offsets[place + 1]! - rested < STEP_BYTES) continue;
+    rested = offsets[place + 1]!;
+    yield;
   }
   return { rows, offsets, heap, codes: null, absent };
 }
 
 /** The texts that some row has, each once. */
-export function distinct(
+export function* distinct(
   { values, dictionary }: Extract<Vector, { kind: 'dict' }>,
   rows: number,
   rowAt: (place: number) => number,
   absent: Uint8Array | null,
-): Pick<TextCells, 'offsets' | 'heap' | 'codes'> {
+): Generator<undefined, Pick<TextCells, 'offsets' | 'heap' | 'codes'>> {
   const numbers = new Map<number, number>();
   const codes = new Int32Array(rows);
-  const texts: Uint8Array[] = [];
+  const bytesOf = (code: number): Uint8Array => dictionary.bytesOf?.(code) ?? encoder.encode(dictionary.text(code));
+  const ends: number[] = [];
   let size = 0;
   for (let place = 0; place < rows; place++) {
     if (absent?.[place] === 1) continue;
     const code = values[rowAt(place)]!;
     let number = numbers.get(code);
     if (number === undefined) {
-      const bytes = dictionary.bytesOf?.(code).slice() ?? encoder.encode(dictionary.text(code));
-      number = texts.push(bytes) - 1;
-      size += bytes.length;
-      numbers.set(code, number);
+      numbers.set(code, (number = ends.length));
+      size += bytesOf(code).length;
+      ends.push(size);
     }
     codes[place] = number;
   }
-  const offsets = new Uint32Array(texts.length + 1);
+  const offsets = new Uint32Array(ends.length + 1);
+  offsets.set(ends, 1);
   const heap = new Uint8Array(size);
-  for (const [number, bytes] of texts.entries()) {
-    heap.set(bytes, offsets[number]);
-    offsets[number + 1] = offsets[number]! + bytes.length;
+  let rested = 0;
+  for (const [code, number] of numbers) {
+    // Wiped meanwhile, a text may be shorter than it was, never longer: whoever made this drops it then.
+    heap.set(bytesOf(code), offsets[number]);
+    if (offsets[number + 1]! - rested < STEP_BYTES) continue;
+    rested = offsets[number + 1]!;
+    yield;
   }
   return { offsets, heap, codes };
+}
+
+/** Without a rest. */
+export function atOnce<T>(steps: Generator<unknown, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
 }

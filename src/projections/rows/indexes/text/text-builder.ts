@@ -17,8 +17,11 @@ export interface TextCells {
   readonly absent: Uint8Array | null;
 }
 
-/** Bytes of text between two steps. */
+/** Bytes of text, rows, tokens and terms between two steps. */
 const STEP_BYTES = 1 << 18;
+const STEP_ROWS = 4_096;
+const STEP_TOKENS = 1 << 18;
+const STEP_TERMS = 256;
 
 export function* buildTextIndex(cells: TextCells, language: string): Generator<Progress, Uint8Array> {
   const { rows, offsets, heap, codes, absent } = cells;
@@ -44,13 +47,9 @@ export function* buildTextIndex(cells: TextCells, language: string): Generator<P
   return yield* terms.index(rows, lengths, held, stemmer(language));
 }
 
-/** All in one go. */
-export function textIndexOf(cells: TextCells, language: string): TextIndex {
-  const steps = buildTextIndex(cells, language);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return TextIndex.open(step.value);
-  }
+/** In steps, beginning with the cells. */
+export function* textIndexOf(cells: Generator<undefined, TextCells>, language: string): Generator<unknown, TextIndex> {
+  return TextIndex.open(yield* buildTextIndex(yield* cells, language));
 }
 
 const encoder = new TextEncoder();
@@ -174,13 +173,16 @@ class Terms {
   *index(rows: number, lengths: Uint32Array, held: number, stem: (term: string) => string): Generator<Progress, Uint8Array> {
     assert(rows <= SEGMENT_ROWS, 'numbers of rows are u16');
     const [count, tokens] = [this.#count, this.#tokens.subarray(0, this.#tokenCount)];
-    const order = this.#inOrder();
-    yield { done: rows, of: rows };
+    const whole = { done: rows, of: rows };
+    const order = yield* this.#inOrder(whole);
     // Tokens by term, in the order of rows and places.
     const starts = new Uint32Array(count + 1);
-    for (const token of tokens) starts[token + 1]!++;
+    for (let token = 0; token < tokens.length; token++) {
+      starts[tokens[token]! + 1]!++;
+      if (token % STEP_TOKENS === STEP_TOKENS - 1) yield whole;
+    }
     for (let term = 0; term < count; term++) starts[term + 1]! += starts[term]!;
-    yield { done: rows, of: rows };
+    yield whole;
     const next = starts.slice(0, count);
     const tokenRows = new Uint32Array(tokens.length);
     const tokenPlaces = new Uint32Array(tokens.length);
@@ -190,8 +192,9 @@ class Terms {
         tokenRows[at] = row;
         tokenPlaces[at] = place;
       }
+      if (row % STEP_ROWS === STEP_ROWS - 1) yield whole;
     }
-    yield { done: rows, of: rows };
+    yield whole;
     const [frequencies, peaks] = [new Uint32Array(count), new Uint32Array(count)];
     const [termOffsets, postingOffsets, placeOffsets] = [
       new Uint32Array(count + 1),
@@ -233,11 +236,11 @@ class Terms {
       peaks[i] = Math.min(most, PEAK_MOST) * (PEAK_MOST + 1) + least;
       postingOffsets[i + 1] = postings.length;
       placeOffsets[i + 1] = places.length;
-      if (i % 1024 === 1023) yield { done: rows, of: rows };
+      if (i % STEP_TERMS === STEP_TERMS - 1) yield whole;
     }
     const steps = stemsOf(stems);
     let step = steps.next();
-    for (; step.done !== true; step = steps.next()) yield { done: rows, of: rows };
+    for (; step.done !== true; step = steps.next()) yield whole;
     const stemmed = step.value;
     const index = {
       rows,
@@ -256,7 +259,7 @@ class Terms {
   }
 
   /** Numbers of the terms, bytewise. */
-  #inOrder(): Uint32Array {
+  *#inOrder(whole: Progress): Generator<Progress, Uint32Array> {
     const [heap, starts] = [this.#heap, this.#starts];
     // By its first four bytes first, in which most terms differ: as numbers of 64 bits, which are sorted without a call for each pair.
     const keys = new BigUint64Array(this.#count);
@@ -269,7 +272,9 @@ class Terms {
       halves[term * 2] = term;
       halves[term * 2 + 1] = head;
     }
+    yield whole;
     keys.sort();
+    yield whole;
     const order = Uint32Array.from(keys, (_, at) => halves[at * 2]!);
     const compare = (a: number, b: number): number => {
       const [from, other] = [starts[a]!, starts[b]!];
@@ -280,10 +285,15 @@ class Terms {
       }
       return size - otherSize;
     };
+    let sorted = 0;
     for (let first = 0, end = 1; first < order.length; first = end, end++) {
       while (end < order.length && halves[end * 2 + 1] === halves[first * 2 + 1]) end++;
       if (end - first > 1) order.subarray(first, end).sort(compare);
+      if (end - sorted < STEP_ROWS) continue;
+      sorted = end;
+      yield whole;
     }
+    yield whole;
     return order;
   }
 }

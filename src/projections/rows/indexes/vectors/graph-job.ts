@@ -1,65 +1,132 @@
 /**
  * Graphs of vectors (HNSW), each of one path's rows of one segment, in a thread of their own: they live in native memory, which threads
  * don't share. A graph follows from its vectors and the order in which they come, since seed, effort and width are fixed.
+ *
+ * The library says what a graph is to a path, and learns it from one. Both go by a file in memory that has no name
+ * (`log/memory-file.ts`): what reaches a disk are bytes that the other side has sealed.
  */
 import hnsw from 'hnswlib-node';
 import { assert } from '../../../../errors.ts';
+import { openMemoryFile } from '../../../../log/memory-file.ts';
 import type { Job } from '../../../../log/workers.ts';
+
+/** Rises with the library, with what is fixed below, and with the order in which vectors come. */
+export const GRAPH_FORMAT = 1;
 
 /** Neighbours of a vector, and how many are looked at for them. */
 const WIDTH = 16;
 const BUILD_EFFORT = 100;
 const SEED = 100;
 
+/** Room in memory for the bytes of a graph, beside those that it takes itself. */
+const BYTES_BESIDE = 1 << 20;
+
+export interface GraphsPlace {
+  /** Where files in memory lie. */
+  readonly memory: string;
+}
+
+/** What is asked of one graph. */
+export interface NearPart {
+  readonly graph: number;
+  readonly count: number;
+  readonly effort: number;
+  /** A bit a row of those that count; null: all. */
+  readonly visible: Int32Array | null;
+}
+
 export type GraphAsked =
   | { readonly ask: 'begin'; readonly graph: number; readonly dims: number; readonly rows: number }
   | { readonly ask: 'add'; readonly graph: number; readonly rows: Int32Array; readonly values: Float32Array }
-  | {
-      readonly ask: 'near';
-      readonly graph: number;
-      readonly vector: Float32Array;
-      readonly count: number;
-      readonly effort: number;
-      /** A bit a row of those that count; null: all. */
-      readonly visible: Int32Array | null;
-    }
+  | { readonly ask: 'near'; readonly vector: Float32Array; readonly parts: readonly NearPart[] }
+  | { readonly ask: 'save'; readonly graph: number }
+  | { readonly ask: 'open'; readonly graph: number; readonly dims: number; readonly bytes: Uint8Array }
   | { readonly ask: 'drop'; readonly graph: number };
+
+export interface GraphTold {
+  /** Rows near the vector, nearest first, for each part that was asked. */
+  readonly near?: readonly Int32Array[];
+  /** What a graph is saved as, in memory that threads share; absent where there is no memory for a file. */
+  readonly bytes?: Uint8Array;
+}
 
 interface Graph {
   readonly dims: number;
   readonly index: hnsw.HierarchicalNSW;
 }
 
-/** Rows near a vector, nearest first; of everything else null. */
-export const graphJob: Job<null, GraphAsked, Int32Array | null> = {
+const nothing: GraphTold = {};
+
+export const graphJob: Job<GraphsPlace, GraphAsked, GraphTold> = {
   module: import.meta.url,
   name: 'graphJob',
-  begin: () => {
+  begin: ({ memory }) => {
     const graphs = new Map<number, Graph>();
-    return (asked) => {
-      if (asked.ask === 'drop') {
-        graphs.delete(asked.graph);
-        return null;
-      }
-      if (asked.ask === 'begin') {
-        const index = new hnsw.HierarchicalNSW('cosine', asked.dims);
-        index.initIndex(asked.rows, WIDTH, BUILD_EFFORT, SEED);
-        graphs.set(asked.graph, { dims: asked.dims, index });
-        return null;
-      }
-      const graph = graphs.get(asked.graph);
+    const known = (number: number): Graph => {
+      const graph = graphs.get(number);
       assert(graph, 'a graph that is asked was begun');
-      if (asked.ask === 'add') {
-        for (const [i, row] of asked.rows.entries()) graph.index.addPoint(numbers(asked.values, i, graph.dims), row);
-        return null;
+      return graph;
+    };
+    return async (asked) => {
+      switch (asked.ask) {
+        case 'begin': {
+          const index = new hnsw.HierarchicalNSW('cosine', asked.dims);
+          index.initIndex(asked.rows, WIDTH, BUILD_EFFORT, SEED);
+          graphs.set(asked.graph, { dims: asked.dims, index });
+          return nothing;
+        }
+        case 'add': {
+          const { dims, index } = known(asked.graph);
+          for (const [i, row] of asked.rows.entries()) index.addPoint(numbers(asked.values, i, dims), row);
+          return nothing;
+        }
+        case 'near': {
+          const vector = numbers(asked.vector, 0, asked.vector.length);
+          return { near: asked.parts.map((part) => nearOf(known(part.graph), vector, part)) };
+        }
+        case 'save':
+          return await saved(known(asked.graph), memory);
+        case 'open':
+          graphs.set(asked.graph, await opened(asked.dims, asked.bytes, memory));
+          return nothing;
+        case 'drop':
+          graphs.delete(asked.graph);
+          return nothing;
       }
-      const { visible } = asked;
-      graph.index.setEf(asked.effort);
-      const isVisible = visible === null ? undefined : (row: number) => ((visible[row >>> 5]! >>> (row & 31)) & 1) === 1;
-      return Int32Array.from(graph.index.searchKnn(numbers(asked.vector, 0, graph.dims), asked.count, isVisible).neighbors);
     };
   },
 };
+
+function nearOf({ index }: Graph, vector: number[], { count, effort, visible }: NearPart): Int32Array {
+  index.setEf(effort);
+  const isVisible = visible === null ? undefined : (row: number) => ((visible[row >>> 5]! >>> (row & 31)) & 1) === 1;
+  return Int32Array.from(index.searchKnn(vector, count, isVisible).neighbors);
+}
+
+async function saved({ dims, index }: Graph, memory: string): Promise<GraphTold> {
+  const file = await openMemoryFile(memory, graphBytes(index.getCurrentCount(), dims) + BYTES_BESIDE);
+  if (!file) return nothing;
+  try {
+    await index.writeIndex(file.path);
+    return { bytes: await file.read() };
+  } finally {
+    await file.close();
+  }
+}
+
+/** The library refuses bytes that end early. */
+async function opened(dims: number, bytes: Uint8Array, memory: string): Promise<Graph> {
+  const file = await openMemoryFile(memory, bytes.length + BYTES_BESIDE);
+  assert(file, 'there is memory for a graph that was saved');
+  try {
+    await file.write(bytes);
+    const index = new hnsw.HierarchicalNSW('cosine', dims);
+    await index.readIndex(file.path);
+    return { dims, index };
+  } finally {
+    await file.close();
+  }
+}
 
 /** The library takes nothing else. */
 function numbers(values: Float32Array, at: number, dims: number): number[] {
