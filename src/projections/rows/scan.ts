@@ -397,7 +397,7 @@ function* keyBlocks(source: ScanSource, layer: TableLayer, request: ScanRequest)
   const { table, inherited } = layer;
   const reader = readerOf(layer, source, request);
   if (request.indexed && request.builtOnly !== 'look') table.noteSearched(request.indexed);
-  const columns = new BlockColumns(source, inherited, request.distinct ?? false);
+  const columns = new BlockColumns(source, inherited, false);
   while (table.enterSome()) yield nothing(request);
   const found = keyRows(table, request, reader, source.scopes);
   const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));

@@ -82,6 +82,20 @@ test('what it costs goes by the edges that it looks at', async () => {
   expect([await cost(10), await cost(1_000)]).toEqual([1, 2]);
 });
 
+test('a walk of a pattern is one as well, and ends when whoever asked is gone', async () => {
+  store.clock.monotonicMs = () => (store.clock.steadyMs += 2);
+  const gone = new AbortController();
+  const sql = "MATCH (a:Person {id: 'p0'})-[:Busy*1..2]-(b) RETURN count(*) AS n";
+  const asked = codeOf(
+    store.invoke(analyst, 'query', (invocation) => store.service.planner.query(invocation, { sql, signal: gone.signal })),
+  );
+  const id = await running();
+  gone.abort();
+  expect(await asked).toBe('REL_CANCELLED: the caller went away');
+  expect(store.service.jobs.find(id, analyst).state).toBe('failed');
+  store.clock.monotonicMs = () => store.clock.steadyMs;
+});
+
 test('a thread gives the answer that turns of the event loop give, and its refusals', async () => {
   const [turns, thread] = await Promise.all(
     [inlineWorker, threadWorker].map((startKept) =>
