@@ -196,6 +196,12 @@ describe('DuckDB answers the same', () => {
     );
   });
 
+  test('marks are no columns of the query that they are about', async () => {
+    await same(
+      "WITH w AS (SELECT 0.5 AS c FROM B a WHERE EXISTS (SELECT 1 AS d FROM A WHERE 'a' < a.s)) SELECT EXISTS (SELECT 1 AS e FROM w) AS e FROM A t WHERE (EXISTS (SELECT 1 AS d FROM w)) IS NULL",
+    );
+  });
+
   test('windows', async () => {
     const order = pick('t.k', 't.i, t.k', 't.s DESC, t.k', 't.i DESC NULLS FIRST, t.k', 't.b, t.k');
     const partition = pick('', 'PARTITION BY t.i ', 'PARTITION BY t.b, t.s ');

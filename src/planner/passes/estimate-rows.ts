@@ -91,7 +91,7 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
     case 'join': {
       const width = node.left.columns.length;
       if (column < width) return tableRowsOf(node.left, column, statistics);
-      return column - width < node.right.columns.length
+      return node.type !== 'mark' && column - width < node.right.columns.length
         ? tableRowsOf(node.right, column - width, statistics)
         : rowsOf(node, statistics);
     }
@@ -233,7 +233,9 @@ function sketchAt(node: PlanNode, column: number, statistics: Statistics): Colum
     }
     case 'join': {
       const width = node.left.columns.length;
-      return column < width ? sketchAt(node.left, column, statistics) : sketchAt(node.right, column - width, statistics);
+      if (column < width) return sketchAt(node.left, column, statistics);
+      // A mark is no column of the right side.
+      return node.type === 'mark' ? null : sketchAt(node.right, column - width, statistics);
     }
     default:
       return null;
