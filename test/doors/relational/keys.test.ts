@@ -73,7 +73,7 @@ test('random statements of keys, by both protocols, in text and in binary', asyn
     expect({ select, where, replies: plain }).toEqual({ select, where, replies: long });
     rows += plain.filter((reply) => reply.type === 'D').length;
   }
-  expect(rows).toBeGreaterThan(100);
+  expect(rows).toBeGreaterThan(25);
 });
 
 test('the access record tells the statement, whichever way it went', async () => {
