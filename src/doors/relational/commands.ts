@@ -1,6 +1,7 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
+import { bare } from './bare.ts';
 import { catalogueQuestion } from './catalogue/question.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
@@ -65,18 +66,6 @@ export function splitStatements(text: string): string[] {
 
 const closings: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '--': '\n', '/*': '*/' };
 
-/** Without the comments and spaces before it, and the semicolon behind it. */
-function bare(text: string): string {
-  let said = text.trim();
-  for (;;) {
-    const closing = said.startsWith('--') ? '\n' : said.startsWith('/*') ? '*/' : null;
-    if (closing === null) break;
-    const end = said.indexOf(closing);
-    said = end < 0 ? '' : said.slice(end + closing.length).trimStart();
-  }
-  return said.endsWith(';') ? said.slice(0, -1).trimEnd() : said;
-}
-
 /** The first words of a bare text, in upper case; names in quotes as written. */
 function wordsOf(said: string, most: number): string[] {
   const words: string[] = [];
@@ -116,18 +105,7 @@ export function commandOf(statement: string): Command {
   const text = ofCatalogue ? statement : withListsWritten(withoutSchema(statement));
   const said = bare(text);
   // Nearly all texts are of these, and no further word of one matters.
-  if (/^SELECT[\s(*]/i.test(said))
-    return {
-      kind: 'ask',
-      text,
-      mayWrite: false,
-      verb: 'SELECT',
-      tag: null,
-      returns: false,
-      spreads: spreadsIn(text),
-      ofCatalogue,
-    };
-  const words = wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
+  const words = /^SELECT[\s(*]/i.test(said) ? ['SELECT'] : wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
   const [first = '', second = ''] = words;
   switch (first) {
     case 'BEGIN':

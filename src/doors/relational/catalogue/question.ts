@@ -3,6 +3,7 @@
  * only it has, such as `version()`. All others are the planner's.
  */
 import { ServiceError } from '../../../errors.ts';
+import { bare } from '../bare.ts';
 import { marksCatalogue, markingNames } from './functions.ts';
 import { parseSelect } from './parser.ts';
 import { relationNamed } from './sources.ts';
@@ -13,13 +14,12 @@ const mark = new RegExp(
   `\\bpg_|information_schema|\\breg(class|type|proc|namespace|role)\\b|\\b(${markingNames.join('|')})\\b`,
   'i',
 );
-/** A comment ends with the first mark that ends it: were it to go on, texts of many would take for ever. */
-const begins = /^(?:\s|--[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*(?:SELECT|WITH|VALUES|TABLE|\()/i;
+const begins = /^(?:SELECT|WITH|VALUES|TABLE|\()/i;
 const source = /(?:\b(?:from|join)\s|,)\s*(?:only\s+)?(?:(pg_catalog|information_schema)\s*\.\s*)?(\w+)/gi;
 
 /** null: it is none. Throws where a text that names relations of the catalogue can't be read, or names others beside them. */
 export function catalogueQuestion(text: string): Select | null {
-  if (!begins.test(text) || !mark.test(text)) return null;
+  if (!begins.test(bare(text)) || !mark.test(text)) return null;
   let select: Select;
   try {
     select = parseSelect(text);
