@@ -17,6 +17,14 @@ export interface SteppedJob<Request, Reply> {
   steps(request: Request): Generator<Progress, Reply>;
 }
 
+/** Work to its end, without a rest. */
+export function atOnce<T>(steps: Generator<unknown, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 export type Asked =
   | { readonly task: number; readonly module: string; readonly name: string; readonly request: unknown }
   | { readonly task: number; readonly ask: 'step' | 'drop' };

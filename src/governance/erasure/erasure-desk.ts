@@ -19,6 +19,7 @@ import type { NoteSigner } from '../../log/checkpoint-note.ts';
 import type { ErasedVersions } from '../../log/entry.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import { hexOf } from '../../log/sha256.ts';
+import { atOnce } from '../../log/stepping-job.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
 import { formatInstant } from '../../log/timestamp.ts';
 import { checkText, tenantOf } from '../../log/value.ts';
@@ -440,13 +441,6 @@ export class ErasureDesk {
 
   #sayWaiting(error: unknown): void {
     this.#parts.say(`an erasure waits for its end: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
-function atOnce<T>(steps: Generator<undefined, T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
   }
 }
 

@@ -13,7 +13,7 @@ import { INDEX_PREFIX } from '../../../src/projections/rows/store/index-files.ts
 import { Draw } from '../../planner/document-world.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { digest, dims, type Document, type Kind, kinds, textCells } from './kinds.ts';
-import { atOnce } from '../../../src/projections/rows/indexes/text/chosen-cells.ts';
+import { atOnce } from '../../../src/log/stepping-job.ts';
 import { buildTextIndex } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 
 const folder = '/data/projections';

@@ -15,7 +15,7 @@
 import { LRUCache } from 'lru-cache';
 import { memoryOf } from '../../../log/column-memory.ts';
 import type { Vector } from '../../../log/columns.ts';
-import type { SteppedJob } from '../../../log/stepping-job.ts';
+import { atOnce, type SteppedJob } from '../../../log/stepping-job.ts';
 import type { WorkerKeeper } from '../../../log/worker-keeper.ts';
 import type { ColumnSpace, Extents } from '../extents.ts';
 import type { Preparation } from '../../access-paths.ts';
@@ -26,7 +26,6 @@ import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
 import { absentOf, cellsOf } from './text-cells.ts';
-import { atOnce } from './text/chosen-cells.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 

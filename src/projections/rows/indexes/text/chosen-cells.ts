@@ -72,11 +72,3 @@ export function* distinct(
   }
   return { offsets, heap, codes };
 }
-
-/** Without a rest. */
-export function atOnce<T>(steps: Generator<unknown, T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
