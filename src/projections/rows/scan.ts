@@ -27,8 +27,6 @@ import { matchingPaths, Pruner, STRETCH_ROWS } from './zones.ts';
 
 const BLOCK_ROWS = 8192;
 const BLOCK_ROWS_MAX = 16_384;
-/** The same for who goes by texts that differ. */
-const DISTINCT_ROWS_MAX = SEGMENT_ROWS;
 /** Segments that are summarised, or have their closings ordered, before others get a turn: of long texts one takes milliseconds. */
 const SUMMARIES_A_TURN = 1;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
@@ -72,8 +70,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
   const columns = new BlockColumns(source, inherited, request.distinct ?? false);
   const paths = matchingPaths(request.zones, request.paths, scopes);
   const allowed = paths ? allowedCodes(paths, scopes) : null;
-  const most = request.distinct ? DISTINCT_ROWS_MAX : BLOCK_ROWS_MAX;
-  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, most));
+  const blockRows = Math.max(1, Math.min(request.blockRows ?? BLOCK_ROWS, BLOCK_ROWS_MAX));
   const zones = inherited ? request.zones?.filter(({ column }) => zoneHolds(column, table, inherited)) : request.zones;
   const pruner = zones && zones.length > 0 ? new Pruner(zones, timeline, table, source.idIsKey) : null;
   let summaries = 0;
