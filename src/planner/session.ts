@@ -89,9 +89,8 @@ export class Session implements PlannerSession {
       this.#alone.push(facts);
       return this.#invocation.describe(facts);
     }
-    const { template: _, literals: __, objectType: ___, rowCount: ____, costUnits: _____, ...others } = facts;
     note(this.#statements[number]!, facts);
-    this.#invocation.describe({ ...others, ...this.#summary() });
+    this.#invocation.describe({ ...facts, ...this.#summary() });
   }
 
   /** What the record says of all of them together. */

@@ -24,10 +24,10 @@ export interface Account {
   readonly principal: string;
 }
 
-/** Time is an argument (`nowMs`, never falling): the same calls give the same verdicts. */
 /** Counted on when nothing of theirs runs. */
 const tenantsKept = 256;
 
+/** Time is an argument (`nowMs`, never falling): the same calls give the same verdicts. */
 export class Quota {
   readonly #limits: QuotaLimits;
   readonly #quotaOf: QuotaOf;
@@ -80,7 +80,7 @@ export class Quota {
     const running = this.#running.get(tenant) ?? 0;
     // A map that is emptied by each query is made anew by each, and its remains hold on to what the collector would take.
     if (running <= 1 && this.#running.size > tenantsKept) this.#running.delete(tenant);
-    else this.#running.set(tenant, running - 1);
+    else this.#running.set(tenant, Math.max(0, running - 1));
   }
 
   #keepPace(tenant: string, pace: number, nowMs: number): void {
