@@ -38,7 +38,7 @@ export interface Figures {
 export interface Extent {
   /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all of them by somebody. */
   readonly everything: boolean;
-  /** Every shape and conversation by every adversary, not by a third of them in turn. */
+  /** Every shape and conversation by every adversary, not by a quarter of them in turn. */
   readonly allShapes?: boolean;
   readonly adversaries?: (adversary: Adversary) => boolean;
   /** Red cells after which there is nothing to be learnt from more. */
@@ -345,7 +345,7 @@ async function warm(stage: Stage): Promise<void> {
 
 /** Each is asked by every other adversary, and by the others under the next seed. */
 const takes = ({ everything, allShapes }: Extent, index: number): boolean =>
-  everything || allShapes === true || hasTurn(index, 3);
+  everything || allShapes === true || hasTurn(index, 4);
 
 const isStopped = ({ shut, stopped }: Adversary): boolean => (shut ?? stopped) !== undefined;
 const unbound: ReadonlySet<string | undefined> = new Set(['root', 'limited']);
