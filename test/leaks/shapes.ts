@@ -121,7 +121,7 @@ const reads: readonly Shape[] = [
   deal('NOT EXISTS', 'SELECT p.id FROM Party p AS OF CURRENT WHERE NOT EXISTS (SELECT 1 FROM Deal d WHERE d.who = p.id)'),
   deal(
     'VALUES about the rows around them',
-    'SELECT p.id, (SELECT MAX(v.n) FROM (VALUES (p.score), ((SELECT MAX(d.amount) FROM Deal d))) v(n)) AS m FROM Party p AS OF CURRENT',
+    'SELECT p.id, (SELECT MAX(v.n) FROM (VALUES (p.score), ((SELECT MAX(d.amount) FROM Deal d WHERE d.who = p.id))) v(n)) AS m FROM Party p AS OF CURRENT',
   ),
   deal('EXISTS of hidden rows', "SELECT EXISTS (SELECT 1 FROM Deal WHERE id = 'x1') AS x, EXISTS (SELECT 1 FROM Dossier) AS y"),
   deal(

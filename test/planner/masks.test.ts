@@ -89,6 +89,12 @@ describe('a masked column is refused', () => {
     ['SELECT SUM(x) FROM (SELECT age AS x FROM Person) p', '1:12', 'x', 'SUM'],
     ['SELECT SUM(x) FROM (SELECT age + 1 AS x FROM Person) p', '1:12', 'x', 'SUM'],
     ['SELECT SUM(p.x) FROM (SELECT * FROM (SELECT age AS x, name FROM Person) q) p', '1:12', 'x', 'SUM'],
+    [
+      'SELECT (SELECT MIN(x) FROM (VALUES ((SELECT age FROM Person q WHERE q.code = p.code LIMIT 1))) v (x)) FROM Person p',
+      '1:20',
+      'x',
+      'MIN',
+    ],
     ['WITH p AS (SELECT age AS x FROM Person) SELECT SUM(x) FROM p', '1:52', 'x', 'SUM'],
     ['WITH p (x) AS (SELECT age FROM Person) SELECT x FROM p ORDER BY x', '1:65', 'x', 'ORDER BY'],
     ['SELECT x FROM (SELECT name AS x FROM Person UNION ALL SELECT ssn FROM Person) p GROUP BY x', '1:90', 'x', 'GROUP BY'],

@@ -82,6 +82,9 @@ function value(names: readonly string[], depth: number): fc.Arbitrary<string> {
   const column = fc.tuple(pick(...names), pick('k', 'i')).map(([table, name]) => `${table}.${name}`);
   if (depth === 0) return fc.oneof(column, column, fc.integer({ min: -1, max: 7 }).map(String));
   const inner = value(names, depth - 1);
+  const cell = subquery(names, depth - 1, (inside) =>
+    fc.tuple(pick('MAX', 'MIN', 'COUNT', 'SUM'), value(inside, 0)).map(([f, a]) => `CAST(${f}(${a}) AS BIGINT)`),
+  ).map((query) => `(${query})`);
   return fc.oneof(
     { weight: 4, arbitrary: column },
     { weight: 1, arbitrary: fc.tuple(inner, pick('+', '-'), inner).map(([a, op, b]) => `(${a} ${op} ${b})`) },
@@ -91,12 +94,7 @@ function value(names: readonly string[], depth: number): fc.Arbitrary<string> {
       weight: 1,
       arbitrary: fc.tuple(condition(names, depth - 1), inner, inner).map(([c, a, b]) => `CASE WHEN ${c} THEN ${a} ELSE ${b} END`),
     },
-    {
-      weight: 3,
-      arbitrary: subquery(names, depth - 1, (inside) =>
-        fc.tuple(pick('MAX', 'MIN', 'COUNT', 'SUM'), value(inside, 0)).map(([f, a]) => `CAST(${f}(${a}) AS BIGINT)`),
-      ).map((query) => `(${query})`),
-    },
+    { weight: 3, arbitrary: cell },
     {
       weight: 1,
       arbitrary: fc
@@ -108,9 +106,9 @@ function value(names: readonly string[], depth: number): fc.Arbitrary<string> {
         .map(([query, limit, skipped]) => `(SELECT MAX(p.k) FROM (${query} ORDER BY 1 ${limit}OFFSET ${skipped}) p)`),
     },
     {
-      weight: 1,
+      weight: 2,
       arbitrary: fc
-        .tuple(value(names, 0), value(names, 0), pick('MAX', 'COUNT', 'MIN'))
+        .tuple(fc.oneof(cell, inner), value(names, 0), pick('MAX', 'COUNT', 'MIN'))
         .map(([a, b, f]) => `(SELECT ${f}(v.n) FROM (VALUES (${a}), (${b})) v(n))`),
     },
   );

@@ -267,12 +267,29 @@ class SourceBinder {
     return { node, tables: [own, ...left.tables.map(hidden), ...shifted.map(hidden)] };
   }
 
-  /** Each column has the type that holds the values of all rows. */
+  /**
+   * Each column has the type that holds the values of all rows. A row with a query about rows around it is the one row of
+   * a level of its own, which that query grows; such rows are put together as UNION ALL does.
+   */
   #values({ rows, place }: Extract<Source, { kind: 'values' }>): BoundSource {
+    const { environment, contextOf, outer } = this.#request;
     const width = rows[0]!.length;
     if (rows.length > 1 || width > 0) this.#count({ place });
-    const context = this.#request.contextOf(new Scope([], this.#request.outer), null);
-    const bound = rows.map((row) => row.map((each) => bindExpression(each, context)));
+    const scope = new Scope([], outer);
+    const levels: Level[] = [];
+    const masks: OutputType['masked'][] = [];
+    const bound = rows.map((row) => {
+      const own = new Scope([], outer);
+      const masked: Level['masked'] = (index, column) => own.addMasked(index, column);
+      const level: Level = { id: environment.nextLevel(), node: oneRow, masked };
+      const context = contextOf(scope, level);
+      levels.push(level);
+      return row.map((each, c) => {
+        const cell = bindExpression(each, context);
+        masks[c] ??= own.masked(cell)?.masked;
+        return cell;
+      });
+    });
     const columns: OutputType[] = [];
     for (let c = 0; c < width; c++) {
       const { type, fit } = commonResult(
@@ -281,14 +298,15 @@ class SourceBinder {
         place,
       );
       for (const row of bound) row[c] = fit(row[c]!);
-      columns.push({ name: `column${c + 1}`, type });
+      columns.push({ name: `column${c + 1}`, type, ...(masks[c] === undefined ? {} : { masked: masks[c] }) });
     }
-    const node: PlanNode = {
-      kind: 'values',
-      rows: bound,
-      columns: columns.map(({ name, type }) => ({ name, type: columnType(type) })),
-    };
-    return { node, tables: width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }] };
+    const tables: ScopeTable[] = width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }];
+    const types = columns.map(({ name, type }) => ({ name, type: columnType(type) }));
+    if (levels.every(({ node }) => node === oneRow)) return { node: { kind: 'values', rows: bound, columns: types }, tables };
+    const node = levels
+      .map((level, r): PlanNode => ({ kind: 'project', input: level.node, expressions: bound[r]!, columns: types }))
+      .reduce((left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: types }));
+    return { node, tables };
   }
 
   /** A column of bare NULLs keeps that type, whatever it leaves as. */
@@ -301,6 +319,8 @@ class SourceBinder {
     if (++this.#tables > tablesMax) throw at('REL_PARSE', `FROM joins more than ${tablesMax} tables`, source.place);
   }
 }
+
+const oneRow: PlanNode = { kind: 'values', rows: [[]], columns: [] };
 
 function numbered(input: PlanNode): PlanNode {
   return { kind: 'number', input, whole: true, columns: [...input.columns, { name: '#row', type: 'integer' }] };
