@@ -4,6 +4,7 @@
  *
  * - A scan and the condition on it are one step. How many rows it looked at follows from how rows that the caller may not see
  *   are laid out beside the others, so only what came out of both is told.
+ * - What an index of vectors leaves for the sort above it goes by how rows lie too: only what the sort gives is told.
  * - What ends early, because a LIMIT is full or one row is enough for EXISTS, ends with a block, and blocks differ too. There
  *   only what was taken is told.
  */
@@ -111,6 +112,7 @@ export class Analysis {
       const searched = new Set(node.matches.flatMap(({ columns }) => columns.map((column) => node.input.columns[column]!.name)));
       return `text of ${[...searched].join(', ')}`;
     }
+    if (node.kind === 'project' && node.nearest) return `vectors of ${node.input.columns[node.nearest.column]!.name}`;
     if (node.kind !== 'scan') return null;
     const request = scanRequest(node, this.#execution);
     const access = request && this.#execution.snapshot.rows.estimate(request).access;
@@ -129,12 +131,14 @@ const withinAbove = {
 /** Whether what rows are read goes by the rows alone, and not by where others lie. */
 function isTold(node: PlanNode): boolean {
   if (node.kind === 'search') return isTold(node.input);
+  if (node.kind === 'project') return node.nearest === undefined;
   return node.kind !== 'scan' || node.zones.length === 0;
 }
 
 /** What is one step with what stands on it. */
 function isWithin(input: PlanNode, node: PlanNode): boolean {
   if (node.kind === 'search') return true;
+  if (node.kind === 'project' && node.nearest) return input.kind === 'scan';
   return node.kind === 'filter' && (!isTold(input) || filtersByKernel(node));
 }
 

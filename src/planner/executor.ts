@@ -433,8 +433,7 @@ function operatorOf(
       );
     case 'project':
       return new ProjectOperator(
-        // Figures of a run that is measured are of all rows: which are ruled out goes by how they lie.
-        node.nearest && execution.watch === null
+        node.nearest
           ? new NearestOperator(nearInput(node, execution) ?? build(node.input), node.nearest, execution)
           : build(node.input, rowsAtOnce),
         node,

@@ -150,7 +150,7 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       });
       const { nearest } = node;
       const near = nearest
-        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${isAnalyzed ? ', left aside to measure' : wayText(wayToNearest(node, execution))}`
+        ? `; nearest first ${firstRows(nearest.limit, nearest.offset, execution)} by index of vectors of ${named(node.input.columns[nearest.column]!)}${wayText(wayToNearest(node, execution))}`
         : '';
       return `project ${items.join(', ') || 'nothing'}${near}`;
     }

@@ -191,6 +191,7 @@ const plans: readonly Shape[] = [
     "EXPLAIN ANALYZE SELECT id FROM Deal WHERE MATCH(note, 'open secret') ORDER BY _score DESC LIMIT 1",
   ),
   deal('plan of likeness, run', "EXPLAIN ANALYZE SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) LIMIT 3"),
+  deal('plan of the nearest, run', "EXPLAIN ANALYZE SELECT id FROM Deal ORDER BY emb <=> '[1,0]', id LIMIT 1"),
   deal('plan of a mask, run', 'EXPLAIN ANALYZE SELECT secret, id FROM Deal AS OF CURRENT ORDER BY id'),
   deal('policy', 'EXPLAIN POLICY SELECT * FROM Deal'),
 ].map((shape) => ({ ...shape, notFor: ['export', 'arrow'] as const, moves: true as const }));
