@@ -21,8 +21,8 @@ function filled(): Embeddings {
   return embeddings;
 }
 
-function apply(embeddings: Embeddings, body: unknown, position: number): void {
-  embeddings.apply({ body, position, context: { branch: 'main', path: 'acme' } } as CommittedEntry);
+function apply(embeddings: Embeddings, body: unknown, position: number, context = { branch: 'main', path: 'acme' }): void {
+  embeddings.apply({ body, position, context } as CommittedEntry);
 }
 
 type Sections = Map<string, Uint8Array | (() => Uint8Array)>;
@@ -72,6 +72,33 @@ test.each([
   embeddings.reset();
   expect((await restored(again)).digest()).toBe(held);
   expect(embeddings.bytes).toBe(0);
+});
+
+test('a branch of the store goes without that of a tenant which has its name', async () => {
+  const embeddings = new Embeddings(timeline);
+  const branch = { kind: 'branch', name: 'b', source: 'main', shares: 'everything' };
+  const embed = (position: number, path: string): void => {
+    const content = { model: 'm', digest: 'd', type: 'Doc', columns: ['text'], dims: 1, dropped: 0 };
+    const only = { positions: Float64Array.of(position - 100), vectors: Float32Array.of(1) };
+    apply(embeddings, { kind: 'embedding', content: { ...content, ...only } }, position, { branch: 'b', path });
+  };
+  const counts = (of: Embeddings): number[] => [1, 2, 3].map((position) => of.countOf([position]));
+  apply(embeddings, { ...branch, change: 'forked' }, 10);
+  apply(embeddings, { ...branch, change: 'forked', own: true }, 11);
+  embed(101, 'acme');
+  embed(102, 'globex');
+  const back = await restored(captured(embeddings));
+  for (const each of [embeddings, back]) {
+    apply(each, { ...branch, change: 'deleted' }, 103);
+    expect(counts(each)).toEqual([1, 0, 0]);
+    apply(each, { ...branch, change: 'deleted', own: true }, 104);
+    expect(counts(each)).toEqual([0, 0, 0]);
+  }
+  // The name is the store's again to this tenant.
+  apply(embeddings, { ...branch, change: 'forked' }, 105);
+  embed(103, 'acme');
+  apply(embeddings, { ...branch, change: 'deleted' }, 106);
+  expect(counts(embeddings)).toEqual([0, 0, 0]);
 });
 
 test('the budget of rows counts them', () => {

@@ -6,7 +6,8 @@
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import { isEmbedded } from '../../log/embedded.ts';
-import { type CommittedEntry, type Embedded, type EntryContext, isOpen } from '../../log/entry.ts';
+import { type CommittedEntry, type Embedded, type EntryContext, isOpen, scopeOfName } from '../../log/entry.ts';
+import { TenantNames } from '../../log/tenant-names.ts';
 import type { Timeline } from '../../log/timeline.ts';
 import { tenantOf } from '../../log/value.ts';
 import type { EmbeddedVector, EmbeddingModel, EmbeddingReader } from '../access-paths.ts';
@@ -23,6 +24,8 @@ interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' 
   /** Where the entry stands. */
   readonly position: number;
   readonly branch: string;
+  /** The tenant whose own the branch is; null: it is the store's. */
+  readonly owner: string | null;
   readonly tenant: string | null;
   /** Rows are sealed by subject in the log. */
   readonly sealed: boolean;
@@ -33,12 +36,14 @@ interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' 
 
 export class Embeddings implements Projection {
   readonly name = 'embeddings';
-  readonly formatVersion = 2;
+  readonly formatVersion = 3;
   readonly #timeline: Pick<Timeline, 'positionAt' | 'positionAfter'>;
   /** By position of the entry, in order. */
   #stored = new Map<number, Stored>();
   /** By position of the version: the oldest first. */
   #of = new Map<number, Stored[]>();
+  /** Branches that tenants have of their own: one may be called what a branch of the store is called. */
+  readonly #own = new TenantNames<{ readonly name: string; readonly owner: string }>();
   /** Entries of which some rows went. */
   #thinned = new WeakSet<Stored>();
   /** What the newest checkpoint has not written yet, and of what changed since then what it was: checkpoints are written one after the other. */
@@ -49,14 +54,22 @@ export class Embeddings implements Projection {
     this.#timeline = timeline;
   }
 
-  apply({ body, position, context }: CommittedEntry): void {
-    if (isOpen(body) && isEmbedded(body.content)) return this.#add(storedOf(body.content, position, context));
+  apply(entry: CommittedEntry): void {
+    const { body, position, context } = entry;
+    if (isOpen(body) && isEmbedded(body.content)) {
+      const owner = this.#own.get(context.branch, tenantOf(context.path))?.owner ?? null;
+      return this.#add(storedOf(body.content, position, context, owner));
+    }
     if (body.kind === 'removal') this.#drop(body.positions);
     if (body.kind === 'erasure') for (const { positions } of body.versions) this.#drop(positions);
     if (body.kind === 'tenant' && body.change === 'purged') this.#dropAll(({ tenant }) => tenant === body.tenant.id);
-    if (body.kind !== 'branch' || body.change !== 'deleted') return;
-    const owner = body.own === true ? tenantOf(context.path) : undefined;
-    this.#dropAll(({ branch, tenant }) => branch === body.name && (owner === undefined || tenant === owner));
+    if (body.kind !== 'branch') return;
+    const { name } = body;
+    const owner = scopeOfName(entry, body);
+    if (body.change === 'deleted') this.#dropAll((each) => each.branch === name && each.owner === owner);
+    if (owner === null) return;
+    if (body.change === 'deleted') this.#own.delete(name, owner);
+    else this.#own.set(name, owner, { name, owner });
   }
 
   /** Vectors of a model that were on record at an instant; of texts of these columns alone. */
@@ -131,10 +144,12 @@ export class Embeddings implements Projection {
     }
     close();
     target.section('pieces', serialize(pieces));
+    target.section('branches', serialize([...this.#own.values()]));
   }
 
   async restore(source: CheckpointReader): Promise<void> {
     this.reset();
+    for (const each of read(source, 'branches') as { name: string; owner: string }[]) this.#own.set(each.name, each.owner, each);
     const pieces = read(source, 'pieces') as number;
     // Copies: nothing of the checkpoint's bytes stays behind them.
     for (let number = 0; number < pieces; number++) {
@@ -145,6 +160,7 @@ export class Embeddings implements Projection {
   reset(): void {
     // What is not written yet of a checkpoint is of what was there.
     for (const [each, before] of this.#captured) if (before === null) this.#captured.set(each, this.#left(each));
+    this.#own.clear();
     this.#stored = new Map();
     this.#of = new Map();
     this.#thinned = new WeakSet();
@@ -237,10 +253,10 @@ function read(source: CheckpointReader, section: string): unknown {
   return deserialize(bytes);
 }
 
-function storedOf(content: Embedded, position: number, { branch, path }: EntryContext): Stored {
+function storedOf(content: Embedded, position: number, { branch, path }: EntryContext, owner: string | null): Stored {
   const { model, digest, type, columns, dims, positions, vectors } = content;
   const sealed = content.subjects !== undefined || content.isSealed === true;
-  const all = { model, digest, type, columns, dims, position, branch, tenant: tenantOf(path), sealed, positions, vectors };
+  const all = { model, digest, type, columns, dims, position, branch, owner, tenant: tenantOf(path), sealed, positions, vectors };
   return rowsOf(
     all,
     [...positions.keys()].sort((a, b) => positions[a]! - positions[b]!),
