@@ -15,6 +15,7 @@ import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { digest, dims, type Document, type Kind, kinds, textCells } from './kinds.ts';
 import { atOnce } from '../../../src/log/stepping-job.ts';
 import { buildTextIndex } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { TextIndex } from '../../../src/projections/rows/indexes/text/text-index.ts';
 
 const folder = '/data/projections';
 const segmentRows = 64;
@@ -320,4 +321,14 @@ test('an index that can’t be saved is told once, and answers all the same', as
   await world.restart();
   await world.expectMade(kinds[0]!);
   expect(world.files.counts.written).toBe(sealed);
+});
+
+test('terms of a stem: those that have it, and itself unless it has another', () => {
+  const rows = ['experimental experiment', 'experiments boat', 'boats'].map((body) => ({ body, v: [] }));
+  const index = TextIndex.open(atOnce(buildTextIndex(textCells(rows), 'english')));
+  const terms = (stem: string): string[] => index.ofStem(stem).map((term) => index.term(term));
+  expect(terms('experi')).toEqual(['experiment', 'experiments']);
+  expect(terms('experiment')).toEqual(['experimental']);
+  expect(terms('boat')).toEqual(['boat', 'boats']);
+  expect(['boats', 'absent', ''].flatMap(terms)).toEqual([]);
 });

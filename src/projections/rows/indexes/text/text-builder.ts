@@ -203,13 +203,19 @@ class Terms {
     ];
     const termHeap = new Uint8Array(this.#used);
     const [postings, places] = [new Varints(tokens.length * 2), new Varints(tokens.length * 2)];
+    const stemmed: number[] = [];
     const stems: string[] = [];
     for (let i = 0; i < count; i++) {
       const term = order[i]!;
       const bytes = this.#heap.subarray(this.#starts[term]!, this.#starts[term + 1]!);
       termHeap.set(bytes, termOffsets[i]!);
       termOffsets[i + 1] = termOffsets[i]! + bytes.length;
-      stems.push(stem(decoder.decode(bytes)));
+      const text = decoder.decode(bytes);
+      const own = stem(text);
+      if (own !== text) {
+        stemmed.push(i);
+        stems.push(own);
+      }
       /** Postings of rows that hold it more than once, each with how often. */
       const repeated: number[] = [];
       let [most, least] = [0, PEAK_MOST];
@@ -241,7 +247,6 @@ class Terms {
     const steps = stemsOf(stems);
     let step = steps.next();
     for (; step.done !== true; step = steps.next()) yield whole;
-    const stemmed = step.value;
     const index = {
       rows,
       lengths,
@@ -250,7 +255,8 @@ class Terms {
       termOffsets,
       postingOffsets,
       placeOffsets,
-      ...stemmed,
+      stemmed: Uint32Array.from(stemmed),
+      ...step.value,
       termHeap,
       postings: postings.bytes(),
       places: places.bytes(),
@@ -298,7 +304,7 @@ class Terms {
   }
 }
 
-/** Each stem once, in bytewise order, and which is whose. */
+/** Each of these stems once, in bytewise order, and which is whose. */
 function* stemsOf(
   stems: readonly string[],
 ): Generator<undefined, { stemOf: Uint32Array; stemOffsets: Uint32Array; stemHeap: Uint8Array }> {

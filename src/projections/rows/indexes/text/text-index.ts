@@ -3,10 +3,13 @@
  * cells. One run of bytes, so that it travels between threads and rests on a file as it is:
  *
  *   head [12 x u32] · lengths u32 a row · document frequencies u32 a term · peaks u32 a term · offsets u32 a term and one, of terms,
- *   postings, places and stems · number of the stem of each term u32 · terms in bytewise order · stems · postings · places
+ *   postings and places · stemmed u32 each · number of the stem of each u32 · offsets u32 a stem and one · terms in bytewise order ·
+ *   stems in bytewise order · postings · places
  *
  *   peak      what no row of the term scores beyond, whatever the figures are that scores go by: most times in a row * 2^16 + least
  *             length of a row, either at most 65,535
+ *
+ *   stemmed   numbers of terms that are not their own stem, ascending; the others need no other text
  *
  *   postings  the rows of a term, u16 each, then of those that hold it more than once: varint of postings since the one before, and
  *             varint of how often. Rows of one size are read twice as fast as varints, and take about as much
@@ -16,7 +19,7 @@
  */
 import { assert } from '../../../../errors.ts';
 
-export const TEXT_FORMAT = 3;
+export const TEXT_FORMAT = 4;
 /** Most that half a peak says. */
 export const PEAK_MOST = 0xffff;
 const HEAD_WORDS = 12;
@@ -30,6 +33,7 @@ export interface TextIndexParts {
   readonly termOffsets: Uint32Array;
   readonly postingOffsets: Uint32Array;
   readonly placeOffsets: Uint32Array;
+  readonly stemmed: Uint32Array;
   readonly stemOf: Uint32Array;
   readonly stemOffsets: Uint32Array;
   readonly termHeap: Uint8Array;
@@ -70,7 +74,7 @@ export class TextIndex {
 
   static open(bytes: Uint8Array): TextIndex {
     const head = new Uint32Array(bytes.buffer, bytes.byteOffset, HEAD_WORDS);
-    const [format, rows, terms, stems, termBytes, stemBytes, postingBytes, placeBytes, held, total] = head;
+    const [format, rows, terms, stemmed, stems, termBytes, stemBytes, postingBytes, placeBytes, held, total] = head;
     assert(format === TEXT_FORMAT, 'a text index is of this format');
     let at = HEAD_WORDS * 4;
     const words = (count: number): Uint32Array => {
@@ -91,7 +95,8 @@ export class TextIndex {
       termOffsets: words(terms! + 1),
       postingOffsets: words(terms! + 1),
       placeOffsets: words(terms! + 1),
-      stemOf: words(terms!),
+      stemmed: words(stemmed!),
+      stemOf: words(stemmed!),
       stemOffsets: words(stems! + 1),
       termHeap: run(termBytes!),
       stemHeap: run(stemBytes!),
@@ -207,20 +212,18 @@ export class TextIndex {
     return textOf(termHeap, termOffsets[number]!, termOffsets[number + 1]!);
   }
 
-  stem(number: number): string {
-    const { stemHeap, stemOffsets, stemOf } = this.#parts;
-    const stem = stemOf[number]!;
-    return textOf(stemHeap, stemOffsets[stem]!, stemOffsets[stem + 1]!);
-  }
-
-  /** Numbers of terms of one stem. */
+  /** Numbers of terms of one stem, ascending. */
   ofStem(stem: string): number[] {
-    const { stemHeap, stemOffsets, stemOf } = this.#parts;
-    const found = lowerBound(stemHeap, stemOffsets, encoder.encode(stem));
-    if (found + 1 >= stemOffsets.length || textOf(stemHeap, stemOffsets[found]!, stemOffsets[found + 1]!) !== stem) return [];
+    const { stemHeap, stemOffsets, stemmed, stemOf } = this.#parts;
+    const bytes = encoder.encode(stem);
     const terms: number[] = [];
-    for (let term = 0; term < stemOf.length; term++) if (stemOf[term] === found) terms.push(term);
-    return terms;
+    const found = lowerBound(stemHeap, stemOffsets, bytes);
+    if (found + 1 < stemOffsets.length && compareAt(stemHeap, stemOffsets[found]!, stemOffsets[found + 1]!, bytes) === 0) {
+      for (let i = 0; i < stemOf.length; i++) if (stemOf[i] === found) terms.push(stemmed[i]!);
+    }
+    const itself = this.findBytes(bytes);
+    if (itself < 0 || isIn(stemmed, itself)) return terms;
+    return [...terms, itself].sort((x, y) => x - y);
   }
 
   /** Rows of a term, ascending, and how often each holds it; returns how many. The targets have room for all rows. */
@@ -284,7 +287,7 @@ export const PLACES = 2 ** 21;
 
 /** Puts an index into one run of bytes, in shared memory: threads hand it over without a copy. */
 export function packed(parts: TextIndexParts, held: number, total: number): Uint8Array {
-  const { rows, frequencies, stemOffsets, termHeap, stemHeap, postings, places } = parts;
+  const { rows, frequencies, stemmed, stemOffsets, termHeap, stemHeap, postings, places } = parts;
   const words = [
     parts.lengths,
     frequencies,
@@ -292,13 +295,15 @@ export function packed(parts: TextIndexParts, held: number, total: number): Uint
     parts.termOffsets,
     parts.postingOffsets,
     parts.placeOffsets,
+    stemmed,
     parts.stemOf,
     stemOffsets,
   ];
   const runs = [termHeap, stemHeap, postings, places];
   const size = HEAD_WORDS * 4 + [...words, ...runs].reduce((sum, each) => sum + each.byteLength, 0);
   const bytes = new Uint8Array(new SharedArrayBuffer(size));
-  const head = [TEXT_FORMAT, rows, frequencies.length, stemOffsets.length - 1, ...runs.map((run) => run.length), held, total];
+  const counts = [rows, frequencies.length, stemmed.length, stemOffsets.length - 1];
+  const head = [TEXT_FORMAT, ...counts, ...runs.map((run) => run.length), held, total];
   new Uint32Array(bytes.buffer, 0, HEAD_WORDS).set(head);
   let at = HEAD_WORDS * 4;
   for (const part of [...words, ...runs]) {
@@ -351,6 +356,16 @@ function lowerBound(heap: Uint8Array, offsets: Uint32Array, sought: Uint8Array, 
     else high = middle;
   }
   return low;
+}
+
+function isIn(ascending: Uint32Array, sought: number): boolean {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle]! < sought) low = middle + 1;
+    else high = middle;
+  }
+  return ascending[low] === sought;
 }
 
 function compareAt(heap: Uint8Array, start: number, end: number, sought: Uint8Array): number {
