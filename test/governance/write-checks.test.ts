@@ -124,6 +124,7 @@ describe('rows that are put', () => {
     expect(regions()).toEqual({ us: 'US', eu: 'EU', new: 'EU' });
     // Another organisation's row of the key is no business of this one.
     await put({ ...chief, tenant: null, path: 'globex' }, [{ _pk: 'x', region: 'US' }]);
+    await put({ ...chief, path: 'acme/eu' }, [{ _pk: 'x', region: 'US' }]);
     expect((await put(ann, [{ _pk: 'x', region: 'EU' }])).accepted).toBe(1);
   });
 

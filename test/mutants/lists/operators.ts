@@ -101,7 +101,7 @@ export const mutants: readonly Mutant[] = [
     file: operator('pair-numbers'),
     find: 'if (index < 0 || (this.#left[index] === left && this.#right[index] === right)) return index;',
     replace: 'if (index < 0 || this.#left[index] === left) return index;',
-    killedBy: by('join'),
+    killedBy: by('pair-numbers'),
   },
   {
     name: 'operators: INTERSECT is EXCEPT',

@@ -113,7 +113,19 @@ describe('purging a tenant', () => {
     store.put('C', { id: 'string' }, [{ id: 'own' }, { id: 'more' }], { path: 'acme/us', branch: 'trial' });
     store.put('C', { id: 'string' }, [{ id: 'own' }], { path: 'globex', branch: 'trial' });
     store.run({ kind: 'delete-rows', type: 'C', keys: ['more'] }, 'acme/us', 'trial');
+    const before = store.entries.length;
     purge(store, 'acme', 1);
+    const removed = store.entries
+      .slice(before)
+      .flatMap(({ body, context: { branch, path } }) =>
+        body.kind === 'removal' && body.type === 'C' ? body.keys.map((key) => [branch, path, key]) : [],
+      );
+    // What a branch inherited goes with the removal on the branch that it was forked from.
+    expect(removed).toEqual([
+      ['dev', 'acme/us', 'own'],
+      ['trial', 'acme/us', 'own'],
+      ['trial', 'acme/us', 'more'],
+    ]);
     for (const branch of ['main', 'dev', 'trial']) {
       expect(paths(store, branch).filter((path) => path.includes(' acme') && !path.includes('evil'))).toEqual([]);
     }

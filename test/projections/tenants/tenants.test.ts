@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
 import type { DeletionManner } from '../../../src/log/entry.ts';
 import type { Command, CreateTenant, Outcome } from '../../../src/projections/command.ts';
+import { covers } from '../../../src/projections/tenants/records.ts';
 import { termsOf, tokenOf } from '../histories.ts';
 import { START, Store } from '../store.ts';
 
@@ -30,6 +31,12 @@ function create(store: Store, id: string, more: Partial<CreateTenant> = {}): Don
 const change = (store: Store, id: string, more: object): Done => store.run({ kind: 'change-tenant', id, ...more } as Command);
 const end = (store: Store, id: string, manner: DeletionManner): Done => store.run({ kind: 'delete-tenant', id, manner });
 const purgeStep = (store: Store, id: string): Done => store.run({ kind: 'purge-tenant', id, cursor: null, keysMax: 10 });
+
+test('a path covers itself and what lies below it, and nothing that begins alike', () => {
+  for (const path of ['acme', 'acme/eu', 'acme/eu/berlin']) expect(covers('acme', path)).toBe(true);
+  for (const path of ['acme-evil', 'acmeeu', 'acm', 'globex/acme']) expect(covers('acme', path)).toBe(false);
+  expect([covers('acme/eu', 'acme/eu-west'), covers('acme/eu', 'acme')]).toEqual([false, false]);
+});
 
 describe('a tenant', () => {
   test('is active once it was created, and has what it was given', () => {
