@@ -69,10 +69,10 @@ export const mutants: readonly Mutant[] = [
     killedBy: tenants,
   },
   {
-    name: 'tenant doors: usage measures rows of every tenant',
+    name: 'tenant doors: usage passes over what lies below the tenant',
     file: 'src/governance/tenancy/usage.ts',
     find: 'if (path !== null && covers(tenant, path)) own.push(code);',
-    replace: 'if (path !== null) own.push(code);',
+    replace: 'if (path === tenant) own.push(code);',
     killedBy: tenants,
   },
   {
