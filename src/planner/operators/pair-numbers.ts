@@ -6,8 +6,6 @@
 
 /** Places of the tables that pairs of small numbers need no hashing for. */
 const placesInAll = 1 << 20;
-/** So few tables may grow at the same row. */
-const tablesTogether = 8;
 /** A table that is shorter moves at once. */
 const movesFrom = 1 << 16;
 /** So many move for every few that come: they are through long before there are so many again. */
@@ -19,7 +17,7 @@ const comeBetween = 8;
  * else all grow at one row, and what comes after it would wait for all of them.
  */
 export function fillOf(tables: number, at: number): number {
-  return tables <= tablesTogether ? 1 : 1 - at / tables / 2;
+  return 1 - at / tables / 2;
 }
 
 /** Pairs of numbers to numbers from 0. Also counts distinct values per group. */
