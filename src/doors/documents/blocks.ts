@@ -122,6 +122,7 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
   let pre = 0;
   let cells = 0;
   const end = (): void => {
+    block = wellFormed(block);
     const said =
       pre > 0
         ? block.replaceAll(/^\n+|\s+$/g, '')
@@ -164,14 +165,14 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
       }
       if (inline.has(name) || name === 'br') return;
       const depth = /^h([1-6])$/.exec(name)?.[1];
-      if (depth !== undefined) headings.push(Number(depth), block.replaceAll(/\s+/g, ' ').trim());
+      if (depth !== undefined) headings.push(Number(depth), wellFormed(block).replaceAll(/\s+/g, ' ').trim());
       end();
       if (name === 'pre' && pre > 0) pre--;
     },
   });
   parser.end(source);
   end();
-  return { title: title.replaceAll(/\s+/g, ' ').trim() || null, text, blocks };
+  return { title: wellFormed(title).replaceAll(/\s+/g, ' ').trim() || null, text, blocks };
 }
 
 async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
@@ -201,4 +202,9 @@ async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
   }
   if (text === '') throw new ServiceError('REL_UNPROCESSABLE', 'the PDF has no text: pictures of pages are not read');
   return { title: typeof named === 'string' && named.trim() !== '' ? named.trim() : null, text, blocks };
+}
+
+/** The parser cuts a character in two where a tag is never closed. */
+function wellFormed(text: string): string {
+  return text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -77,11 +77,12 @@ function parsed(text: string): Ast {
 }
 
 function unexpected(text: string, place: Place): ServiceError {
-  const rest = text.split('\n')[place.line - 1]!.slice(place.column - 1);
+  const rest = (text.split(lineEnd)[place.line - 1] ?? '').slice(place.column - 1);
   const [found = ''] = rest.match(token) ?? [];
   return at('REL_PARSE', `${JSON.stringify(found.slice(0, 40))} is not expected here`, place);
 }
 
+const lineEnd = /\r\n|\n|\r/;
 const token = /#[^\n\r]*|"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|[?$:\w\-.]+|\S/g;
 
 /** What is larger would hold everybody up. */
@@ -100,7 +101,7 @@ function checkExtent(text: string): void {
 }
 
 function placeAt(text: string, offset: number): Place {
-  const before = text.slice(0, Math.max(0, offset)).split(/\r\n|\n|\r/);
+  const before = text.slice(0, Math.max(0, offset)).split(lineEnd);
   return { line: before.length, column: before.at(-1)!.length + 1 };
 }
 

@@ -51,5 +51,6 @@ const documents = [
   '<body><pre>  a\n   b</pre><script>"<p>"</script><div hidden><h2>no</h2></div><img alt="c"><svg><text>n</text></svg></h3><p>&#x41;&bogus;',
   'one sentence. Another one! And a third? \u{1F600} \u{1F469}\u200d\u{1F680} 日本語の文。もう一つ。\r\n\r\nwindows\rmac\n\n\n\tend ' +
     'x'.repeat(300),
+  '<body><pre>  a\n   b</prne! And a third? \u{1F600}',
   '<'.repeat(200) + '>'.repeat(50) + '[['.repeat(50) + '*a'.repeat(100),
 ];

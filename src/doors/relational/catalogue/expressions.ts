@@ -83,6 +83,8 @@ export class Expressions {
           },
         };
       }
+      case 'between':
+        return this.#between(tree);
       case 'in':
         return this.#in(tree);
       case 'quantified':
@@ -205,6 +207,21 @@ export class Expressions {
     return alike(op, left, right, (of, type) => this.coerce(of, type, at), this.#place(at));
   }
 
+  #between({ of, low, high, negated: not, at }: Extract<Tree, { kind: 'between' }>): Expression {
+    const left = held(this.compile(of));
+    const against = (op: string, bound: Tree): Expression =>
+      operated(op, left.expression, this.compile(bound), (each, type) => this.coerce(each, type, at), this.#place(at));
+    const within = this.#logic(true, [against('>=', low), against('<=', high)]);
+    return {
+      type: 'bool',
+      of: (frame) => {
+        left.take(frame);
+        const verdict = within.of(frame);
+        return not ? negated(verdict) : verdict;
+      },
+    };
+  }
+
   #in({ of, items, negated: not, at }: Extract<Tree, { kind: 'in' }>): Expression {
     const found = 'kind' in items ? this.#inRows(this.compile(of), items, at) : this.#inItems(this.compile(of), items, at);
     return not ? { type: 'bool', of: (frame) => negated(found.of(frame)) } : found;
@@ -234,7 +251,7 @@ export class Expressions {
   }
 
   #quantified({ op, all, left, right, at }: Extract<Tree, { kind: 'quantified' }>): Expression {
-    const of = this.compile(left);
+    const of = held(this.compile(left));
     let values: Expression;
     let element: string;
     if (right.kind === 'select') {
@@ -244,8 +261,9 @@ export class Expressions {
     } else {
       values = this.compile(right);
       if (values.type === 'unknown') {
-        const listed = typeNamed(`_${of.type === 'unknown' ? 'text' : of.type}`);
-        if (listed === null) throw this.#refused(`ANY of arrays of ${of.type} is not implemented`, at);
+        const { type } = of.expression;
+        const listed = typeNamed(`_${type === 'unknown' ? 'text' : type}`);
+        if (listed === null) throw this.#refused(`ANY of arrays of ${type} is not implemented`, at);
         values = this.coerce(values, listed, at);
       }
       const found = elementOf(values.type);
@@ -255,7 +273,7 @@ export class Expressions {
     let current: Value = null;
     const judge = operated(
       op,
-      of,
+      of.expression,
       { type: element, of: () => current },
       (each, type) => this.coerce(each, type, at),
       this.#place(at),
@@ -265,6 +283,7 @@ export class Expressions {
       of: (frame) => {
         const list = values.of(frame) as Value[] | null;
         if (list === null) return null;
+        of.take(frame);
         let unsure = false;
         for (const value of list) {
           current = value;
@@ -278,14 +297,20 @@ export class Expressions {
   }
 
   #case({ of, whens, otherwise }: Extract<Tree, { kind: 'case' }>): Expression {
-    const tests = whens.map(([when]) =>
-      of === null ? this.coerce(this.compile(when), 'bool') : this.#operator('=', of, when, 0),
-    );
+    const left = of && held(this.compile(of));
+    const coerce = (each: Expression, type: string): Expression => this.coerce(each, type, 0);
+    const tests = whens.map(([when]) => {
+      const test = this.compile(when);
+      return left === null ? this.coerce(test, 'bool') : operated('=', left.expression, test, coerce, this.#place(0));
+    });
     const results = [...whens.map(([, then]) => this.compile(then)), otherwise ? this.compile(otherwise) : literal(null)];
     const { type, expressions } = this.#together(results, 'CASE');
     return {
       type,
-      of: (frame) => expressions[firstTrue(tests, frame)]!.of(frame),
+      of: (frame) => {
+        left?.take(frame);
+        return expressions[firstTrue(tests, frame)]!.of(frame);
+      },
     };
   }
 
@@ -506,4 +531,18 @@ function among(value: Value, values: readonly Value[]): Value {
     else if (compare(value, each) === 0) return true;
   }
   return unsure ? null : false;
+}
+
+/**
+ * An expression that is compared with several others: it is compiled once and worked out once a frame. Each of them would else double
+ * with every level that a question nests.
+ */
+function held(of: Expression): { readonly expression: Expression; take(frame: Frame): void } {
+  let value: Value = null;
+  return {
+    expression: { type: of.type, of: () => value },
+    take(frame) {
+      value = of.of(frame);
+    },
+  };
 }

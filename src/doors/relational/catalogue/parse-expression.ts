@@ -128,12 +128,7 @@ export abstract class Expressions extends Cursor {
       } else if (this.takes('between')) {
         const low = this.other();
         this.expect('and');
-        const bounds: Tree[] = [
-          { kind: 'operator', op: '>=', left, right: low, at },
-          { kind: 'operator', op: '<=', left, right: this.other(), at },
-        ];
-        const within: Tree = { kind: 'logic', and: true, items: bounds };
-        left = negated ? { kind: 'not', of: within } : within;
+        left = { kind: 'between', of: left, low, high: this.other(), negated, at };
       } else return left;
     }
   }

@@ -28,6 +28,14 @@ export type Tree =
   | { readonly kind: 'is'; readonly of: Tree; readonly what: boolean | null; readonly negated: boolean }
   | { readonly kind: 'distinct'; readonly left: Tree; readonly right: Tree; readonly negated: boolean }
   | {
+      readonly kind: 'between';
+      readonly of: Tree;
+      readonly low: Tree;
+      readonly high: Tree;
+      readonly negated: boolean;
+      readonly at: number;
+    }
+  | {
       readonly kind: 'in';
       readonly of: Tree;
       readonly items: readonly Tree[] | Select;
