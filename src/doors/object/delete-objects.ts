@@ -34,10 +34,11 @@ export async function deleteObject(exchange: Exchange): Promise<Reply> {
 export async function deleteObjects(exchange: Exchange): Promise<Reply> {
   const { request, sync } = exchange;
   const text = (await exchange.incoming().collect(documentBytesMax)).toString('utf8');
-  const members = xmlMembers(text, 'Delete');
+  const otherwise = `1 to ${keysMax} objects are named`;
+  const members = xmlMembers(text, 'Delete', { element: 'Object', most: keysMax, otherwise });
   const quiet = memberText(members, 'Quiet')?.trim() === 'true';
   const listed = (members['Object'] ?? []) as readonly unknown[];
-  if (listed.length === 0 || listed.length > keysMax) throw refusals.malformedXml(`1 to ${keysMax} objects are named`);
+  if (listed.length === 0 || listed.length > keysMax) throw refusals.malformedXml(otherwise);
   const keys = listed.map((each) => {
     if (typeof each !== 'object' || each === null) throw refusals.malformedXml('<Object> names a <Key>');
     const named = each as Readonly<Record<string, unknown>>;

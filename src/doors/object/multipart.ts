@@ -119,9 +119,10 @@ async function inMemory(content: AsyncIterable<Uint8Array>): Promise<ReturnType<
 
 /** Those that the document names, in rising order, each as it was uploaded. */
 function chosenParts(upload: Upload, document: string): UploadedPart[] {
-  const members = xmlMembers(document, 'CompleteMultipartUpload');
+  const otherwise = `1 to ${partsMax} parts are named`;
+  const members = xmlMembers(document, 'CompleteMultipartUpload', { element: 'Part', most: partsMax, otherwise });
   const listed = (members['Part'] ?? []) as readonly unknown[];
-  if (listed.length === 0 || listed.length > partsMax) throw refusals.malformedXml(`1 to ${partsMax} parts are named`);
+  if (listed.length === 0 || listed.length > partsMax) throw refusals.malformedXml(otherwise);
   let last = 0;
   return listed.map((each, i) => {
     if (typeof each !== 'object' || each === null) throw refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');

@@ -15,6 +15,8 @@ const parser = new XMLParser({
   isArray: (name) => name === 'Object' || name === 'Part',
 });
 const nestingMax = 8;
+/** What is listed has fewer members than this. */
+const elementsOfEach = 8;
 
 export function xmlDocument(name: string, node: Node, inNamespace = true): string {
   const attribute = inNamespace ? ` xmlns="${namespace}"` : '';
@@ -36,13 +38,29 @@ function escaped(text: string): string {
     .replaceAll(/(?![\t\n\r])[\p{Cc}\ufffe\uffff]/gu, (letter) => (letter < ' ' || letter > '\u009f' ? '\ufffd' : letter));
 }
 
-/** The members of a document's root. Throws MalformedXML for another root, for none, and for a document type. */
-export function xmlMembers(text: string, root: string): Readonly<Record<string, unknown>> {
+export interface Listed {
+  readonly element: 'Object' | 'Part';
+  readonly most: number;
+  /** Says how many there may be. */
+  readonly otherwise: string;
+}
+
+/**
+ * The members of a document's root. Throws MalformedXML for another root, for none, for a document type, and for more than is
+ * listed at most: that before anything is parsed, since nobody else is answered while it is.
+ */
+export function xmlMembers(text: string, root: string, listed: Listed): Readonly<Record<string, unknown>> {
   if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw refusals.malformedXml('a document type is not taken');
   let depth = 0;
-  for (const [tag] of text.matchAll(/<\/?[A-Za-z][^>]*>/g)) {
-    depth += tag.startsWith('</') ? -1 : tag.endsWith('/>') ? 0 : 1;
+  let elements = 0;
+  let count = 0;
+  for (const [tag, name] of text.matchAll(/<\/?([A-Za-z][^\s/>]*)[^>]*>/g)) {
+    const isEnd = tag.startsWith('</');
+    depth += isEnd ? -1 : tag.endsWith('/>') ? 0 : 1;
     if (depth > nestingMax) throw refusals.malformedXml('it is nested too deeply');
+    if (isEnd) continue;
+    if (name === listed.element && ++count > listed.most) throw refusals.malformedXml(listed.otherwise);
+    if (++elements > (listed.most + 1) * elementsOfEach) throw refusals.malformedXml('it has too many elements');
   }
   if (XMLValidator.validate(text) !== true) throw refusals.malformedXml('it is not well-formed');
   const members: unknown = (parser.parse(text) as Readonly<Record<string, unknown>>)[root];

@@ -419,6 +419,18 @@ test('keys are what they are, in documents too', async () => {
   }
 });
 
+test('a document that lists too much is refused before it is parsed', async () => {
+  const listed = (element: string, count: number): string => `<Delete>${element.repeat(count)}</Delete>`;
+  for (const [text, told] of [
+    [listed('<Object><Key>k</Key></Object>', 1_001), '1 to 1000 objects are named'],
+    [listed('<Object x="1"><Key>k</Wrong></Object>', 1_001), '1 to 1000 objects are named'],
+    [listed('<a/>', 9_000), 'too many elements'],
+  ] as const) {
+    const reply = await fetch(`${origin(bearers)}/docs?delete`, { method: 'POST', body: text, headers: bearer });
+    expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining(told)]);
+  }
+});
+
 test('without a secret a bearer is enough, signatures are not checked, and signed URLs are refused', async () => {
   const read = async (headers: Record<string, string>, path = '/docs/a'): Promise<string> => {
     const reply = await fetch(origin(bearers) + path, { headers });

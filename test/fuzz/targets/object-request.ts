@@ -35,7 +35,7 @@ export function run(bytes: Uint8Array): void {
   const blank = whole.indexOf('\n\n');
   const [head, body] = blank < 0 ? [whole, Buffer.alloc(0)] : [whole.subarray(0, blank), whole.subarray(blank + 2)];
   look(head.toString('latin1').split('\n'));
-  attempt(() => xmlMembers(body.toString(), 'Delete'));
+  attempt(() => xmlMembers(body.toString(), 'Delete', { element: 'Object', most: 10, otherwise: 'too many' }));
   for (const signed of [false, true])
     for (const trailers of [false, true]) {
       const read = decoded([body], signed, trailers);
