@@ -95,7 +95,8 @@ export class VectorBuilder {
 
   /** A string or json column's text. Throws REL_INVALID on a lone surrogate. */
   appendString(value: string): void {
-    this.#reserveText(value.length * 3);
+    // What a long one takes is counted: room for the worst would be thrice as much, zeroed and kept.
+    this.#reserveText(value.length > 4_096 ? Buffer.byteLength(value) : value.length * 3);
     const heap = this.#heap!;
     const at = this.#heapUsed;
     // Short ASCII is the common case, and a byte loop beats a call into the encoder there.

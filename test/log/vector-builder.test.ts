@@ -5,7 +5,7 @@ import type { Cell, ColumnType } from '../../src/log/value.ts';
 import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
 
 const cells: readonly (readonly [ColumnType, readonly Cell[]])[] = [
-  ['string', ['a', 'grüße 🙂', '', 'x'.repeat(300), null, 'b']],
+  ['string', ['a', 'grüße 🙂', '', 'x'.repeat(300), null, 'b', 'ß🙂x'.repeat(2_000)]],
   ['json', ['{"a":1}', null, '[]']],
   ['integer', [1n, -2_147_483_649n, null, 9_223_372_036_854_775_807n, 0n]],
   ['timestamp', [1_700_000_000_000_000_000n, null, -1n]],
@@ -43,4 +43,13 @@ it('a column of one cell takes the memory of that cell', () => {
   texts.appendText(bytes, 0, bytes.length);
   const others = [built('integer', [7n], 1), built('number', [0.5], 1), built('boolean', [true], 1)];
   for (const array of [texts.build(), ...others].flatMap(arraysOf)) expect(array.buffer.byteLength).toBe(array.byteLength);
+});
+
+it('a long text takes the memory of its bytes, not of the most they could be', () => {
+  const [, heap] = arraysOf(built('string', ['ß'.repeat(5_000)], 1));
+  expect(heap!.buffer.byteLength).toBe(10_000);
+});
+
+it.each(['x\ud800', `${'x'.repeat(5_000)}\ud800`])('half of a surrogate pair is refused', (text) => {
+  expect(() => built('string', [text], 1)).toThrow('lone surrogate');
 });

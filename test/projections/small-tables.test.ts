@@ -85,6 +85,18 @@ test('a dictionary that was saved gives the same codes, also where a string was 
   expect([none.codeOf('a'), code(none, ''), code(none, 'a'), none.codeOf('a')]).toEqual([-1, 0, 1, 1]);
 });
 
+test('long strings are one where all of their bytes are', () => {
+  const dictionary = new ByteDictionary();
+  const long = 'x'.repeat(1_000);
+  const given = [long, `${long}y`, `y${long}`, `${long}z`, long, `y${long}`];
+  const bytes = encoder.encode(`--${given.join('')}`);
+  let at = 2;
+  const codes = given.map((text) => dictionary.encode(bytes, at, (at += text.length)));
+  expect(codes).toEqual([0, 1, 2, 3, 0, 2]);
+  expect(codes.map((code) => dictionary.text(code))).toEqual(given);
+  expect(given.map((text) => dictionary.codeOf(text))).toEqual(codes);
+});
+
 test('provenances have one code each, in the order in which they came', () => {
   const provenance = (source: string, derivedFrom: string | null = null) => ({
     source,

@@ -5,6 +5,9 @@
 import type { Dictionary } from '../../log/columns.ts';
 import { alone, no } from './extents.ts';
 
+/** A call that compares, or copies, all of them is worth it from here on. */
+const longBytes = 256;
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -203,7 +206,8 @@ export class ByteDictionary implements Dictionary {
       this.#heap = heap;
       this.#view = viewOf(heap);
     }
-    for (let i = 0; i < size; i++) this.#heap[at + i] = source[start + i]!;
+    if (size <= longBytes) for (let i = 0; i < size; i++) this.#heap[at + i] = source[start + i]!;
+    else this.#heap.set(source.subarray(start, end), at);
     this.#offsets[code + 1] = at + size;
     this.#size++;
     this.#slots[slot * 2] = code + 1;
@@ -232,6 +236,10 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
+function bytesIn(view: DataView, start: number, size: number): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset + start, size);
+}
+
 /** Four bytes a step, each step mixed down to the low bits; the last four may overlap those before them. For this process only. */
 function hashOf(source: DataView, start: number, end: number): number {
   let hash = start - end;
@@ -254,6 +262,7 @@ function isSame(a: DataView, aStart: number, b: DataView, bStart: number, size: 
     for (let i = 0; i < size; i++) if (a.getUint8(aStart + i) !== b.getUint8(bStart + i)) return false;
     return true;
   }
+  if (size > longBytes) return Buffer.compare(bytesIn(a, aStart, size), bytesIn(b, bStart, size)) === 0;
   for (let i = 0; i < size - 4; i += 4) if (a.getInt32(aStart + i, true) !== b.getInt32(bStart + i, true)) return false;
   return a.getInt32(aStart + size - 4, true) === b.getInt32(bStart + size - 4, true);
 }
