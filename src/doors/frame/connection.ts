@@ -15,6 +15,8 @@ export const waits = { authenticateMs: 10_000, stalledMs: 30_000 } as const;
 const aheadBytes = 256 * 1024;
 /** A client that takes one of these is not stalled. */
 const pieceBytes = 64 * 1024;
+/** A message that is longer took a turn to be joined and read: what it asks for has one of its own. */
+const longBytes = 1 << 20;
 /**
  * How TLS begins: a handshake record of version 3.1 to 3.4. No protocol's first message does: commands are texts, and a message
  * that begins with its length would be longer than any greeting is.
@@ -63,6 +65,8 @@ export interface ConnectionParts<S, M> {
   readonly protocol: Protocol<S, M>;
   readonly clock: Clock;
   readonly secureContext: SecureContext | null;
+  /** Lets others have their turn. */
+  readonly yieldTurn: () => Promise<void>;
   /** What must not happen, for the operator. */
   readonly failed: (error: unknown) => void;
 }
@@ -117,6 +121,11 @@ export class SocketConnection<S, M> implements Connection {
         }
         const message = this.#inbox.next();
         if (message !== null) {
+          if (this.#inbox.taken > longBytes) {
+            // The first turn may still be in the round that read it: the sockets of others are looked at before the second.
+            await this.#parts.yieldTurn();
+            await this.#parts.yieldTurn();
+          }
           const handled = this.#session.handle(message);
           if (handled !== undefined) await handled;
           if (this.#ahead > aheadBytes) await this.caughtUp();

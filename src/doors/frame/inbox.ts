@@ -7,6 +7,7 @@ export class Inbox<S, M> {
   #pieces: Buffer[] = [];
   #length = 0;
   #needs = 1;
+  #taken = 0;
 
   constructor(codec: Codec<S, M>) {
     this.#codec = codec;
@@ -16,6 +17,11 @@ export class Inbox<S, M> {
   /** Bytes that are part of no message yet. */
   get waiting(): number {
     return this.#length;
+  }
+
+  /** Length of the last message. */
+  get taken(): number {
+    return this.#taken;
   }
 
   push(piece: Buffer): void {
@@ -35,6 +41,7 @@ export class Inbox<S, M> {
       return null;
     }
     this.#needs = 1;
+    this.#taken = decoded.taken;
     this.#state = decoded.state;
     this.#length = bytes.length - decoded.taken;
     this.#pieces = this.#length === 0 ? [] : [bytes.subarray(decoded.taken)];

@@ -21,6 +21,8 @@ export interface SocketDoorOptions<S, M> {
   readonly connectionsMax?: number;
   /** PEM texts; clients may speak TLS 1.2 or later when given. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
+  /** Lets others have their turn. */
+  readonly yieldTurn: () => Promise<void>;
   readonly failed: (error: unknown) => void;
 }
 
@@ -43,7 +45,7 @@ export interface LocalDoor<S, M> {
 }
 
 export function createLocalDoor<S, M>(
-  { settings, tls, clock, failed }: LocalDoorOptions,
+  { settings, tls, clock, yieldTurn, failed }: LocalDoorOptions,
   { name, setting, protocol }: LocalDoor<S, M>,
 ): Door {
   const drainMs = settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
@@ -56,6 +58,7 @@ export function createLocalDoor<S, M>(
     clock,
     drainMs,
     tls,
+    yieldTurn,
     failed,
   });
 }
@@ -75,8 +78,8 @@ class SocketDoor<S, M> implements Door {
     this.name = options.name;
     this.#options = options;
     const secureContext = options.tls && createSecureContext({ ...options.tls, minVersion: 'TLSv1.2' });
-    const { protocol, clock, failed } = options;
-    const parts = { protocol, clock, failed, secureContext };
+    const { protocol, clock, yieldTurn, failed } = options;
+    const parts = { protocol, clock, yieldTurn, failed, secureContext };
     this.#server = createServer({ noDelay: true }, (socket) => {
       if (this.#connections.size >= (options.connectionsMax ?? connectionsMax)) return this.#turnAway(socket);
       const connection = new SocketConnection(socket, parts);
@@ -128,8 +131,8 @@ class SocketDoor<S, M> implements Door {
   }
 
   #turnAway(socket: Socket): void {
-    const { protocol, clock, failed } = this.#options;
-    const connection = new SocketConnection(socket, { protocol, clock, failed, secureContext: null });
+    const { protocol, clock, yieldTurn, failed } = this.#options;
+    const connection = new SocketConnection(socket, { protocol, clock, yieldTurn, failed, secureContext: null });
     connection.refuse(new ServiceError('REL_QUEUE_FULL', 'as many clients are connected as this door takes: try again later'));
   }
 }

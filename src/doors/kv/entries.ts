@@ -125,23 +125,25 @@ export interface PutTerms {
 
 /** All or nothing. A value that expires leaves nothing of what was there before behind it. */
 export function putCommand(puts: readonly Put[], door: string, { when, fromValue = false }: PutTerms = {}): PutRows {
-  const names = new Map<string, { readonly type: ColumnType; readonly cells: Cell[] }>();
-  const set = (row: number, name: string, type: ColumnType, cell: Cell): void => {
+  const names = new Map<string, { readonly type: ColumnType; readonly cells: (Cell | Buffer)[] }>();
+  const set = (row: number, name: string, type: ColumnType, cell: Cell | Buffer): void => {
     let column = names.get(name);
-    if (column === undefined) names.set(name, (column = { type, cells: Array<Cell>(puts.length).fill(null) }));
+    if (column === undefined) names.set(name, (column = { type, cells: Array<Cell | Buffer>(puts.length).fill(null) }));
     column.cells[row] = cell;
   };
   for (const [row, { key, value, expires = FOREVER, others = [] }] of puts.entries()) {
     set(row, '_pk', 'string', key);
     if (typeof value === 'string') set(row, 'value', 'string', value);
-    else if (isUtf8(value)) set(row, 'value', 'string', value.toString());
+    else if (isUtf8(value)) set(row, 'value', 'string', value);
     else set(row, 'value_base64', 'string', value.toString('base64'));
     if (expires !== FOREVER) set(row, 'valid_to', 'timestamp', expires);
     for (const { name, type, cell } of others) set(row, name, type, cell);
   }
   const columns = [...names].map(([name, { type, cells }]): NamedColumn => {
     const builder = new VectorBuilder(type, puts.length);
-    for (const cell of cells) builder.append(cell);
+    for (const cell of cells)
+      if (Buffer.isBuffer(cell)) builder.appendText(cell, 0, cell.length);
+      else builder.append(cell);
     return { name, type, vector: builder.build() };
   });
   const expires = names.has('valid_to');
