@@ -2,6 +2,7 @@
  * BSON and documents as they are stored, both ways. Lengths and depth are checked before anything is made of what they say; where a
  * document has a name twice, the last one counts. Pure.
  */
+import { isUtf8 } from 'node:buffer';
 import { Decimal128 } from 'bson';
 import { ServiceError } from '../../errors.ts';
 import {
@@ -77,14 +78,10 @@ function list(reader: Reader, end: number, depth: number): Stored[] {
   return values;
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
+/** By `toString`, since a strict TextDecoder makes two bytes a character of whatever it reads. */
 function textIn(bytes: Buffer, from: number, to: number): string {
-  try {
-    return utf8.decode(bytes.subarray(from, to));
-  } catch {
-    throw malformed('a text is not UTF-8');
-  }
+  if (!isUtf8(bytes.subarray(from, to))) throw malformed('a text is not UTF-8');
+  return bytes.toString('utf8', from, to);
 }
 
 function cString(reader: Reader, limit: number): string {

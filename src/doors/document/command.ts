@@ -110,8 +110,8 @@ export class CommandContext {
   }
 
   reading(invocation: Invocation, keep: (answer: Answer) => void): Reading {
-    const { planner } = this.asker.parts;
-    return { planner, invocation, terms: this.terms, signal: this.asker.gone, keep };
+    const { planner, yieldTurn } = this.asker.parts;
+    return { planner, invocation, terms: this.terms, signal: this.asker.gone, yieldTurn, keep };
   }
 
   /** Writes what `make` makes of what is there, again where that was written meanwhile. */

@@ -44,6 +44,8 @@ export interface Reading {
   readonly invocation: Invocation;
   readonly terms: Terms;
   readonly signal: AbortSignal;
+  /** Lets others have their turn. */
+  readonly yieldTurn: () => Promise<void>;
   keep(answer: Answer): void;
 }
 
@@ -105,7 +107,8 @@ export async function find(reading: Reading, wanted: Wanted): Promise<Found[]> {
     const answer = planner.lookUp(invocation, { type: entryType, keys, columns, time: wanted.time });
     reading.keep(answer);
     const filter = compileFilter(wanted.filter);
-    return oneOfEach(documentsOf(answer, wanted, invocation.caller.path)).filter(({ document }) => filter(document));
+    const found = await documentsOf(reading, answer, wanted);
+    return oneOfEach(found).filter(({ document }) => filter(document));
   }
   compileFilter(wanted.filter);
   const parameters: (string | bigint)[] = [wanted.database, wanted.collection];
@@ -119,7 +122,7 @@ export async function find(reading: Reading, wanted: Wanted): Promise<Found[]> {
     sql += ` LIMIT $${parameters.length}`;
   }
   const answer = await ask(reading, { sql, parameters, time: wanted.time });
-  return oneOfEach(documentsOf(answer, wanted, invocation.caller.path));
+  return oneOfEach(await documentsOf(reading, answer, wanted));
 }
 
 async function ask(
@@ -145,12 +148,17 @@ function oneOfEach(found: readonly Found[]): Found[] {
   return byKey.size === found.length ? [...found] : [...byKey.values()];
 }
 
-function documentsOf(answer: Answer, place: Place, path: string | null): Found[] {
+/** So many documents are read, or go through what is done with them, in one turn. */
+export const documentsPerTurn = 2_000;
+
+async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, place: Place): Promise<Found[]> {
+  const { path } = invocation.caller;
   const found: Found[] = [];
   let held = 0;
   for (const { columns: vectors, selection, first, count } of answer.batches) {
     for (let i = 0; i < count; i++) {
       const at = selection === null ? first + i : selection[i]!;
+      if (found.length % documentsPerTurn === documentsPerTurn - 1) await yieldTurn();
       const key = cellAt(vectors[0]!, 'string', at) as string;
       const text = cellAt(vectors[1]!, 'json', at) as string | null;
       held += text?.length ?? 0;
@@ -264,7 +272,8 @@ export function presentKeys(planner: Pick<PlannerDoor, 'lookUp'>, invocation: In
 
 export interface Written {
   readonly key: string;
-  readonly document: StoredObject;
+  /** The document, as JSON. */
+  readonly text: string;
 }
 
 export interface WriteTerms {
@@ -281,7 +290,7 @@ export function putCommand(place: Place, written: readonly Written[], { when, do
     for (const each of written) builder.appendString(cell(each));
     return { name, type, vector: builder.build() };
   };
-  const made = [of('_pk', 'string', ({ key }) => key), of('document', 'json', ({ document }) => JSON.stringify(document))];
+  const made = [of('_pk', 'string', ({ key }) => key), of('document', 'json', ({ text }) => text)];
   const placed = changes
     ? made
     : [...made, of('database', 'string', () => place.database), of('collection', 'string', () => place.collection)];

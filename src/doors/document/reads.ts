@@ -5,7 +5,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
 import { batchOf, encoded, ownerOf } from './cursors.ts';
-import { find as findDocuments, isById } from './documents.ts';
+import { documentsPerTurn, find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 import { count as countOf, distinct as distinctOf, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
 
@@ -31,15 +31,25 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const inOrder = sortOf(sort);
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
-    async (reading) =>
-      (await findDocuments(reading, { ...place, filter, time: context.time, most })).map(({ document }) => document),
+    (reading) => foundThrough([inOrder], reading, { ...place, filter, time: context.time, most }),
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
-  const found = inOrder(result)
-    .slice(skip, skip + limit)
-    .map(project);
+  const found = result.slice(skip, skip + limit).map(project);
   const size = context.number('batchSize') ?? firstBatch;
   return cursorReply(context, found, answers, given < 0 || command['singleBatch'] === true ? Number.POSITIVE_INFINITY : size);
+}
+
+/**
+ * What many documents go through takes a turn a stage. While they are read: once the answer was looked at for what was erased
+ * meanwhile, nobody else has a turn.
+ */
+async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly StoredObject[]> {
+  let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
+  for (const stage of stages) {
+    if (documents.length > documentsPerTurn) await reading.yieldTurn();
+    documents = stage(documents);
+  }
+  return documents;
 }
 
 const idsOf = (filter: StoredObject): number => {
@@ -130,12 +140,10 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   compileFilter(filter);
   const stages: Stage[] = pipeline.slice(isObject(match) ? 1 : 0).map(stageOf);
   const { result, answers } = await context.read((reading) =>
-    findDocuments(reading, { ...context.place, filter, time: context.time }),
+    foundThrough(stages, reading, { ...context.place, filter, time: context.time }),
   );
-  let documents: readonly StoredObject[] = result.map(({ document }) => document);
-  for (const stage of stages) documents = stage(documents);
   const size = context.object('cursor')?.['batchSize'];
-  return cursorReply(context, documents, answers, size === undefined ? firstBatch : countOf(size, 'cursor.batchSize'));
+  return cursorReply(context, result, answers, size === undefined ? firstBatch : countOf(size, 'cursor.batchSize'));
 }
 
 const findMembers =

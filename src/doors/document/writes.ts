@@ -9,6 +9,8 @@ import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
 import { projectionOf, sortOf } from './pipeline.ts';
 import { checkNames, seedOf, updateOf } from './update.ts';
 
+const longTexts = 1 << 20;
+
 /** An _id for who has none: seconds, then chance. */
 function newId({ asker }: CommandContext): Stored {
   const bytes = Buffer.from(asker.parts.random.fill(new Uint8Array(12)));
@@ -37,8 +39,11 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   const rows = documents.map((document) => {
     checkNames(document);
     const id = document['_id'] ?? newId(context);
-    return { key: keyOf(place, id), id, document: Object.hasOwn(document, '_id') ? document : { _id: id, ...document } };
+    const whole = Object.hasOwn(document, '_id') ? document : { _id: id, ...document };
+    return { key: keyOf(place, id), id, text: JSON.stringify(whole) };
   });
+  // Texts of megabytes took a turn to be made; storing them takes another one.
+  if (rows.reduce((sum, { text }) => sum + text.length, 0) > longTexts) await context.asker.parts.yieldTurn();
   return context.write(rows.length, ({ invocation }) =>
     context.decided(invocation, async () => {
       const { planner } = context.asker.parts;
@@ -104,7 +109,7 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
       const id = document['_id'] ?? newId(context);
       const upserted = { _id: id, ...document };
       checkNames(upserted);
-      const put = putCommand(place, [{ key: keyOf(place, id), document: upserted }], {
+      const put = putCommand(place, [{ key: keyOf(place, id), text: JSON.stringify(upserted) }], {
         when: 'absent',
         door: doorName,
         changes: false,
@@ -112,9 +117,10 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
       return { commands: [put], result: { matched, made: [], modified: 0, upserted } };
     }
     const made = matched.map(({ document }) => wanted.update(document, false));
-    const written = matched.flatMap(({ key, document }, i) =>
-      JSON.stringify(document) === JSON.stringify(made[i]) ? [] : [{ key, document: made[i]! }],
-    );
+    const written = matched.flatMap(({ key, document }, i) => {
+      const text = JSON.stringify(made[i]!);
+      return JSON.stringify(document) === text ? [] : [{ key, text }];
+    });
     checkCount(written.length);
     const terms = { when: { unchangedSince: since }, door: doorName, changes: true };
     const commands = written.length === 0 ? [] : [putCommand(place, written, terms)];
