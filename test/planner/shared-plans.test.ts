@@ -143,6 +143,16 @@ describe('200 tenants over types that they inherit', () => {
     expect(await columnsOf(tenants[5]!)).toBe(Number(await columnsOf(tenants[6]!)) + 10);
   });
 
+  test('types that two tenants changed as often, each in its own way, are told apart', async () => {
+    const [one, two] = [tenants[30]!, tenants[31]!];
+    await addColumn(one, 'City', 'left');
+    await addColumn(two, 'City', 'right');
+    const [kept, made] = [plannerOf(), plannerOf(false)];
+    for (const who of [one, two, one])
+      expect(await asked(kept, who, 'SELECT * FROM City')).toBe(await asked(made, who, 'SELECT * FROM City'));
+    expect(kept.planCounts).toEqual({ found: 1, made: 2 });
+  });
+
   test('a mask is another plan, a lifted one too; a caller’s path, address and attributes are none', async () => {
     const planner = plannerOf();
     const sql = templates[2]!;
