@@ -71,6 +71,9 @@ async function largeStore(): Promise<TestStore> {
   await store.put('Other', rows.slice(0, 10));
   await store.put('Thing', rows.slice(20, 40));
   await store.delete('Thing', ['k3']);
+  await store.invoke(analyst, 'remove', (invocation) =>
+    invocation.submit({ kind: 'remove-rows', type: 'Thing', keys: ['k7', 'k25'] }),
+  );
   return store;
 }
 

@@ -294,6 +294,7 @@ export const mutants: readonly Mutant[] = [
     find: 'this.#used[part] = kept;',
     replace: 'this.#used[part] = 0;',
     killedBy: keyIndex,
+    hangs: true,
   },
   {
     name: 'projections: what is given back is used again in the same turn',
@@ -335,7 +336,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/column-digests.ts',
     find: 'stream.add(cells, type, kept, length, firstRow)',
     replace: 'stream.add(cells, type, null, length, firstRow)',
-    killedBy: ['test/projections/contract.test.ts'],
+    killedBy: ['test/projections/table-digest.test.ts'],
   },
   {
     name: 'projections: the end of a text that is looked up by its code is not hashed',
