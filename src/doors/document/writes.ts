@@ -2,14 +2,13 @@
 import { ServiceError } from '../../errors.ts';
 import { isObject, kindOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
+import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
 import { type CommandContext, type CommandRow, doorName, namespaceOf } from './command.ts';
 import { entryType, find, type Found, isById, keyOf, presentKeys, putCommand, type Reading } from './documents.ts';
 import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
 import { projectionOf, sortOf } from './pipeline.ts';
 import { checkNames, seedOf, updateOf } from './update.ts';
-
-const longTexts = 1 << 20;
 
 /** An _id for who has none: seconds, then chance. */
 function newId({ asker }: CommandContext): Stored {
@@ -42,8 +41,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
     const whole = Object.hasOwn(document, '_id') ? document : { _id: id, ...document };
     return { key: keyOf(place, id), id, text: JSON.stringify(whole) };
   });
-  // Texts of megabytes took a turn to be made; storing them takes another one.
-  if (rows.reduce((sum, { text }) => sum + text.length, 0) > longTexts) await context.asker.parts.yieldTurn();
+  if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await context.asker.parts.yieldTurn();
   return context.write(rows.length, ({ invocation }) =>
     context.decided(invocation, async () => {
       const { planner } = context.asker.parts;

@@ -2,6 +2,8 @@
 
 /** A message of any protocol is at most as long as this; its length is checked before its bytes are kept. */
 export const messageBytesMax = 16 << 20;
+/** From here on each step takes a turn of its own: joining and reading a message, making rows of it, storing them. */
+export const longBytes = 1 << 20;
 
 export type Decoded<S, M> =
   | { readonly message: M; readonly taken: number; readonly state: S }

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Codec } from './codec.ts';
+import { type Codec, longBytes } from './codec.ts';
 import { Inbox } from './inbox.ts';
 
 /** How long a client may take to say who it is, and to take any of what was sent. */
@@ -15,8 +15,6 @@ export const waits = { authenticateMs: 10_000, stalledMs: 30_000 } as const;
 const aheadBytes = 256 * 1024;
 /** A client that takes one of these is not stalled. */
 const pieceBytes = 64 * 1024;
-/** A message that is longer took a turn to be joined and read: what it asks for has one of its own. */
-const longBytes = 1 << 20;
 /**
  * How TLS begins: a handshake record of version 3.1 to 3.4. No protocol's first message does: commands are texts, and a message
  * that begins with its length would be longer than any greeting is.

@@ -4,6 +4,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { DeleteRows, PutRows } from '../../projections/command.ts';
 import type { Asker, Asking } from '../frame/asker.ts';
+import { longBytes } from '../frame/codec.ts';
 import type { Terms } from '../frame/session-terms.ts';
 import {
   type Entry,
@@ -73,7 +74,9 @@ export class CommandContext {
 
   /** False where the keys stand otherwise than `when` says. */
   async put(puts: readonly Put[], terms: PutTerms = {}): Promise<boolean> {
-    return this.write(puts.length, ({ invocation }) => this.submit(invocation, putCommand(puts, doorName, terms)));
+    const command = putCommand(puts, doorName, terms);
+    if (puts.reduce((sum, { value }) => sum + value.length, 0) > longBytes) await this.asker.parts.yieldTurn();
+    return this.write(puts.length, ({ invocation }) => this.submit(invocation, command));
   }
 
   /** Deletes a key, and tells what it held. */
