@@ -8,7 +8,7 @@
  * (`functions/provenance-triples.ts`). An IRI equals the text that is stored, and so does a literal.
  */
 import { Parser } from '@traqula/parser-sparql-1-1';
-import { AstFactory } from '@traqula/rules-sparql-1-1';
+import { AstFactory, lex } from '@traqula/rules-sparql-1-1';
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/value.ts';
 import { provenancePredicates } from '../functions/provenance-triples.ts';
@@ -51,13 +51,25 @@ type Node = Triple['predicate'] | Triple['object'];
 /** Making one takes a tenth of a second. */
 let parser: Parser | null = null;
 
-function parsed(text: string): Ast {
-  checkText(text, 'the query');
-  checkExtent(text);
-  parser ??= new Parser({
+function makeParser(): Parser {
+  // The library's own patterns try every way to part a run of blanks, and of n blanks there are 2^n.
+  const blanks = '(?:[\\t\\n\\r ]|#[^\\n]*\\n)+';
+  for (const [token, first, second] of [
+    [lex.insertDataClause, 'insert', 'data'],
+    [lex.deleteDataClause, 'delete', 'data'],
+    [lex.deleteWhereClause, 'delete', 'where'],
+  ] as const)
+    token.PATTERN = new RegExp(first + blanks + second, 'i');
+  return new Parser({
     defaultContext: { astFactory: new AstFactory({ tracksSourceLocation: true }), prefixes: { ...knownPrefixes } },
     lexerConfig: { positionTracking: 'full' },
   });
+}
+
+function parsed(text: string): Ast {
+  checkText(text, 'the query');
+  checkExtent(text);
+  parser ??= makeParser();
   try {
     return parser.parse(text);
   } catch (error) {
