@@ -82,18 +82,34 @@ test('text columns that are a part of longer arrays', () => {
   expect(hex(rowsRoot(part, null, salts))).toBe(oneByOne(part, null, salts));
 });
 
-test('bodies that are too large for the module are hashed one by one', () => {
-  const body = draftOf(40, 39);
+/** One row has a text that the module has no room for. */
+function tooLarge(rows: number): RowsBody {
   const heap = new Uint8Array(2 << 20).fill(97);
-  const offsets = Uint32Array.from({ length: 41 }, (_, i) => (i === 0 ? 0 : heap.length));
-  const cells = {
-    length: 40,
-    columns: [{ name: 'long', type: 'string' as const, vector: { kind: 'text' as const, offsets, heap, nulls: null } }],
-  };
-  const large = { ...body, cells };
+  const offsets = Uint32Array.from({ length: rows + 1 }, (_, i) => (i === 0 ? 0 : heap.length));
+  const vector = { kind: 'text' as const, offsets, heap, nulls: null };
+  return { ...draftOf(rows, 39), cells: { length: rows, columns: [{ name: 'long', type: 'string', vector }] } };
+}
+
+test('bodies that are too large for the module are hashed one by one', () => {
+  const large = tooLarge(40);
   const salts = saltsFor(40);
   const expected = oneByOne(large, null, salts);
   expect([hex(rowsRoot(large, null, salts)), inSlices(large, null, salts)]).toEqual([expected, expected]);
+});
+
+test('slices of such bodies, in turn, are of what the rows of each share', () => {
+  const bodies = [tooLarge(1_100), tooLarge(1_200)];
+  const paths = ['acme', 'globex/lab'];
+  const salts = saltsFor(1_200);
+  const roots: (string | null)[] = [null, null];
+  const slices = bodies.map((body, i) => rowsRootInSlices(body, paths[i]!, salts));
+  while (roots.includes(null)) {
+    for (const [i, each] of slices.entries()) {
+      const step = each.next();
+      if (step.done && roots[i] === null) roots[i] = hex(step.value);
+    }
+  }
+  expect(roots).toEqual(bodies.map((body, i) => oneByOne(body, paths[i]!, salts)));
 });
 
 test('slices of two bodies at once share no memory', () => {

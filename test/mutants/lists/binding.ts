@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
     file: simplify,
     find: "return bound.kind === 'or' ? withLists(operands) : { ...bound, operands };",
     replace: 'return withLists(operands);',
-    killedBy: byPasses,
+    killedBy: byQueries,
   },
   {
     name: 'binding: of two columns of one name the first is taken',

@@ -186,6 +186,7 @@ export const mutants: readonly Mutant[] = [
     find: "    this.#state = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };\n",
     replace: '',
     killedBy: ['test/log/log.test.ts', ...crash],
+    hangs: true,
   },
   {
     name: 'leaves unsealed what was written during a seal',
@@ -494,6 +495,7 @@ export const mutants: readonly Mutant[] = [
     find: '        if (!this.#ended) this.#failed(cause);\n',
     replace: '        void cause;\n',
     killedBy: bulk,
+    hangs: true,
   },
   {
     name: 'gives a slot away that a worker still writes to',
@@ -508,6 +510,7 @@ export const mutants: readonly Mutant[] = [
     find: '  head(): TreeHead {\n    this.#linkNow();\n',
     replace: '  head(): TreeHead {\n',
     killedBy: bulk,
+    hangs: true,
   },
   {
     name: 'hashes the rows of a slice under what another body shares',
