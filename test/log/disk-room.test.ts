@@ -1,5 +1,6 @@
 /** A disk that takes no more for a while: what was taken is kept and written once there is room, and nothing is taken meanwhile. */
 import { expect, test } from 'vitest';
+import { noRoomIn } from '../../src/log/disk.ts';
 import { DiskError } from '../../src/log/memory-disk.ts';
 import { verifyDirectory } from '../../src/log/verify.ts';
 import { Gate, RecordingDisk } from './recording-disk.ts';
@@ -152,6 +153,8 @@ test('an fsync that finds no room is never made again: the log has failed, and s
   expect(() => log.append([rowsDraft(['b'])])).toThrow('restart the server');
   expect(said).toEqual([expect.stringContaining('/data/log: the log has failed (ENOSPC')]);
   expect(disk.steps.filter((step) => step.startsWith('fsync')).length).toBe(1);
+  for (const syscall of ['fsync', 'fdatasync']) expect(noRoomIn(new DiskError('ENOSPC', 'fsync', syscall))).toBe(null);
+  expect(noRoomIn(new DiskError('ENOSPC', 'write', 'write'))).toBe('ENOSPC');
 });
 
 test('a close waits for no room: what is kept is tried once more, and the next start finds the log whole', async () => {
