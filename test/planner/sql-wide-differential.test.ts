@@ -200,6 +200,15 @@ describe('DuckDB answers the same', () => {
     );
   });
 
+  test('VALUES of which some rows hold queries about rows around them, in their order', async () => {
+    const cell = '(SELECT MAX(b.i) FROM B b WHERE b.k = t.k)';
+    const listed = (cells: readonly string[]): string =>
+      `SELECT t.k, (SELECT STRING_AGG(CAST(v.n AS TEXT), ',') FROM (VALUES (${cells.join('), (')})) v(n)) AS n FROM A t`;
+    await same(listed(['1', '2', cell, '3', cell, '4']));
+    await same(listed(Array.from({ length: 64 }, () => cell)));
+    await expect(store.answer(listed(Array.from({ length: 65 }, () => cell)))).rejects.toThrow('VALUES is in more than 64 parts');
+  });
+
   test('windows', async () => {
     const order = pick('t.k', 't.i, t.k', 't.s DESC, t.k', 't.i DESC NULLS FIRST, t.k', 't.b, t.k');
     const partition = pick('', 'PARTITION BY t.i ', 'PARTITION BY t.b, t.s ');

@@ -29,7 +29,7 @@ export interface SourceRequest {
   readonly contextOf: (scope: Scope, level: Level | null) => ExpressionContext;
 }
 
-/** Tables that one FROM may join. */
+/** Tables that one FROM may join, and parts that one VALUES may be put together from. */
 const tablesMax = 64;
 
 export function bindSource(source: Source, request: SourceRequest): BoundSource {
@@ -269,26 +269,32 @@ class SourceBinder {
 
   /**
    * Each column has the type that holds the values of all rows. A row with a query about rows around it is the one row of
-   * a level of its own, which that query grows; such rows are put together as UNION ALL does.
+   * a level of its own, which that query grows; such rows and those between them are put together as UNION ALL does.
    */
   #values({ rows, place }: Extract<Source, { kind: 'values' }>): BoundSource {
     const { environment, contextOf, outer } = this.#request;
     const width = rows[0]!.length;
     if (rows.length > 1 || width > 0) this.#count({ place });
-    const scope = new Scope([], outer);
-    const levels: Level[] = [];
     const masks: OutputType['masked'][] = [];
+    const inputs: PlanNode[] = [];
+    const begin = (): { readonly scope: Scope; readonly level: Level; readonly context: ExpressionContext } => {
+      const scope = new Scope([], outer);
+      const level: Level = {
+        id: environment.nextLevel(),
+        node: oneRow,
+        masked: (index, column) => scope.addMasked(index, column),
+      };
+      return { scope, level, context: contextOf(scope, level) };
+    };
+    let own = begin();
     const bound = rows.map((row) => {
-      const own = new Scope([], outer);
-      const masked: Level['masked'] = (index, column) => own.addMasked(index, column);
-      const level: Level = { id: environment.nextLevel(), node: oneRow, masked };
-      const context = contextOf(scope, level);
-      levels.push(level);
-      return row.map((each, c) => {
-        const cell = bindExpression(each, context);
-        masks[c] ??= own.masked(cell)?.masked;
-        return cell;
-      });
+      const cells = row.map((each) => bindExpression(each, own.context));
+      inputs.push(own.level.node);
+      if (own.level.node !== oneRow) {
+        for (const [c, cell] of cells.entries()) masks[c] ??= own.scope.masked(cell)?.masked;
+        own = begin();
+      }
+      return cells;
     });
     const columns: OutputType[] = [];
     for (let c = 0; c < width; c++) {
@@ -302,10 +308,25 @@ class SourceBinder {
     }
     const tables: ScopeTable[] = width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }];
     const types = columns.map(({ name, type }) => ({ name, type: columnType(type) }));
-    if (levels.every(({ node }) => node === oneRow)) return { node: { kind: 'values', rows: bound, columns: types }, tables };
-    const node = levels
-      .map((level, r): PlanNode => ({ kind: 'project', input: level.node, expressions: bound[r]!, columns: types }))
-      .reduce((left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: types }));
+    const parts: PlanNode[] = [];
+    let plain: Bound[][] = [];
+    const closePlain = (): void => {
+      if (plain.length > 0) parts.push({ kind: 'values', rows: plain, columns: types });
+      plain = [];
+    };
+    for (const [r, input] of inputs.entries()) {
+      if (input === oneRow) plain.push(bound[r]!);
+      else {
+        closePlain();
+        parts.push({ kind: 'project', input, expressions: bound[r]!, columns: types });
+      }
+    }
+    closePlain();
+    if (parts.length > tablesMax)
+      throw at('REL_PARSE', `VALUES is in more than ${tablesMax} parts: each query about rows around it parts its rows`, place);
+    const node = parts.reduce(
+      (left, right): PlanNode => ({ kind: 'set-operation', op: 'union all', left, right, columns: types }),
+    );
     return { node, tables };
   }
 
