@@ -51,6 +51,7 @@ const queries = [
   `DELETE${' #\n\t'.repeat(99)}{`,
   `INSERT${' #\n\t'.repeat(99)}DATA { <a> <b> 1 }`,
   'SELECT * { ?s ?p ?o . ?y!\n\r$s ?p ?o }',
+  'SELECT * { ?s ?p ?o . ?y!\n\r\n\r$s ?p ?o }',
   'SELECT ?s ?p ?o WHERE { ?s ?p ?o } LIMIT 10',
   'PREFIX e: <http://e.x/> SELECT * { e:a e:b ?x ; e:c "c4n4ry" , 5 , 1.5e3 , true . ?x a e:D }',
   `SELECT ?x { ?x <c4n4ry> 'it''s' . ?y prov:wasDerivedFrom ?x }`,
