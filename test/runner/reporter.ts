@@ -1,4 +1,4 @@
-/** Says at the end what tests told, and writes CPU seconds by file to where `npm test` reads them. */
+/** Says at the end what tests told and which failed, and writes CPU seconds by file to where `npm test` reads them. */
 import { writeFileSync } from 'node:fs';
 import type { Reporter, TestModule, Vitest } from 'vitest/node';
 
@@ -16,6 +16,16 @@ export default class CpuReporter implements Reporter {
       // Nothing is known of a file that was left out as a whole.
       seconds[module.relativeModuleId] = cpuSeconds ?? null;
       for (const line of told ?? []) console.log(`${module.relativeModuleId}: ${line}`);
+    }
+    // Once more, shortly: what vitest says of them stands far above by then.
+    for (const module of modules) {
+      for (const test of module.children.allTests('failed')) {
+        const [error] = test.result().errors ?? [];
+        console.log(
+          `failed: ${module.relativeModuleId}: ${test.fullName}: ${(error?.message ?? '').split('\n')[0]!.slice(0, 300)}`,
+        );
+      }
+      for (const { message } of module.errors()) console.log(`failed: ${module.relativeModuleId}: ${message.split('\n')[0]!}`);
     }
     console.log(`seeds of generated tests begin at ${String(this.#seed)} (TEST_SEED)`);
     const target = process.env['TEST_CPU_FILE'];

@@ -25,6 +25,8 @@ export interface Mismatch {
 
 export interface DifferentialReport {
   statements: number;
+  /** Statements that SQLite did not answer in time. */
+  unanswered: number;
   readonly shapes: Set<string>;
   readonly features: Map<string, number>;
   readonly mismatches: Mismatch[];
@@ -46,35 +48,50 @@ const blockSizes = [8_192, 8_192, 1, 3, 7];
 const shapes: readonly WorldShape[] = [smallWorld, smallWorld, smallWorld, { tables: [2, 3], rows: [40, 90] }];
 
 export async function differential(options: DifferentialOptions): Promise<DifferentialReport> {
-  const report: DifferentialReport = { statements: 0, shapes: new Set(), features: new Map(), mismatches: [], rowsCompared: 0 };
+  const report = emptyReport();
   const perWorld = options.perWorld ?? 500;
-  for (let number = 0; report.statements < options.statements; number++) {
-    const seed = options.seed * worldsPerSeed + number;
-    const bench = await Bench.open(worldOf(seed, shapes[number % shapes.length]!), blockSizes[number % blockSizes.length]!);
-    try {
-      for (let index = 0; index < perWorld && report.statements < options.statements; index++) {
-        report.statements++;
-        const query = new StatementGenerator(bench.world, index, options.features).statement();
-        for (const feature of featuresOf(query)) report.features.set(feature, (report.features.get(feature) ?? 0) + 1);
-        await bench.check(query, index, report);
-        if (report.mismatches.length >= (options.stopAfter ?? 10)) return report;
+  const sqlite = new Sqlite();
+  try {
+    for (let number = 0; report.statements < options.statements; number++) {
+      const bench = await Bench.open(options.seed * worldsPerSeed + number, sqlite);
+      try {
+        for (let index = 0; index < perWorld && report.statements < options.statements; index++) {
+          report.statements++;
+          const query = new StatementGenerator(bench.world, index, options.features).statement();
+          for (const feature of featuresOf(query)) report.features.set(feature, (report.features.get(feature) ?? 0) + 1);
+          await bench.check(query, index, report);
+          if (report.mismatches.length >= (options.stopAfter ?? 10)) return report;
+        }
+      } finally {
+        await bench.close();
       }
-    } finally {
-      await bench.close();
     }
+    return report;
+  } finally {
+    await sqlite.end();
   }
-  return report;
 }
 
 /** The statement that a mismatch named, put again: its world's number tells how it was asked. */
 export async function again(world: number, index: number, features: Features): Promise<DifferentialReport> {
-  const report: DifferentialReport = { statements: 1, shapes: new Set(), features: new Map(), mismatches: [], rowsCompared: 0 };
-  const number = world % worldsPerSeed;
-  const bench = await Bench.open(worldOf(world, shapes[number % shapes.length]!), blockSizes[number % blockSizes.length]!);
+  const report = emptyReport();
+  const sqlite = new Sqlite();
+  const bench = await Bench.open(world, sqlite);
+  report.statements = 1;
   await bench.check(new StatementGenerator(bench.world, index, features).statement(), index, report);
   await bench.close();
+  await sqlite.end();
   return report;
 }
+
+const emptyReport = (): DifferentialReport => ({
+  statements: 0,
+  unanswered: 0,
+  shapes: new Set(),
+  features: new Map(),
+  mismatches: [],
+  rowsCompared: 0,
+});
 
 /** Both engines over one world. */
 export class Bench {
@@ -90,14 +107,17 @@ export class Bench {
     this.#planner = planner;
   }
 
-  static async open(world: World, blockRows: number): Promise<Bench> {
+  /** The number of a world tells its shape, and how many rows operators exchange at once. */
+  static async open(seed: number, sqlite: Sqlite): Promise<Bench> {
+    const number = seed % worldsPerSeed;
+    const world = worldOf(seed, shapes[number % shapes.length]!);
     const store = await openWorld(world);
-    const planner = new Planner({ clock: store.clock, limits: { blockRows } });
-    return new Bench(world, store, await Sqlite.of(world, store), planner);
+    const planner = new Planner({ clock: store.clock, limits: { blockRows: blockSizes[number % blockSizes.length]! } });
+    await sqlite.open(world, store);
+    return new Bench(world, store, sqlite, planner);
   }
 
   async close(): Promise<void> {
-    this.#sqlite.close();
     await this.store.close();
   }
 
@@ -116,13 +136,17 @@ export class Bench {
     });
   }
 
-  /** What differs; null where nothing does. A statement that SQLite refuses makes no sense and differs in nothing. */
+  /** What differs; null where nothing does. What SQLite refuses makes no sense and differs in nothing, as what it can't answer. */
   async #compare(query: QueryNode, report?: DifferentialReport): Promise<{ what: string; answers: string } | null> {
-    let theirs: Cell[][];
+    let theirs: Cell[][] | null;
     try {
-      theirs = this.#sqlite.ask(sqliteText(query, this.store.clock.wallNs));
+      theirs = await this.#sqlite.ask(sqliteText(query, this.store.clock.wallNs));
     } catch (error) {
       if (report) return { what: `the generator made no SQL: ${String(error)}`, answers: '' };
+      return null;
+    }
+    if (theirs === null) {
+      if (report) report.unanswered++;
       return null;
     }
     let answer: Answer;

@@ -43,6 +43,7 @@ const missing = one ? [] : expectedFeatures(wideFeatures).filter((feature) => !r
 console.log(
   JSON.stringify({
     statements: report.statements,
+    unanswered: report.unanswered,
     rows: report.rowsCompared,
     planShapes: report.shapes.size,
     features: report.features.size,

@@ -1,13 +1,13 @@
-/** SQLite in this process, with the tables of a world as our store shows them: every stored version, every column. */
-import initSqlJs from 'sql.js';
+/**
+ * SQLite in a thread of its own, with the tables of a world as our store shows them: every stored version, every column. It can't
+ * be interrupted, and some statements keep it for hours: a thread can be ended.
+ */
+import { setTimeout } from 'node:timers/promises';
+import { threadWorker, type Worker } from '../../../src/log/workers.ts';
 import type { Cell } from '../../../src/log/value.ts';
 import type { TestStore } from '../../harness.ts';
+import { type Request, sqliteJob } from './sqlite-job.ts';
 import type { World } from './world.ts';
-
-type SqlJs = Awaited<ReturnType<typeof initSqlJs>>;
-type Database = InstanceType<SqlJs['Database']>;
-/** Integers come out exact; the types of the package leave the option out. */
-type Exec = (sql: string, parameters: undefined, config: { useBigInt: boolean }) => { values: Cell[][] }[];
 
 const affinities: Readonly<Record<string, string>> = {
   string: 'TEXT',
@@ -17,43 +17,54 @@ const affinities: Readonly<Record<string, string>> = {
   number: 'REAL',
 };
 
-let engine: Promise<SqlJs> | undefined;
+/** How long a statement may take. The slowest that ends takes a second. */
+const LIMIT_MS = 20_000;
 
 export class Sqlite {
-  readonly #database: Database;
+  #worker: Worker<Request, Cell[][]> | null = null;
+  #tables: readonly string[] = [];
 
-  private constructor(database: Database) {
-    this.#database = database;
-  }
-
-  static async of(world: World, store: TestStore): Promise<Sqlite> {
-    engine ??= initSqlJs();
-    const database = new (await engine).Database();
-    database.exec('PRAGMA case_sensitive_like = ON');
-    database.create_function('regexp', (pattern: string, text: string | null) =>
-      text === null ? null : new RegExp(pattern, 'u').test(text) ? 1 : 0,
-    );
+  /** Its tables are those of this world from here on. */
+  async open(world: World, store: TestStore): Promise<void> {
+    const tables: string[] = [];
     for (const { name } of world.tables) {
       const answer = await store.answer(`SELECT * FROM ${name}`);
       const columns = answer.columns.map((column) => `${column.name} ${affinities[column.type] ?? 'TEXT'}`);
-      database.exec(`CREATE TABLE ${name} (${columns.join(', ')})`);
+      tables.push(`CREATE TABLE ${name} (${columns.join(', ')})`);
       const rows = await store.rows(`SELECT * FROM ${name}`);
       for (let from = 0; from < rows.length; from += 200) {
         const values = rows.slice(from, from + 200).map((row) => `(${Object.values(row).map(literal).join(', ')})`);
-        database.exec(`INSERT INTO ${name} VALUES ${values.join(', ')}`);
+        tables.push(`INSERT INTO ${name} VALUES ${values.join(', ')}`);
       }
     }
-    return new Sqlite(database);
+    this.#tables = tables;
+    await this.#started();
   }
 
-  /** Throws what SQLite refuses. */
-  ask(sql: string): Cell[][] {
-    const run = this.#database.exec.bind(this.#database) as unknown as Exec;
-    return run(sql, undefined, { useBigInt: true })[0]?.values ?? [];
+  /** Null where it does not answer in time. Throws what SQLite refuses. */
+  async ask(sql: string): Promise<Cell[][] | null> {
+    const worker = this.#worker ?? (await this.#started());
+    const cut = new AbortController();
+    const late = setTimeout(LIMIT_MS, null, { signal: cut.signal }).catch(() => null);
+    try {
+      const rows = await Promise.race([worker.ask({ sql }), late]);
+      if (rows === null) await this.end();
+      return rows;
+    } finally {
+      cut.abort();
+    }
   }
 
-  close(): void {
-    this.#database.close();
+  async end(): Promise<void> {
+    const worker = this.#worker;
+    this.#worker = null;
+    await worker?.end();
+  }
+
+  async #started(): Promise<Worker<Request, Cell[][]>> {
+    this.#worker ??= threadWorker(sqliteJob, null);
+    await this.#worker.ask({ tables: this.#tables });
+    return this.#worker;
   }
 }
 
