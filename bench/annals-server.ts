@@ -76,8 +76,8 @@ export class AnnalsServer {
       ...options.settings,
     };
     const began = performance.now();
-    const program = options.program ?? [bin, 'serve'];
-    const child = start(pinned(options.cores === 'all' ? everyCore : serverCore, [process.execPath, ...program]), { env });
+    const command = options.program ? [process.execPath, ...options.program] : [bin, 'serve'];
+    const child = start(pinned(options.cores === 'all' ? everyCore : serverCore, command), { env });
     let said = '';
     child.stderr!.on('data', (bytes: Buffer) => (said += bytes.toString()));
     child.stdout!.resume();

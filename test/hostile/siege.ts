@@ -42,7 +42,7 @@ export async function besiege(settings: Readonly<Record<string, string>>, heapMb
   const server = started(
     './server.ts',
     [JSON.stringify({ SERVICE_BEARER_TOKEN: doorSecret, ...settings })],
-    [`--max-old-space-size=${heapMb}`],
+    [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=32'],
   );
   const { port, token, ports } = (await reply(server)) as Pick<Siege, 'port' | 'token' | 'ports'>;
   const poller = started('./poller.ts', [String(port), String(everyMs)]);

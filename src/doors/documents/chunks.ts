@@ -9,7 +9,7 @@ import { chunksMax, type DocumentChunk, type DocumentRequest, type ReadDocument 
 
 export async function readDocument({ bytes, format: given, name, chunkSize, overlap }: DocumentRequest): Promise<ReadDocument> {
   const format = given ?? formatOf(bytes, name);
-  const { title, text, blocks } = await unfolded(blocksOf(bytes, format));
+  const { title, text, blocks } = await blocksOf(bytes, format);
   if (text.includes('\0')) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds the character NUL: it is no text');
   const chunks = chunksOf(text, blocks, chunkSize, overlap);
   const contentHash = createHash('sha256').update(bytes).digest('hex');
@@ -18,18 +18,6 @@ export async function readDocument({ bytes, format: given, name, chunkSize, over
 
 /** The same in a thread of its own. */
 export const readingJob = { module: import.meta.url, name: 'readingJob', begin: () => readDocument };
-
-/** Parsers that call themselves for what is in something else run out of stack. */
-async function unfolded<T>(reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof RangeError || (error instanceof Error && error.message.startsWith('Maximum call stack'))) {
-      throw new ServiceError('REL_UNPROCESSABLE', 'the document nests too deeply');
-    }
-    throw error;
-  }
-}
 
 export function chunksOf(text: string, blocks: readonly Block[], size: number, overlap: number): readonly DocumentChunk[] {
   const spans = blocks.flatMap((block) => spansOf(text, block, size));

@@ -1,6 +1,7 @@
 /**
  * Questions of the Postgres catalogue, from any bytes and grown from a grammar: they are told apart, planned and run over a small
- * catalogue. What must hold: nothing but a ServiceError is thrown, each row has a cell for each column, and each cell can be sent.
+ * catalogue; what takes long is left after so many steps. What must hold: nothing but a ServiceError is thrown, each row has a cell
+ * for each column, and each cell can be sent.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
 import type { Facts, Table } from '../../../src/doors/relational/catalogue/facts.ts';
@@ -14,6 +15,8 @@ import { smallAnswer } from '../../../src/planner/answers.ts';
 import { grown } from '../grown.ts';
 
 export const name = 'catalogue-question';
+
+const stepsMax = 8_192;
 
 export function run(bytes: Uint8Array): void {
   check(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
@@ -29,7 +32,11 @@ function check(text: string): void {
   attempt(() => {
     const select = parseSelect(text);
     const { plan, env } = planQuestion(facts, { text, select }, new Parameters([null, 'integer'], ['public', 7, null, true]));
-    const rows = env.work.drained(plan.rows(null));
+    const run = plan.rows(null);
+    let next = run.next();
+    while (!next.done && env.work.steps < stepsMax) next = run.next();
+    if (!next.done) return;
+    const rows = next.value;
     for (const row of rows) assert(row.length === plan.columns.length, 'a cell for each column');
     const cells = rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env)));
     smallAnswer(plan.columns.map(outputColumn), cells, { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 });

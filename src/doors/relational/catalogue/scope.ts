@@ -176,12 +176,14 @@ export class Parameters {
 
 const stepsMax = 5_000_000;
 /** For a question within an expression, which is answered in one go. */
-const innerStepsMax = 300_000;
+const innerStepsMax = 30_000;
+const turnSteps = 1_024;
 const rowsMax = 500_000;
 
 /** Bounds of one run, and rows of relations that were read before. */
 export class Work {
   #steps = 0;
+  #turnBegan = 0;
   readonly #rows = new Map<Relation, readonly Row[]>();
   readonly #scans = new Map<Relation, number>();
   readonly #indexes = new Map<string, ReadonlyMap<Value, readonly Row[]>>();
@@ -191,13 +193,19 @@ export class Work {
     this.#context = context;
   }
 
+  get steps(): number {
+    return this.#steps;
+  }
+
   step(): void {
     if (++this.#steps > stepsMax) throw tooLarge();
   }
 
-  /** Every few rows somebody else has a turn. */
-  get isDue(): boolean {
-    return this.#steps % 1_024 === 0;
+  /** Whether somebody else is to have a turn here: every few steps. */
+  endsTurn(): boolean {
+    if (this.#steps - this.#turnBegan < turnSteps) return false;
+    this.#turnBegan = this.#steps;
+    return true;
   }
 
   checkRows(count: number): void {
@@ -239,7 +247,7 @@ export class Work {
       this.step();
       rows.push(row);
       this.checkRows(rows.length);
-      if (this.isDue) yield;
+      if (this.endsTurn()) yield;
     }
     this.#rows.set(relation, rows);
     return rows;
@@ -248,10 +256,14 @@ export class Work {
   /** Runs a question within an expression to its end. */
   drained<T>(run: Pausing<T>): T {
     const most = this.#steps + innerStepsMax;
+    const turnBegan = this.#turnBegan;
     for (;;) {
       const { done, value } = run.next();
-      if (done) return value;
       if (this.#steps > most) throw tooLarge();
+      if (!done) continue;
+      // Nobody else had a turn: what was done here counts in the turn around it.
+      this.#turnBegan = turnBegan;
+      return value;
     }
   }
 }

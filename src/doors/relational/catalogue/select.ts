@@ -17,7 +17,7 @@ import {
   Work,
 } from './scope.ts';
 import { compareKeys, compareValues, type SortKey } from './sorting.ts';
-import { condition, conjunctsOf, expanded, joinedNodes, sourceNodes } from './sources.ts';
+import { condition, conjunctsOf, expanded, joinedNodes, passing, sourceNodes } from './sources.ts';
 import type { Body, Core, Item, Order, Select, Tree } from './trees.ts';
 import { castOf, commonOf, typeNamed, type Value } from './types.ts';
 
@@ -148,7 +148,7 @@ function planValues(env: Environment, trees: readonly (readonly Tree[])[], outer
       for (const row of cells) {
         rows.push(row.map((each) => each.of(at)));
         env.work.step();
-        if (env.work.isDue) yield;
+        if (env.work.endsTurn()) yield;
       }
       return rows;
     },
@@ -237,13 +237,13 @@ function planCore(env: Environment, core: Core, orders: readonly Order[], outer:
       let frames = constant.every((each) => each.of(start) === true) ? [start] : [];
       if (node) frames = yield* expanded(env, node, frames);
       if (isGrouped) frames = grouped(extras, groups, frames, start);
-      if (having) frames = frames.filter((frame) => having.of(frame) === true);
+      if (having) frames = yield* passing(env, [having], frames);
       for (const window of extras.windows) number(window, frames);
       if (extras.sets.length > 0) frames = frames.flatMap((frame) => unfolded(extras, frame));
       const outputs: Output[] = [];
       for (const frame of frames) {
         env.work.step();
-        if (env.work.isDue) yield;
+        if (env.work.endsTurn()) yield;
         outputs.push({
           row: cells.map((each) => each.of(frame)),
           keys: [...sorts.map(({ of }) => of.of(frame)), ...(once ?? []).map((each) => each.of(frame))],

@@ -272,6 +272,17 @@ function attach(node: Node, known: number, each: Condition): void {
 
 const passes = (filters: readonly Expression[], frame: Frame): boolean => filters.every((filter) => filter.of(frame) === true);
 
+/** Frames of which all this is true. */
+export function* passing({ work }: Environment, filters: readonly Expression[], frames: readonly Frame[]): Pausing<Frame[]> {
+  const found: Frame[] = [];
+  for (const frame of frames) {
+    work.step();
+    if (work.endsTurn()) yield;
+    if (passes(filters, frame)) found.push(frame);
+  }
+  return found;
+}
+
 /** Frames with the rows of a node beside those that they have. */
 export function* expanded(env: Environment, node: Node, frames: readonly Frame[]): Pausing<Frame[]> {
   if (node.kind === 'leaf') return yield* leafFrames(env, node, frames);
@@ -285,10 +296,10 @@ export function* expanded(env: Environment, node: Node, frames: readonly Frame[]
       if (matches.length > 0) for (const match of matches) found.push(match);
       else found.push(left);
       env.work.step();
-      if (env.work.isDue) yield;
+      if (env.work.endsTurn()) yield;
     }
   }
-  return node.after.length === 0 ? found : found.filter((frame) => passes(node.after, frame));
+  return node.after.length === 0 ? found : yield* passing(env, node.after, found);
 }
 
 function* leafFrames(env: Environment, node: Leaf, frames: readonly Frame[]): Pausing<Frame[]> {
@@ -298,7 +309,7 @@ function* leafFrames(env: Environment, node: Leaf, frames: readonly Frame[]): Pa
   for (const frame of frames) {
     for (const row of yield* rowsOf(env, node, frame)) {
       work.step();
-      if (work.isDue) yield;
+      if (work.endsTurn()) yield;
       const rows = frame.rows.slice();
       rows[slot] = row;
       const joined = { rows, extras: frame.extras, outer: frame.outer };
