@@ -8,6 +8,7 @@ import type { RestoreReport } from '../src/doors/http/system-desk.ts';
 import { type Artefact, formatArtefact } from '../src/log/backup-artefact.ts';
 import type { Disk } from '../src/log/disk.ts';
 import { MemoryDisk } from '../src/log/memory-disk.ts';
+import type { SavedState } from '../src/projections/checkpoint-keeper.ts';
 import { digestsOfSaved } from '../src/saved-digests.ts';
 import type { Service, ServiceParts } from '../src/service.ts';
 import { ErasureWorld } from './governance/erasure/erasure-world.ts';
@@ -60,12 +61,12 @@ async function digested(one: World): Promise<string> {
 }
 
 /** Whatever the next backup does after its state was captured and before its head was taken. */
-function between({ service }: World, work: () => Promise<unknown>): void {
+function between({ service }: World, work: (saved: SavedState | null) => Promise<unknown>): void {
   const keeper = service.checkpoints!;
   const captured = keeper.captured.bind(keeper);
   keeper.captured = async () => {
     const saved = await captured();
-    await work();
+    await work(saved);
     return saved;
   };
 }
@@ -316,7 +317,9 @@ describe('digests that say nothing of what was copied are not held against it', 
 
   it('since rows were dropped from the log after the state was captured', async () => {
     const one = await world();
-    between(one, async () => {
+    between(one, async (saved) => {
+      // Were it not saved yet, it could not be any more.
+      expect(await saved!.written).not.toBeNull();
       const remove = { kind: 'remove-rows', type: 'Person', keys: ['p5'] } as const;
       await one.store.invoke(analyst, 'remove', (invocation) => invocation.submit(remove));
       const { rows } = await one.service.log.redact([7], async () => undefined);

@@ -3,7 +3,7 @@
  * sent; of HTML and PDF it is what a reader would see, with an empty line between blocks.
  */
 import type { Parser as HtmlParser } from 'htmlparser2';
-import type { Lexer as MarkdownLexer, Token } from 'marked';
+import type * as Marked from 'marked';
 import { ServiceError } from '../../errors.ts';
 import type { DocumentFormat } from './document.ts';
 
@@ -31,7 +31,7 @@ export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promi
   if (format === 'text') return { title: null, text, blocks: paragraphs(text, 0, null, null) };
   // Either library is loaded when its first document comes.
   if (format === 'html') return htmlBlocks(text, (await import('htmlparser2')).Parser);
-  return markdownBlocks(text.replaceAll(/\r\n?/g, '\n'), (await import('marked')).Lexer);
+  return markdownBlocks(text.replaceAll(/\r\n?/g, '\n'), await import('marked'));
 }
 
 /** By what is in it first: names lie more often. */
@@ -79,30 +79,13 @@ class Headings {
 const levelsMax = 32;
 
 /** `text` has LF ends of lines. */
-export function markdownBlocks(text: string, Lexer: typeof MarkdownLexer): Blocks {
+export function markdownBlocks(text: string, marked: typeof Marked): Blocks {
   const matter = /^---\n[^]*?\n---(?:\n|$)/.exec(text)?.[0] ?? '';
   const headings = new Headings();
   const blocks: Block[] = [];
   let title: string | null = null;
   let at = matter.length;
-  const lexer = new Lexer();
-  const { tokenizer } = lexer.options;
-  let levels = 0;
-  const within = <T>(run: () => T, otherwise: T): T => {
-    if (levels === levelsMax) return otherwise;
-    levels++;
-    const found = run();
-    levels--;
-    return found;
-  };
-  // Either calls the other, and quotes themselves.
-  const blockTokens = lexer.blockTokens.bind(lexer);
-  const blockquote = tokenizer!.blockquote.bind(tokenizer);
-  lexer.blockTokens = ((source: string, tokens: Token[] = [], clipped?: boolean): Token[] =>
-    within(() => blockTokens(source, tokens, clipped), tokens)) as typeof blockTokens;
-  tokenizer!.blockquote = (source) => within(() => blockquote(source), undefined);
-  // Blocks alone: what stands within lines is asked for by nobody.
-  for (const token of lexer.blockTokens(text.slice(matter.length), [])) {
+  for (const token of markdownTokens(text.slice(matter.length), marked)) {
     // What the library leaves out of its tokens stands before them.
     const start = text.indexOf(token.raw, at);
     if (start < 0) continue;
@@ -119,6 +102,27 @@ export function markdownBlocks(text: string, Lexer: typeof MarkdownLexer): Block
       blocks.push({ start: start + blanks, end: start + content.length, page: null, heading: headings.path });
   }
   return { title, text, blocks };
+}
+
+/** The outermost blocks. What stands within lines is asked for by nobody. */
+function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeof Marked): readonly Marked.Token[] {
+  const tokenizer = new Tokenizer();
+  const lexer = new Lexer({ ...getDefaults(), tokenizer });
+  let levels = 0;
+  const within = <T>(run: () => T, otherwise: T): T => {
+    if (levels === levelsMax) return otherwise;
+    levels++;
+    const found = run();
+    levels--;
+    return found;
+  };
+  // Either calls the other, and quotes themselves.
+  const blockTokens = lexer.blockTokens.bind(lexer);
+  const blockquote = tokenizer.blockquote.bind(tokenizer);
+  lexer.blockTokens = ((inner: string, tokens: Marked.Token[] = [], clipped?: boolean): Marked.Token[] =>
+    within(() => blockTokens(inner, tokens, clipped), tokens)) as typeof blockTokens;
+  tokenizer.blockquote = (inner) => within(() => blockquote(inner), undefined);
+  return lexer.blockTokens(source, []);
 }
 
 /** Elements whose texts nobody reads. */

@@ -3,7 +3,7 @@
  * is empty or begins or ends with a blank line; chunks are pieces of the text by their offsets, no longer than they may be.
  */
 import { Parser } from 'htmlparser2';
-import { Lexer } from 'marked';
+import * as marked from 'marked';
 import { assert } from '../../../src/errors.ts';
 import { type Blocks, formatOf, htmlBlocks, markdownBlocks } from '../../../src/doors/documents/blocks.ts';
 import { chunksOf } from '../../../src/doors/documents/chunks.ts';
@@ -21,7 +21,7 @@ export function run(bytes: Uint8Array): void {
   formatOf(bytes, 'a.md');
   const source = new TextDecoder('utf-8').decode(bytes).slice(0, 4_096);
   check(htmlBlocks(source, Parser), 0);
-  check(markdownBlocks(source.replaceAll(/\r\n?/g, '\n'), Lexer), 40);
+  check(markdownBlocks(source.replaceAll(/\r\n?/g, '\n'), marked), 40);
 }
 
 function check({ text, blocks }: Blocks, overlap: number): void {
