@@ -27,8 +27,8 @@ export class PairNumbers {
   #before: Int32Array | null = null;
   #moved = 0;
   #movesEnd = 0;
-  #left = new Int32Array(128);
-  #right = new Int32Array(128);
+  #left: Int32Array<ArrayBuffer>;
+  #right: Int32Array<ArrayBuffer>;
   /** Numbers + 1 by left and right side by side, `bits` for the right one; null once there would be too many places. */
   #places: Int32Array<ArrayBuffer> | null = new Int32Array(0);
   bits = 0;
@@ -40,6 +40,8 @@ export class PairNumbers {
   constructor(tables = 1, at = 0) {
     this.#placesMax = Math.floor(placesInAll / tables);
     this.#fill = fillOf(tables, at);
+    this.#left = new Int32Array(Math.ceil(128 * this.#fill));
+    this.#right = new Int32Array(Math.ceil(128 * this.#fill));
   }
 
   get bytes(): number {

@@ -165,14 +165,16 @@ class ScalarNumbers implements ValueNumbers {
   #before: Int32Array | null = null;
   #moved = 0;
   #hashed = 0;
-  #high = new Int32Array(128);
-  #low = new Int32Array(128);
+  #high: Int32Array<ArrayBuffer>;
+  #low: Int32Array<ArrayBuffer>;
   size = 0;
 
   /** `exact`: an integer that no double equals has no number among doubles; it is then 0, as NULL is. */
   constructor(type: ColumnType, exact: boolean, fill: number) {
     this.#type = type;
     this.#fill = fill;
+    this.#high = new Int32Array(Math.ceil(128 * fill));
+    this.#low = new Int32Array(Math.ceil(128 * fill));
     this.#doubles = type === 'number';
     this.#exact = exact;
   }
