@@ -190,10 +190,18 @@ class Maker {
 
   #upsert(table: string): Made {
     const source = this.#choices.chance(60) ? this.#values(table, false) : this.#query(table);
-    const set = this.#set(table, table, 'EXCLUDED');
-    const where = this.#choices.chance(40) ? ` WHERE ${this.#condition(table)}` : '';
+    const set = this.#unread(table, () => this.#set(table, table, 'EXCLUDED'));
+    const where = this.#choices.chance(40) ? ` WHERE ${this.#unread(table, () => this.#condition(table))}` : '';
     const head = `INSERT INTO ${table} (${this.#columns(table).join(', ')}) ${source}`;
     return this.#alike('upsert', `${head} ON CONFLICT (sku) DO UPDATE SET ${set}${where}${this.#returning(table)}`);
+  }
+
+  /** Without questions of the table that is written: SQLite counts rows that the statement has inserted by then. */
+  #unread(table: string, make: () => string): string {
+    for (;;) {
+      const made = make();
+      if (!made.includes(`FROM ${table} `)) return made;
+    }
   }
 
   /** Joined by keys, or to groups: each row meets one at most. */
