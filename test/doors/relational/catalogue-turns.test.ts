@@ -52,6 +52,11 @@ test.each([
   expect(longest).toBeLessThan(40_000);
 });
 
+test('ORDER BY the number of no column is refused', () => {
+  for (const by of ['1.2', '0', '2'])
+    expect(() => turnsOf(`SELECT oid FROM pg_type ORDER BY ${by}`)).toThrow(`ORDER BY ${by}: there are 1 columns`);
+});
+
 test('one that looks at too much in one go is refused', () => {
   expect(turnsOf('SELECT (SELECT count(*) FROM pg_proc a, pg_proc b, pg_proc c)').code).toBe('REL_TOO_LARGE');
 });

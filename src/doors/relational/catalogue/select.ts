@@ -108,7 +108,7 @@ function sortedBody(
 /** The column that ORDER BY names by its number or its name; null: neither. */
 function placeIn(columns: readonly PlanColumn[], by: Tree): number | null {
   if (by.kind === 'literal' && typeof by.value === 'number') {
-    if (by.value < 1 || by.value > columns.length)
+    if (!Number.isInteger(by.value) || by.value < 1 || by.value > columns.length)
       throw new ServiceError('REL_PARSE', `ORDER BY ${by.value}: there are ${columns.length} columns`);
     return by.value - 1;
   }
