@@ -42,14 +42,33 @@ test.each([
   ['in WHERE', `SELECT 1 FROM pg_type k WHERE (${inner}) > 0`],
   ['in WHERE over two sources', `SELECT 1 FROM pg_type k, pg_type l WHERE (${inner}) > l.oid`],
   ['in ON of an outer join', `SELECT 1 FROM pg_type k LEFT JOIN pg_type l ON (${inner}) > l.oid`],
-  [
-    'in HAVING',
-    `SELECT k.oid FROM pg_type k GROUP BY k.oid HAVING (SELECT count(*) FROM pg_type t, pg_type u WHERE t.oid > k.oid) > 0`,
-  ],
+  ['in HAVING', `SELECT k.oid FROM pg_type k GROUP BY k.oid HAVING (${inner}) > 0`],
 ])('a question for each row, %s', (_, sql) => {
   const { longest, turns } = turnsOf(sql);
   expect(turns).toBeGreaterThan(20);
   expect(longest).toBeLessThan(40_000);
+});
+
+/** More than a question that is answered in one go may look at. */
+const wide = 'SELECT t.oid FROM pg_proc t, pg_proc u, pg_namespace n, pg_namespace m';
+
+test.each([
+  ['in WHERE', `SELECT count(*) FROM pg_type WHERE oid IN (${wide})`],
+  ['in what is shown, within another', `SELECT (SELECT max(k.oid) FROM pg_type k WHERE k.oid NOT IN (${wide}))`],
+  [
+    'within one that reads the row',
+    `SELECT (SELECT count(*) FROM pg_type u WHERE u.oid = k.oid AND u.oid IN (${wide})) FROM pg_type k`,
+  ],
+  [
+    'that WITH names',
+    `WITH w AS (SELECT DISTINCT x.oid FROM (${wide}) x) SELECT (SELECT max(w.oid) FROM w WHERE w.oid > k.oid) FROM pg_type k`,
+  ],
+  ['in VALUES', `VALUES ((SELECT count(*) FROM (${wide}) x))`],
+])('a question that reads no row is answered in turns, %s', (_, sql) => {
+  const { longest, turns, code } = turnsOf(sql);
+  expect(code).toBeNull();
+  expect(turns).toBeGreaterThan(30);
+  expect(longest).toBeLessThan(2_048);
 });
 
 test('ORDER BY the number of no column is refused', () => {

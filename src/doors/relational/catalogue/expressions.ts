@@ -3,8 +3,9 @@ import { ServiceError } from '../../../errors.ts';
 import { aggregateOf, type AggregateCall } from './aggregates.ts';
 import { type CatalogueFunction, formatted, functionOf, isFunction } from './functions.ts';
 import { alike, operated } from './operators.ts';
+import type { Row } from './maker.ts';
 import { compareKeys, type SortKey } from './sorting.ts';
-import { type Environment, type Expression, type Frame, type Plan, refusal, type Scope } from './scope.ts';
+import { type Environment, type Expression, type Frame, type Pausing, type Plan, refusal, type Scope } from './scope.ts';
 import type { Call, Order, Select, Tree, TypeName } from './trees.ts';
 import { castOf, commonOf, compare, elementOf, type RecordValue, typeNamed, type Value } from './types.ts';
 
@@ -340,14 +341,19 @@ export class Expressions {
   /** Answered once where it reads nothing of the row at hand. */
   #asked(type: string, plan: Plan, of: (rows: readonly (readonly Value[])[]) => Value): Expression {
     const { work } = this.#env;
+    let rows: readonly Row[] | null = null;
     let known: { readonly value: Value } | null = null;
+    const answered = function* (frame: Frame): Pausing<readonly Row[]> {
+      return (rows ??= yield* plan.rows(frame));
+    };
     return {
       type,
       of: (frame) => {
         if (known) return known.value;
-        const value = of(work.drained(plan.rows(frame)));
-        if (!plan.isCorrelated()) known = { value };
-        return value;
+        if (plan.isCorrelated()) return of(work.drained(plan.rows(frame)));
+        if (rows === null) work.needs(() => answered(frame));
+        known = { value: of(rows ?? work.drained(answered(frame))) };
+        return known.value;
       },
     };
   }

@@ -175,7 +175,7 @@ export class Parameters {
 }
 
 const stepsMax = 5_000_000;
-/** For a question within an expression, which is answered in one go. */
+/** For a question within an expression that reads the row at hand, which is answered in one go. */
 const innerStepsMax = 30_000;
 const turnSteps = 1_024;
 const rowsMax = 500_000;
@@ -184,6 +184,9 @@ const rowsMax = 500_000;
 export class Work {
   #steps = 0;
   #turnBegan = 0;
+  /** A row is being evaluated that can be evaluated anew. */
+  #mayWait = false;
+  #drains = 0;
   readonly #rows = new Map<Relation, readonly Row[]>();
   readonly #scans = new Map<Relation, number>();
   readonly #indexes = new Map<string, ReadonlyMap<Value, readonly Row[]>>();
@@ -242,6 +245,7 @@ export class Work {
   *#keep(relation: Relation): Pausing<readonly Row[]> {
     const known = this.#rows.get(relation);
     if (known) return known;
+    this.needs(() => this.#keep(relation));
     const rows: Row[] = [];
     for (const row of relation.rows(this.#context.facts)) {
       this.step();
@@ -253,18 +257,54 @@ export class Work {
     return rows;
   }
 
+  /** Evaluates something of a row. What has to be made first, for all rows, is made in turns; then it is evaluated anew. */
+  *evaluated<T>(run: () => T): Pausing<T> {
+    if (this.#drains > 0) return run();
+    for (;;) {
+      let needed: Needed;
+      this.#mayWait = true;
+      try {
+        return run();
+      } catch (error) {
+        if (!(error instanceof Needed)) throw error;
+        needed = error;
+      } finally {
+        this.#mayWait = false;
+      }
+      yield* needed.make();
+    }
+  }
+
+  /** Called before something is made that is then kept: where that can wait for its own turns, nothing else is done here. */
+  needs(make: () => Pausing<unknown>): void {
+    if (this.#mayWait) throw new Needed(make);
+  }
+
   /** Runs a question within an expression to its end. */
   drained<T>(run: Pausing<T>): T {
     const most = this.#steps + innerStepsMax;
     const turnBegan = this.#turnBegan;
-    for (;;) {
-      const { done, value } = run.next();
-      if (this.#steps > most) throw tooLarge();
-      if (!done) continue;
+    this.#drains++;
+    try {
+      for (;;) {
+        const { done, value } = run.next();
+        if (this.#steps > most) throw tooLarge();
+        if (done) return value;
+      }
+    } finally {
+      this.#drains--;
       // Nobody else had a turn: what was done here counts in the turn around it.
       this.#turnBegan = turnBegan;
-      return value;
     }
+  }
+}
+
+/** Leaves the evaluation of a row. */
+class Needed {
+  readonly make: () => Pausing<unknown>;
+
+  constructor(make: () => Pausing<unknown>) {
+    this.make = make;
   }
 }
 

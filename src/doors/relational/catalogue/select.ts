@@ -10,6 +10,7 @@ import {
   type Expression,
   type Frame,
   type NamedPlan,
+  type Pausing,
   type Plan,
   type PlanColumn,
   type Parameters,
@@ -40,7 +41,7 @@ function planSelect(env: Environment, select: Select, outer: Scope | null, named
   const known = new Map(named);
   for (const { name, columns, select: query } of select.with) {
     const plan = env.select(query, null, known);
-    known.set(name, namedPlan(plan, columns));
+    known.set(name, namedPlan(env.work, plan, columns));
   }
   const { body } = select;
   const plan =
@@ -63,15 +64,13 @@ function planSelect(env: Environment, select: Select, outer: Scope | null, named
   };
 }
 
-function namedPlan(plan: Plan, names: readonly string[]): NamedPlan {
+function namedPlan(work: Work, plan: Plan, names: readonly string[]): NamedPlan {
   let kept: readonly Row[] | null = null;
-  return {
-    columns: plan.columns.map(({ name, type }, i) => ({ name: names[i] ?? name, type })),
-    *rows() {
-      kept ??= yield* plan.rows(null);
-      return kept;
-    },
+  const rows = function* (): Pausing<readonly Row[]> {
+    if (kept === null) work.needs(rows);
+    return (kept ??= yield* plan.rows(null));
   };
+  return { columns: plan.columns.map(({ name, type }, i) => ({ name: names[i] ?? name, type })), rows };
 }
 
 /** UNION and its like, VALUES, or a SELECT in parentheses: sorted by what comes out of them. */
@@ -146,7 +145,7 @@ function planValues(env: Environment, trees: readonly (readonly Tree[])[], outer
       const at = { rows: [], extras: [], outer: frame };
       const rows: Row[] = [];
       for (const row of cells) {
-        rows.push(row.map((each) => each.of(at)));
+        rows.push(yield* env.work.evaluated(() => row.map((each) => each.of(at))));
         env.work.step();
         if (env.work.endsTurn()) yield;
       }
@@ -244,10 +243,11 @@ function planCore(env: Environment, core: Core, orders: readonly Order[], outer:
       for (const frame of frames) {
         env.work.step();
         if (env.work.endsTurn()) yield;
-        outputs.push({
+        const output = (): Output => ({
           row: cells.map((each) => each.of(frame)),
           keys: [...sorts.map(({ of }) => of.of(frame)), ...(once ?? []).map((each) => each.of(frame))],
         });
+        outputs.push(yield* env.work.evaluated(output));
       }
       if (sorts.length > 0) outputs.sort((a, b) => compareOutputs(sorts, a, b));
       if (once) return [...firstOnly(outputs, sorts.length)];

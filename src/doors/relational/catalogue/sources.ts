@@ -278,7 +278,7 @@ export function* passing({ work }: Environment, filters: readonly Expression[], 
   for (const frame of frames) {
     work.step();
     if (work.endsTurn()) yield;
-    if (passes(filters, frame)) found.push(frame);
+    if (yield* work.evaluated(() => passes(filters, frame))) found.push(frame);
   }
   return found;
 }
@@ -313,7 +313,7 @@ function* leafFrames(env: Environment, node: Leaf, frames: readonly Frame[]): Pa
       const rows = frame.rows.slice();
       rows[slot] = row;
       const joined = { rows, extras: frame.extras, outer: frame.outer };
-      if (!passes(node.filters, joined)) continue;
+      if (!(yield* work.evaluated(() => passes(node.filters, joined)))) continue;
       found.push(joined);
       work.checkRows(found.length);
     }
@@ -332,11 +332,16 @@ function* rowsOf(env: Environment, { from, lookup }: Leaf, frame: Frame): Pausin
       return yield* from.plan.rows();
     case 'plan': {
       if (from.plan.isCorrelated()) return yield* from.plan.rows(frame);
-      from.kept ??= { rows: yield* from.plan.rows(frame), indexes: new Map() };
-      if (!lookup) return from.kept.rows;
-      let index = from.kept.indexes.get(lookup.column);
-      if (!index) from.kept.indexes.set(lookup.column, (index = indexed(from.kept.rows, lookup.column)));
+      const { rows, indexes } = yield* keptOf(env, from, frame);
+      if (!lookup) return rows;
+      let index = indexes.get(lookup.column);
+      if (!index) indexes.set(lookup.column, (index = indexed(rows, lookup.column)));
       return index.get(lookup.key.of(frame)) ?? [];
     }
   }
+}
+
+function* keptOf(env: Environment, from: Extract<Leaf['from'], { kind: 'plan' }>, frame: Frame): Pausing<Kept> {
+  if (from.kept === null) env.work.needs(() => keptOf(env, from, frame));
+  return (from.kept ??= { rows: yield* from.plan.rows(frame), indexes: new Map() });
 }
