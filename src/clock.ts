@@ -18,23 +18,29 @@ export interface Random {
   fill<T extends Uint8Array>(target: T): T;
 }
 
-// The wall clock has milliseconds only; the steady clock supplies the digits below, re-anchored when the two part.
-let anchorWall = BigInt(Date.now()) * 1_000_000n;
-let anchorSteady = process.hrtime.bigint();
-
-function wallNanoseconds(): bigint {
-  const steady = process.hrtime.bigint();
-  const guess = anchorWall + (steady - anchorSteady);
-  const wall = BigInt(Date.now()) * 1_000_000n;
-  const apart = guess - wall;
-  if (apart < 5_000_000n && apart > -5_000_000n) return guess;
-  anchorWall = wall;
-  anchorSteady = steady;
-  return wall;
+/**
+ * The wall clock has milliseconds only; a steady clock supplies the digits below. Anchored anew where the two part, and
+ * never behind the wall clock: what a client of this machine calls "now" must not lie ahead of us. Both in nanoseconds.
+ */
+export function wallNanoseconds(wallMs: () => number, steady: () => bigint): () => bigint {
+  let anchorWall = BigInt(wallMs()) * 1_000_000n;
+  let anchorSteady = steady();
+  return () => {
+    const now = steady();
+    const wall = BigInt(wallMs()) * 1_000_000n;
+    const guess = anchorWall + (now - anchorSteady);
+    if (guess >= wall && guess < wall + 5_000_000n) return guess;
+    anchorWall = wall;
+    anchorSteady = now;
+    return wall;
+  };
 }
 
 export const systemClock: Clock = {
-  now: wallNanoseconds,
+  now: wallNanoseconds(
+    () => Date.now(),
+    () => process.hrtime.bigint(),
+  ),
   monotonicMs: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
