@@ -19,20 +19,17 @@ export interface Random {
 }
 
 /**
- * The wall clock has milliseconds only; a steady clock supplies the digits below. Anchored anew where the two part, and
- * never behind the wall clock: what a client of this machine calls "now" must not lie ahead of us. Both in nanoseconds.
+ * Nanoseconds since 1970: the wall clock has milliseconds only, a steady clock of nanoseconds supplies the digits below.
+ * Set anew where the two part, and never behind the wall clock: what a client of this machine calls "now" must not lie ahead.
  */
 export function wallNanoseconds(wallMs: () => number, steady: () => bigint): () => bigint {
-  let anchorWall = BigInt(wallMs()) * 1_000_000n;
-  let anchorSteady = steady();
+  let apart = 0n;
   return () => {
     const now = steady();
     const wall = BigInt(wallMs()) * 1_000_000n;
-    const guess = anchorWall + (now - anchorSteady);
-    if (guess >= wall && guess < wall + 5_000_000n) return guess;
-    anchorWall = wall;
-    anchorSteady = now;
-    return wall;
+    const ahead = now + apart - wall;
+    if (ahead < 0n || ahead >= 5_000_000n) apart = wall - now;
+    return now + apart;
   };
 }
 
