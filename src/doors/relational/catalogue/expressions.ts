@@ -128,7 +128,7 @@ export class Expressions {
       return { type, of: () => value, isConstant: true };
     }
     if (open) parameters.found[open.parameter - 1] ??= type;
-    return { ...(expression.isConstant && { isConstant: true }), type, of: (frame) => cast(expression.of(frame)) };
+    return { type, of: (frame) => cast(expression.of(frame)), isConstant: expression.isConstant === true };
   }
 
   keys(orders: readonly Order[]): SortKey[] {
