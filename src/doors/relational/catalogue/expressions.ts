@@ -125,10 +125,10 @@ export class Expressions {
     const { open } = expression;
     if (open && 'text' in open) {
       const value = cast(open.text);
-      return { type, of: () => value, isConstant: true };
+      return { type, of: () => value };
     }
     if (open) parameters.found[open.parameter - 1] ??= type;
-    return { type, of: (frame) => cast(expression.of(frame)), isConstant: expression.isConstant === true };
+    return { type, of: (frame) => cast(expression.of(frame)) };
   }
 
   keys(orders: readonly Order[]): SortKey[] {
@@ -144,7 +144,7 @@ export class Expressions {
     if (type === undefined)
       throw new ServiceError('REL_NOT_IMPLEMENTED', `a ${stated!} as parameter is not implemented in questions of the catalogue`);
     const of = (): Value => parameters.values[number - 1] ?? null;
-    return type === 'unknown' ? { type, of, open: { parameter: number }, isConstant: true } : { type, of, isConstant: true };
+    return type === 'unknown' ? { type, of, open: { parameter: number } } : { type, of };
   }
 
   #field(of: Expression, name: string): Expression {
@@ -500,8 +500,7 @@ export class Expressions {
 }
 
 function literal(value: string | number | boolean | null): Expression {
-  if (value === null || typeof value === 'string')
-    return { type: 'unknown', of: () => value, open: { text: value }, isConstant: true };
+  if (value === null || typeof value === 'string') return { type: 'unknown', of: () => value, open: { text: value } };
   const type =
     typeof value === 'boolean'
       ? 'bool'
@@ -510,7 +509,7 @@ function literal(value: string | number | boolean | null): Expression {
         : Math.abs(value) > 2_147_483_647
           ? 'int8'
           : 'int4';
-  return { type, of: () => value, isConstant: true };
+  return { type, of: () => value };
 }
 
 const negated = (value: Value): Value => (value === null ? null : !value);

@@ -39,7 +39,6 @@ export interface Expression {
   readonly open?: { readonly text: string | null } | { readonly parameter: number };
   /** It is nothing but a column of a source of its own scope. */
   readonly column?: { readonly slot: number; readonly index: number };
-  readonly isConstant?: boolean;
 }
 
 export interface Source {
