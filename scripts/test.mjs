@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import './prepare.mjs';
 import { cpuSeconds } from './cpu.mjs';
-import { slowest, tooSlow, updated, withoutRow } from './durations.mjs';
+import { paceFiles, paceOf, slowest, tooSlow, updated, withoutRow } from './durations.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bin = (name) => join(root, 'node_modules/.bin', name);
@@ -34,8 +34,8 @@ process.once('exit', () => {
 });
 
 if (option === '--update-durations') {
-  const measured = runTests('tests', files);
-  writeFileSync(table, `${JSON.stringify(updated(rows, measured, files.length > 0), null, 2)}\n`);
+  const { measured, pace } = files.length > 0 ? runSome('tests', files) : runAllTests([]);
+  writeFileSync(table, `${JSON.stringify(updated(rows, measured, files.length > 0, pace), null, 2)}\n`);
 } else {
   const unlisted = withoutRow(rows, testFiles());
   if (unlisted.length > 0) {
@@ -47,9 +47,9 @@ if (option === '--update-durations') {
     ['lint', bin('oxlint'), ['--type-aware', '--deny-warnings']],
     ['format', bin('biome'), ['format']],
   ]);
-  const measured = runTests('tests', option === '--update' ? ['--update'] : []);
+  const { measured, pace } = runAllTests(option === '--update' ? ['--update'] : []);
   console.log(`slowest, in CPU seconds:\n${slowest(measured, 10).join('\n')}`);
-  const complaints = stillTooSlow(measured);
+  const complaints = stillTooSlow(measured, pace);
   if (complaints.length > 0) {
     console.error(complaints.join('\n'));
     process.exitCode = 1;
@@ -90,15 +90,35 @@ async function runAll(commands) {
   if (failed) process.exit(1);
 }
 
-/** CPU seconds by file. */
+/** CPU seconds by file, and the pace at which they were taken. */
+function runAllTests(args) {
+  const measured = runTests('tests', args);
+  return { measured, pace: told(paceOf(rows, measured)) };
+}
+
+/** The same of these files alone: others, which are not shown, tell the pace. */
+function runSome(name, files) {
+  const all = runTests(name, [...new Set([...files, ...paceFiles])]);
+  const measured = Object.fromEntries(Object.entries(all).filter(([file]) => files.includes(file)));
+  return { measured, pace: told(paceOf(rows, all, files)) };
+}
+
+function told(pace) {
+  console.log(`pace: ${pace.toFixed(2)} times what test/durations.json says`);
+  return pace;
+}
+
 function runTests(name, args) {
   run(name, bin('vitest'), ['run', ...args]);
   return JSON.parse(readFileSync(cpuFile, 'utf8'));
 }
 
 /** A busy machine makes a file slow for once; a mistake makes it slow again, alone. */
-function stillTooSlow(measured) {
-  return tooSlow(rows, measured).flatMap(({ file }) => tooSlow(rows, runTests(`${file} again`, [file])).map(({ line }) => line));
+function stillTooSlow(measured, pace) {
+  return tooSlow(rows, measured, pace).flatMap(({ file }) => {
+    const again = runSome(`${file} again`, [file]);
+    return tooSlow(rows, again.measured, again.pace).map(({ line }) => line);
+  });
 }
 
 function seconds(since) {
