@@ -43,8 +43,9 @@ let server: ChildProcess | undefined;
 let token = '';
 const shellState: { token: string } = { token: '' };
 
-afterAll(() => {
+afterAll(async () => {
   server?.kill('SIGKILL');
+  if (server) await gone();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -103,7 +104,7 @@ test('every example of README and docs does and prints what they say', async () 
       expectPrinted(output, localized(expected.text).replaceAll('./data/service', dataDir), `${block.page}:${block.line}`);
     if (block.text.includes('kill -9')) await gone();
   }
-  shell.end();
+  await shell.end();
 }, 180_000);
 
 /** Runs pieces of script in one bash, so that variables last. */
@@ -135,8 +136,10 @@ class Shell {
     return { code: this.#exited ?? 0, output: this.#output.replace(`\n${mark}\n`, '') };
   }
 
-  end(): void {
+  /** Until it is gone: what it took counts then, and would be taken for the next file's. */
+  async end(): Promise<void> {
     this.#bash.stdin!.end();
+    while (this.#exited === null) await new Promise<void>((resolve) => (this.#wake = resolve));
   }
 }
 

@@ -24,7 +24,6 @@ export const aloneFiles = [
   'upkeep-thread',
   // So long that an import is nothing, and their functions run faster compiled for them alone.
   'model/model',
-  'planner/governed-figures',
   'planner/passes/passes',
   'planner/sql-metamorphic',
   'planner/sqlite-differential',
