@@ -174,6 +174,11 @@ function caseOf(scope: Scope, type: Type, depth: number): Expr {
   });
   const otherwise = choices.chance(60) ? expressionOf(scope, type, depth - 1) : null;
   if (otherwise) results.push(otherwise);
+  // Nothing but NULL would be text to whoever asks for it from outside, whatever type it was made for.
+  if (results.every((each) => each.kind === 'literal' && each.value === null)) {
+    results[0] = literal(choices, type);
+    branches[0] = { ...branches[0]!, result: results[0] };
+  }
   const size = Math.max(...results.map((each) => each.size));
   const grain = Math.max(...results.map((each) => each.grain));
   return { kind: 'case', operand, branches, otherwise, type, size, grain };
