@@ -106,10 +106,6 @@ describe('the text', () => {
   test('no comment begins with a fragment: "Of what is linked"', () => {
     expect(fragments(source)).toEqual([]);
   });
-
-  test('no file is longer than 600 lines', () => {
-    expect(tooLong(everything, 600)).toEqual([]);
-  });
 });
 
 describe('the documentation', () => {
@@ -216,10 +212,9 @@ describe('a tree that breaks a rule is noticed', () => {
     expect(fragments(tree({ 'src/a.ts': texts.join('\n') }))).toEqual(['src/a.ts: /** Of this. */', 'src/a.ts: // Of that.']);
   });
 
-  test('words for later, and long files', () => {
+  test('words for later', () => {
     const later = ['TO', 'DO'].join('');
     expect(unfinished(tree({ 'src/a.ts': `x\n// ${later}: y` }))).toEqual(['src/a.ts:2']);
-    expect(tooLong(tree({ 'src/a.ts': 'x\n'.repeat(601), 'src/b.ts': 'x\n'.repeat(600) }), 600)).toEqual(['src/a.ts: 601']);
   });
 });
 
@@ -314,11 +309,6 @@ function unfinished(tree: Tree): string[] {
   return [...tree].flatMap(([path, text]) =>
     text.split('\n').flatMap((line, i) => (words.test(line) ? [`${path}:${i + 1}`] : [])),
   );
-}
-
-function tooLong(tree: Tree, linesMax: number): string[] {
-  const lines = (text: string): number => text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
-  return [...tree].flatMap(([path, text]) => (lines(text) > linesMax ? [`${path}: ${lines(text)}`] : []));
 }
 
 interface Import {
