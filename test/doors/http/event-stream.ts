@@ -54,7 +54,7 @@ export class EventStream {
     return this.events;
   }
 
-  async untilEnded(ms = 5_000): Promise<void> {
+  async untilEnded(ms = 60_000): Promise<void> {
     await this.#response;
     const late = AbortSignal.timeout(ms);
     while (!this.ended) {

@@ -85,18 +85,10 @@ describe('LIKE', () => {
     expect(new LikePattern('%cx').matches(heap, 2, 5)).toBe(false);
   });
 
-  test('a long text and fifty wildcards take under 50 ms', () => {
-    const text = 'a'.repeat(100_000);
-    for (const pattern of ['%a'.repeat(50) + 'b', `%${'a'.repeat(50_000)}b%`, `%${'_a'.repeat(31)}b%`, '%_'.repeat(50) + 'b']) {
-      // The fastest of a few: a busy machine is slow now and then, a bad matcher always.
-      let fastest = Infinity;
-      for (let run = 0; run < 8 && fastest > 50; run++) {
-        const start = performance.now();
-        expect(likeMatches(pattern, text)).toBe(false);
-        fastest = Math.min(fastest, performance.now() - start);
-      }
-      expect(fastest).toBeLessThan(50);
-    }
+  test('a long text and fifty wildcards are matched in linear time: quadratic work would not end', () => {
+    const text = 'a'.repeat(2_000_000);
+    for (const pattern of ['%a'.repeat(50) + 'b', `%${'a'.repeat(1_000_000)}b%`, `%${'_a'.repeat(31)}b%`, '%_'.repeat(50) + 'b'])
+      expect(likeMatches(pattern, text)).toBe(false);
   });
 
   test('a segment with _ is limited in length where it has to be searched for', () => {

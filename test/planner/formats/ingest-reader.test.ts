@@ -268,15 +268,12 @@ describe('sizes', () => {
     }
   });
 
-  it('long rows in small chunks take time linear in their bytes', async () => {
+  it('long rows in small chunks take time linear in their bytes: quadratic work would not end', async () => {
     const text = 'x'.repeat(8_000_000);
     for (const body of [`[{"a":"${text}"}]`, `{"a":"${text}"}`, `a\n"${text}"`, `{"rows":[{"a":1}],"x":"${text}"}`]) {
-      const start = performance.now();
-      const { batches, error } = await read(body, {}, 500);
+      const { batches, error } = await read(body, {}, 32);
       expect(error).toBeNull();
       expect(batches[0]!.rows.length).toBe(1);
-      // Quadratic work takes half a minute here.
-      expect(performance.now() - start).toBeLessThan(8000);
     }
   });
 });
