@@ -121,7 +121,8 @@ export async function main(args: readonly string[]): Promise<void> {
 
   program
     .command('object-key')
-    .description('print the key id that signed URLs of the object door name, made from SERVICE_BEARER_TOKEN')
+    .description('print the access key and the secret key of a registry token on the object door')
+    .option('--token <token>', 'the token (ANNALS_TOKEN); without one, the key id of SERVICE_BEARER_TOKEN for signed URLs')
     .action((options: object) => finish(async () => (await import('./cli/object-key.ts')).objectKeyCommand(merged(options))));
 
   shared(program.command('rekey'))

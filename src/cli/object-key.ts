@@ -1,12 +1,29 @@
-/** `annals object-key`: what stands for the shared secret where anybody may read along, as in a signed URL of the object door. */
+/** `annals object-key`: the keys by which a client of the object door signs, without a server. */
 import { loadSettings } from '../config.ts';
 import { ConfigError } from '../errors.ts';
+import { keyPairOf } from '../governance/authentication/access-keys.ts';
 import { keyIdOf } from '../governance/authentication/sigv4.ts';
 import { exitCode } from './exit.ts';
 
-export async function objectKeyCommand({ config }: { readonly config?: string }): Promise<number> {
+export interface ObjectKeyOptions {
+  readonly config?: string;
+  readonly token?: string;
+}
+
+export async function objectKeyCommand({ config, token = process.env['ANNALS_TOKEN'] }: ObjectKeyOptions): Promise<number> {
+  process.stdout.write(token ? pairText(token) : `${sharedKeyId(config)}\n`);
+  return exitCode.ok;
+}
+
+/** As shells and `~/.aws` take it. */
+function pairText(token: string): string {
+  const pair = keyPairOf(token);
+  if (pair === null) throw new ConfigError('--token: this is no registry token');
+  return `AWS_ACCESS_KEY_ID=${pair.accessKey}\nAWS_SECRET_ACCESS_KEY=${pair.secretKey}\n`;
+}
+
+function sharedKeyId(config: string | undefined): string {
   const { SERVICE_BEARER_TOKEN: secret } = loadSettings({ env: process.env, configPath: config });
   if (secret === null) throw new ConfigError('SERVICE_BEARER_TOKEN is not set: the key id is made from it');
-  process.stdout.write(`${keyIdOf(secret)}\n`);
-  return exitCode.ok;
+  return keyIdOf(secret);
 }

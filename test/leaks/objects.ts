@@ -1,6 +1,11 @@
 /** What the object door says: rows of any type in the bucket `types`, and objects and buckets of others beside one's own. */
+import { S3Client, GetObjectCommand } from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { assert } from '../../src/errors.ts';
+import { keyPairOf } from '../../src/governance/authentication/access-keys.ts';
+import { keyIdOf } from '../../src/governance/authentication/sigv4.ts';
 import { type Conversation, talk } from './conversations.ts';
+import { bootstrapSecret } from './lab.ts';
 
 const rows: readonly string[] = [
   '/',
@@ -56,4 +61,41 @@ export const objectConversations: readonly Conversation[] = [
       assert(heard.length > rows.length, 'all of it was asked');
     }),
   },
+  {
+    name: 'presigned key ids of others',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      if (adversary.holder === undefined) return;
+      const { secretKey } = keyPairOf(stage.tokens.get(adversary.holder)!)!;
+      const victim = keyPairOf(stage.tokens.get('acme')!)!.accessKey;
+      if (adversary.holder === 'acme') return;
+      for (const accessKeyId of [victim, keyIdOf(bootstrapSecret)]) {
+        const { url, authorization } = await signatureBy(accessKeyId, secretKey, stage.lab.nextNow);
+        const sent = { method: 'GET', door: 'object', headers: { host: signedHost, 'x-organization-id': 'acme/eu' } } as const;
+        const headers = { ...sent.headers, authorization, 'x-amz-date': url.searchParams.get('X-Amz-Date')! };
+        for (const path of [url.pathname + url.search, '/box/x1', '/types/Deal/x1.json', '/']) {
+          const reply = await stage.lab.ask({ ...sent, path, headers: path.includes('?') ? sent.headers : headers });
+          assert(reply.status === 403, 'nobody signs for another');
+          heard.push(reply);
+        }
+      }
+    }),
+  },
 ];
+
+const signedHost = 'objects.test';
+
+/** A URL that somebody signed under another's key id, and the same signature in a header. */
+async function signatureBy(accessKeyId: string, secretAccessKey: string, nowNs: bigint) {
+  const signer = new S3Client({
+    endpoint: `http://${signedHost}`,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials: { accessKeyId, secretAccessKey },
+  });
+  const signingDate = new Date(Number(nowNs / 1_000_000n));
+  const url = new URL(await getSignedUrl(signer, new GetObjectCommand({ Bucket: 'box', Key: 'x1' }), { signingDate }));
+  signer.destroy();
+  const value = (name: string): string => url.searchParams.get(`X-Amz-${name}`)!;
+  const authorization = `AWS4-HMAC-SHA256 Credential=${value('Credential')}, SignedHeaders=host, Signature=${value('Signature')}`;
+  return { url, authorization };
+}

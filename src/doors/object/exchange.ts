@@ -13,7 +13,7 @@ import type { ObjectRequest } from './request.ts';
 import type { Uploads } from './uploads.ts';
 
 export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
-  readonly authenticator: Pick<Authenticator, 'keyCaller' | 'renewed'>;
+  readonly authenticator: Pick<Authenticator, 'accessKey' | 'passwordCaller' | 'renewed'>;
   readonly settings: Pick<
     Settings,
     | 'SERVICE_OBJECT_PORT'

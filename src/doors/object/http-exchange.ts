@@ -7,14 +7,14 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../../errors.ts';
-import { keyIdOf, type Signature, signatureOf, verified } from '../../governance/authentication/sigv4.ts';
+import { signatureOf, verified } from '../../governance/authentication/sigv4.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { admitAddress, recordRefusal } from '../frame/door-parts.ts';
 import { timeOf } from '../instants.ts';
 import type { Exchange, ObjectParts } from './exchange.ts';
-import { IncomingBody } from './incoming-body.ts';
+import { IncomingBody, type VerifiedSignature } from './incoming-body.ts';
 import { type Operation, sendReply } from './reply.ts';
 import { ObjectRefusal, refusals, told } from './refusal.ts';
 import { type ObjectRequest, requestOf } from './request.ts';
@@ -31,7 +31,7 @@ export class HttpExchange implements Exchange {
   readonly #gone = new AbortController();
   #request: ObjectRequest | null = null;
   #caller: Caller | null = null;
-  #signature: Signature | null = null;
+  #signed: VerifiedSignature | null = null;
   #action: Action = 'query';
   #recorded = false;
 
@@ -104,8 +104,7 @@ export class HttpExchange implements Exchange {
   incoming(): IncomingBody {
     return new IncomingBody(this.request, {
       bodies: this.parts.bodies,
-      signature: this.#signature,
-      secret: this.parts.settings.SERVICE_OBJECT_SECRET_KEY,
+      signed: this.#signed,
       goOn: () => {
         if (this.#waits) this.response.writeContinue();
       },
@@ -128,16 +127,14 @@ export class HttpExchange implements Exchange {
       const bearer = /^bearer +([^\s,]+) *$/i.exec(signed.headers['authorization'] ?? '')?.[1];
       if (bearer === undefined) throw refusals.accessDenied('the request carries no credential');
       if (secret !== null) throw refusals.accessDenied('requests are signed here: a bearer token is not taken');
-      return authenticator.keyCaller(bearer, false, facts);
+      return authenticator.passwordCaller(bearer, facts);
     }
-    if (secret === null) {
-      if (signature.by === 'url')
-        throw refusals.accessDenied(
-          'signed URLs are not taken while SERVICE_OBJECT_SECRET_KEY is not set: nobody could check them',
-        );
-      return authenticator.keyCaller(signature.accessKey, false, facts);
-    }
-    const verdict = verified(signed, signature, secret, clock.now());
+    const accessKey = authenticator.accessKey(signature.accessKey, secret);
+    if (signature.by === 'url' && !accessKey.isPublic) throw refusals.accessDenied(publicKeys);
+    if (signature.by === 'header' && accessKey.signs === 'urls')
+      throw refusals.accessDenied('this key id opens the signed URLs that name it, and no other request');
+    if (accessKey.secretKey === null) return accessKey.caller(facts);
+    const verdict = verified(signed, signature, accessKey.secretKey, clock.now());
     if (verdict !== 'verified') throw verdicts[verdict]();
     const unsigned = Object.keys(signed.headers).find(
       (name) =>
@@ -146,13 +143,9 @@ export class HttpExchange implements Exchange {
         !(signature.by === 'url' && name === 'x-amz-content-sha256'),
     );
     if (unsigned !== undefined) throw refusals.accessDenied(`the header ${unsigned} is not among those that were signed`);
-    const token = settings.SERVICE_BEARER_TOKEN;
-    if (signature.by === 'url' && (token === null || signature.accessKey !== keyIdOf(token)))
-      throw refusals.accessDenied(
-        'a signed URL names the key id that `annals object-key` prints: anybody may read what it names',
-      );
-    this.#signature = signature;
-    return authenticator.keyCaller(signature.accessKey, true, facts);
+    const caller = accessKey.caller(facts);
+    this.#signed = { signature, secretKey: accessKey.secretKey };
+    return caller;
   }
 
   async #refuse(error: unknown): Promise<void> {
@@ -190,6 +183,9 @@ export class HttpExchange implements Exchange {
 
 /** Headers that say for whom, or what: unsigned, anybody on the way could have put them there. */
 const covered = /^x-(amz|service)-|^x-organization-id$/;
+
+const publicKeys =
+  'a signed URL names a public access key, as `annals object-key` prints them: anybody may read what the URL names';
 
 const denied = (s3: string, detail: string) => (): ObjectRefusal => new ObjectRefusal(s3, 403, 'REL_UNAUTHENTICATED', detail);
 const verdicts = {

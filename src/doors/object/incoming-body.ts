@@ -8,12 +8,16 @@ import { type Checksum, type ChecksumName, checksumNames, checksumOf } from './c
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { ObjectRequest } from './request.ts';
 
+/** How a request was signed, and with which secret: the signatures of its chunks are made with it too. */
+export interface VerifiedSignature {
+  readonly signature: Signature;
+  readonly secretKey: string;
+}
+
 export interface IncomingFacts {
   readonly bodies: Bodies;
-  /** How the request was signed; null: it was not, or nobody can tell. */
-  readonly signature: Signature | null;
-  /** With which the signatures of chunks are checked; null: they are not. */
-  readonly secret: string | null;
+  /** null: the request was not signed, or nobody can tell. */
+  readonly signed: VerifiedSignature | null;
   /** Tells the client to go on, where it waits for that. */
   readonly goOn: () => void;
 }
@@ -35,14 +39,14 @@ export class IncomingBody {
   constructor(request: ObjectRequest, facts: IncomingFacts) {
     this.#request = request;
     this.#facts = facts;
-    this.#payload = facts.signature?.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
+    this.#payload = facts.signed?.signature.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
     const chunked = /^STREAMING-(AWS4-HMAC-SHA256-PAYLOAD|UNSIGNED-PAYLOAD)(-TRAILER)?$/.exec(this.#payload);
     if (chunked === null && !/^(UNSIGNED-PAYLOAD|[0-9a-f]{64})$/.test(this.#payload))
       throw refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
     this.length = lengthOf(request, chunked === null ? 'content-length' : 'x-amz-decoded-content-length');
     const signed = chunked !== null && chunked[1] !== 'UNSIGNED-PAYLOAD';
-    const { signature, secret } = facts;
-    const signatures = signed && secret !== null && signature !== null ? new ChunkSignatures(signature, secret) : null;
+    const by = signed ? facts.signed : null;
+    const signatures = by && new ChunkSignatures(by.signature, by.secretKey);
     this.#decoder =
       chunked && new ChunkedDecoder({ signed, signatures, trailers: chunked[2] !== undefined, length: this.length });
     this.#md5 = request.header('content-md5') === null ? null : createHash('md5');

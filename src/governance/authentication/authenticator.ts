@@ -11,6 +11,7 @@ import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { type Caller, covers, untenanted } from '../caller.ts';
 import { foreignOrganization, parseOrganization, pathInForce } from '../tenancy/organization.ts';
+import { accessKeyId, keyPairOf, secretKeyOf } from './access-keys.ts';
 import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { keyIdOf } from './sigv4.ts';
@@ -26,6 +27,19 @@ export interface Credentials {
   readonly door: string;
   /** Address of whoever sent it, where there is one. */
   readonly clientIp?: string | undefined;
+}
+
+/** What a compatibility door knows of a connection beside its credential. */
+export type DoorFacts = Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null };
+
+export interface AccessKey {
+  /** Anybody may read it: URLs can name it. One that is not public is a credential itself. */
+  readonly isPublic: boolean;
+  readonly signs: 'requests' | 'urls';
+  /** null: the access key is the credential, and nothing is signed. */
+  readonly secretKey: string | null;
+  /** Once the signature was verified. Throws REL_UNAUTHENTICATED, REL_XORG or REL_INVALID. */
+  readonly caller: (facts: DoorFacts) => Caller;
 }
 
 export interface AuthenticatorParts {
@@ -59,7 +73,13 @@ export class Authenticator {
         clientIp: credentials.clientIp || null,
       };
     }
-    const token = verifyToken(bearer(credentials.authorization), this.#registry, this.#parts.clock.now());
+    return this.#tokenCaller(
+      verifyToken(bearer(credentials.authorization), this.#registry, this.#parts.clock.now()),
+      credentials,
+    );
+  }
+
+  #tokenCaller(token: TokenRecord, credentials: Omit<Credentials, 'authorization'>): Caller {
     return {
       principal: token.principal,
       credential: 'token',
@@ -106,27 +126,40 @@ export class Authenticator {
   }
 
   /**
-   * A caller of the object door by the access key of its request: the shared secret or a registry token, in clear; or, of a request
-   * whose signature was verified, the id that stands for the shared secret. Throws REL_UNAUTHENTICATED, REL_XORG or REL_INVALID.
+   * Whom an access key of the object door stands for, and the secret that signs for it. `sharedSecretKey`: the one that goes with
+   * the bootstrap secret; null: none is set, and a credential that is itself the access key need not be signed with anything.
    */
-  keyCaller(
-    key: string,
-    signed: boolean,
-    facts: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
-  ): Caller {
+  accessKey(key: string, sharedSecretKey: string | null): AccessKey {
+    const id = accessKeyId(key);
+    if (id !== null) {
+      const token = this.#parts.directory.token(id);
+      return {
+        isPublic: true,
+        signs: 'requests',
+        secretKey: token === undefined ? noSecretKey : secretKeyOf(token.record),
+        caller: (facts) => this.#tokenIdCaller(id, facts),
+      };
+    }
     const { SERVICE_BEARER_TOKEN: secret } = this.#parts.settings;
-    const isKeyId = signed && secret !== null && secret !== '' && key === keyIdOf(secret);
-    return this.passwordCaller(isKeyId ? secret : key, facts);
+    if (sharedSecretKey !== null && secret !== null && secret !== '' && key === keyIdOf(secret))
+      return { isPublic: true, signs: 'urls', secretKey: sharedSecretKey, caller: (facts) => this.passwordCaller(secret, facts) };
+    const ofToken = sharedSecretKey === null ? null : keyPairOf(key);
+    const caller = (facts: DoorFacts): Caller => this.passwordCaller(key, facts);
+    return { isPublic: false, signs: 'requests', secretKey: ofToken === null ? sharedSecretKey : ofToken.secretKey, caller };
+  }
+
+  /** A caller whose request was signed with the secret key of this token. */
+  #tokenIdCaller(id: string, { door, clientIp, organization }: DoorFacts): Caller {
+    const token = this.#registry.token(id);
+    if (token === undefined || this.#parts.clock.now() >= token.expiresAt) throw unauthenticated();
+    return this.#tokenCaller(token, { organization: organization ?? undefined, door, clientIp: clientIp ?? undefined });
   }
 
   /**
    * A caller of a compatibility door that sends its password in the clear: the bootstrap secret, which makes everybody one principal,
    * or a registry token. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed path.
    */
-  passwordCaller(
-    password: string,
-    { door, clientIp, organization }: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
-  ): Caller {
+  passwordCaller(password: string, { door, clientIp, organization }: DoorFacts): Caller {
     const named = organization ?? undefined;
     if (isSharedSecret(this.#parts.settings, password))
       return { ...untenanted('shared-secret', 'shared-secret', door), path: parseOrganization(named), clientIp };
@@ -146,10 +179,7 @@ export class Authenticator {
   }
 
   /** A caller that came to the end of such an exchange. Throws REL_UNAUTHENTICATED for one that did not, REL_INVALID for a malformed path. */
-  provenCaller(
-    exchange: ScramExchange,
-    facts: Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null },
-  ): Caller {
+  provenCaller(exchange: ScramExchange, facts: DoorFacts): Caller {
     if (!exchange.proven) throw unauthenticated();
     const { door, clientIp, organization } = facts;
     return {
@@ -186,6 +216,9 @@ export class Authenticator {
     return openDevelopment({ settings, registeredTokens: this.#registry.tokenCount, boundToLoopback });
   }
 }
+
+/** Signs for access keys that are nobody's: a refusal takes as long as one of a key that exists. */
+const noSecretKey = secretKeyOf({ secretHash: '' });
 
 function bearer(authorization: string | undefined): string {
   const word = bearerWord(authorization);

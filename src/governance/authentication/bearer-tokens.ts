@@ -36,6 +36,9 @@ const secretBytes = 32;
 const tokenShape = /^ann_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
 const expiresInSecsMax = 100 * 366 * 86_400;
 
+/** The id in a token, which is no secret; null for what has not the shape of one. */
+export const tokenId = (token: string): string | null => tokenShape.exec(token)?.[1] ?? null;
+
 /** Makes a token; it is valid once a `mint-token` or `rotate-token` command with its record was submitted. */
 export function draftToken(request: TokenRequest, ids: Ids, random: Random, nowNs: bigint): DraftedToken {
   const tenant = request.tenant ?? null;
@@ -78,8 +81,8 @@ export function draftRotation(current: TokenRecord, ids: Ids, random: Random): D
 
 /** The record of a valid token. Throws REL_UNAUTHENTICATED, in the same words whatever is wrong. */
 export function verifyToken(token: string, directory: TokenDirectory, nowNs: bigint): TokenRecord {
-  const id = tokenShape.exec(token)?.[1];
-  if (id === undefined) throw unauthenticated();
+  const id = tokenId(token);
+  if (id === null) throw unauthenticated();
   const record = directory.token(id);
   // Hashed and compared even when there is no such token: how long a refusal takes must not tell which ids exist.
   const given = hash('sha256', token, 'buffer');

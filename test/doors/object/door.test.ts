@@ -23,6 +23,7 @@ import {
 import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keyPairOf } from '../../../src/governance/authentication/access-keys.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
 import { StoreWorld } from '../http/store-world.ts';
@@ -354,8 +355,31 @@ test('a signed URL names the key id, never the token, and nothing of it can be c
     return [reply.status, /<Code>(.*)<\/Code>/.exec(await reply.clone().text())?.[1] ?? (await reply.text())];
   };
   expect(await read(url)).toEqual([200, 'by url']);
-  expect(await read(url.replace('signed?', 'other?'))).toEqual([403, 'SignatureDoesNotMatch']);
-  expect(await read(`${url}&versionId=1`)).toEqual([403, 'SignatureDoesNotMatch']);
+  const mismatch = [403, 'SignatureDoesNotMatch'];
+  const malformed = [400, 'AuthorizationHeaderMalformed'];
+  const { searchParams } = new URL(url);
+  for (const [name, value] of searchParams) {
+    const without = new URL(url);
+    without.searchParams.delete(name);
+    const [status] = await read(String(without));
+    expect(status, `without ${name}`).toBeGreaterThanOrEqual(400);
+    const other = new URL(url);
+    other.searchParams.set(
+      name,
+      value.replace(/.$/, (last) => (last === '1' ? '2' : '1')),
+    );
+    expect((await read(String(other)))[0], `${name} changed`).toBeGreaterThanOrEqual(400);
+    expect((await read(`${url}&${name}=${encodeURIComponent(value)}`))[0], `${name} twice`).toBe(400);
+  }
+  expect(await read(`${url}&x-amz-expires=604800`)).toEqual(mismatch);
+  expect(await read(`${url}&acl`)).toEqual(mismatch);
+  expect(await read(url, { headers: { authorization: `Bearer ${objectToken}` } })).toEqual(malformed);
+  expect(await read(url, { headers: { 'x-service-as-of-system': '1' } })).toEqual([403, 'AccessDenied']);
+  expect(await read(url.replace('127.0.0.1', 'localhost'))).toEqual(mismatch);
+  expect((await read(url.replace('/docs/signed', '/docs/../docs/other')))[0]).toBe(403);
+  expect(await read(url, { method: 'HEAD' })).toEqual([403, '']);
+  expect(await read(url.replace('signed?', 'other?'))).toEqual(mismatch);
+  expect(await read(`${url}&versionId=1`)).toEqual(mismatch);
   expect(await read(url, { headers: { 'x-organization-id': 'acme' } })).toEqual([403, 'AccessDenied']);
   expect(await read(url, { method: 'DELETE' })).toEqual([403, 'SignatureDoesNotMatch']);
   const late = await getSignedUrl(signer, asked, { expiresIn: 1, signingDate: new Date(Date.now() - 3_000) });
@@ -365,6 +389,79 @@ test('a signed URL names the key id, never the token, and nothing of it can be c
   expect((await fetch(upload, { method: 'PUT', body: 'put by url' })).status).toBe(200);
   expect(await get('signed')).toBe('put by url');
   signer.destroy();
+});
+
+test('a registry token signs with a secret of its own, and nobody else’s secret signs for it', async () => {
+  const mint = async (principal: string, more: object = {}) => {
+    const { json } = await world.admin('POST', '/admin/tokens', { principal, tenant_id: principal, ...more });
+    return { token: json['token'] as string, id: json['id'] as string };
+  };
+  const [acme, globex, brief] = [await mint('acme'), await mint('globex'), await mint('acme', { expires_in_secs: 60 })];
+  const pairs = [acme, globex].map(({ token }) => keyPairOf(token)!);
+  expect(pairs.map(({ accessKey }) => accessKey)).toEqual([`ann_${acme.id}`, `ann_${globex.id}`]);
+  const signing = (accessKeyId: string, secretAccessKey: string, of = world, more: object = {}) =>
+    clientOf(of, { credentials: { accessKeyId, secretAccessKey }, ...more });
+  const [own, theirs] = pairs.map(({ accessKey, secretKey }) => signing(accessKey, secretKey)) as [S3Client, S3Client];
+  await theirs.send(new CreateBucketCommand({ Bucket: 'safe' }));
+  const at = { Bucket: 'safe', Key: 'deed' };
+  await theirs.send(new PutObjectCommand({ ...at, Body: Readable.from(['globex', ' owns it']), ContentLength: 14 }));
+  const read = async (client: S3Client): Promise<string> =>
+    codeOf(
+      client
+        .send(new GetObjectCommand(at))
+        .then(async ({ Body }) => expect(await Body!.transformToString()).toBe('globex owns it')),
+    );
+  expect(await read(theirs)).toBe('answered');
+  expect(await read(own)).toBe('NoSuchBucket 404');
+
+  const keyId = keyIdOf(objectToken);
+  const secrets = [objectSecret, pairs[0]!.secretKey, acme.token];
+  const forged = async (sign: (accessKeyId: string, secretAccessKey: string) => Promise<string>): Promise<string[]> => {
+    const codes: string[] = [];
+    for (const secret of secrets)
+      for (const key of [pairs[1]!.accessKey, keyId, globex.token]) codes.push(await sign(key, secret));
+    return [...new Set(codes)].sort();
+  };
+  const refused = ['AccessDenied 403', 'InvalidAccessKeyId 403', 'SignatureDoesNotMatch 403'];
+  const asRequest = await forged(async (key, secret) => {
+    const client = signing(key, secret);
+    const codes = [
+      await read(client),
+      await codeOf(client.send(new DeleteObjectCommand(at))),
+      await codeOf(client.send(new PutObjectCommand({ ...at, Body: 'mine' }))),
+    ];
+    client.destroy();
+    expect(new Set(codes).size).toBe(1);
+    return codes[0]!;
+  });
+  expect(refused).toEqual(expect.arrayContaining(asRequest));
+  // With the shared secret its key id signs URLs, and they open what the shared credential may see.
+  secrets.shift();
+  const asUrl = await forged(async (key, secret) => {
+    const reply = await fetch(await getSignedUrl(signing(key, secret), new GetObjectCommand(at)));
+    return `${/<Code>(.*)<\/Code>/.exec(await reply.text())?.[1]} ${reply.status}`;
+  });
+  expect(refused).toEqual(expect.arrayContaining(asUrl));
+  expect(await read(theirs)).toBe('answered');
+
+  // A URL that a token signed is its own, also at a door that has no shared secret.
+  const url = await getSignedUrl(theirs, new GetObjectCommand(at));
+  expect(url).not.toContain(globex.token);
+  expect(await (await fetch(url)).text()).toBe('globex owns it');
+  const there = keyPairOf(bearers.token)!;
+  const elsewhere = signing(there.accessKey, there.secretKey, bearers);
+  expect((await fetch(await getSignedUrl(elsewhere, new ListBucketsCommand({})))).status).toBe(200);
+  const guessed = signing(there.accessKey, 'anything', bearers);
+  expect(await codeOf(guessed.send(new ListBucketsCommand({})))).toBe('SignatureDoesNotMatch 403');
+
+  const pair = keyPairOf(brief.token)!;
+  const short = signing(pair.accessKey, pair.secretKey);
+  await short.send(new ListBucketsCommand({}));
+  const made = await getSignedUrl(short, new ListBucketsCommand({}));
+  expect((await world.admin('DELETE', `/admin/tokens/${brief.id}`)).status).toBeLessThan(300);
+  expect(await codeOf(short.send(new ListBucketsCommand({})))).toBe('InvalidAccessKeyId 403');
+  expect((await fetch(made)).status).toBe(403);
+  for (const client of [own, theirs, elsewhere, guessed, short]) client.destroy();
 });
 
 test('who may not come in is told so, and what is not there is not implemented', async () => {
@@ -378,7 +475,7 @@ test('who may not come in is told so, and what is not there is not implemented',
     token: world.token,
     call: (more: object) => s3.send(new ListObjectsV2Command({ Bucket: 'docs', ...more })),
   };
-  const registered = clientOf(world, { credentials: { accessKeyId: token, secretAccessKey: objectSecret } });
+  const registered = clientOf(world, { credentials: { accessKeyId: token, secretAccessKey: keyPairOf(token)!.secretKey } });
   expect((await registered.send(new ListBucketsCommand({}))).Owner!.DisplayName).toBe('tester');
   const port = new URL(world.door.dataUrl);
   port.port = String(world.others.find(({ name }) => name === 'object')!.port);

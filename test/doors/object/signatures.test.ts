@@ -166,8 +166,17 @@ test('what stands for the shared secret is the same each time, and tells nothing
   });
   vi.stubEnv('SERVICE_BEARER_TOKEN', 'change-me');
   expect(await objectKeyCommand({})).toBe(0);
+  const id = '018f2a3b-0000-7000-8000-000000000001';
+  const token = `ann_${id}_${'A'.repeat(43)}`;
+  const shared = said;
+  said = '';
+  expect(await objectKeyCommand({ token })).toBe(0);
   write.mockRestore();
   vi.unstubAllEnvs();
+  expect(said).toMatch(new RegExp(`^AWS_ACCESS_KEY_ID=ann_${id}\nAWS_SECRET_ACCESS_KEY=[\\w-]{43}\n$`));
+  expect(said).not.toContain('A'.repeat(43));
+  await expect(objectKeyCommand({ token: `ann_${id}` })).rejects.toThrow('no registry token');
+  said = shared;
   expect(said).toBe(`${keyIdOf('change-me')}\n`);
   expect(said).toMatch(/^ANNL[A-Z2-7]{16}\n$/);
   expect(keyIdOf('change-m3')).not.toBe(keyIdOf('change-me'));
