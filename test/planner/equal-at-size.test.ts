@@ -1,6 +1,7 @@
 /** `npm run equal` in small: one history, every way to keep and to evaluate it, the same bits. */
 import { expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { textDifferences } from './equality/texts.ts';
 import { differences, modes, type Outcome, type Place, runMode } from './equality/modes.ts';
 
 test('answers and digests are the same in every mode', { timeout: 300_000 }, async () => {
@@ -19,4 +20,10 @@ test('answers and digests are the same in every mode', { timeout: 300_000 }, asy
     expect(differences(first, outcome, history)).toEqual([]);
   }
   expect(first!.answers.length).toBeGreaterThanOrEqual(30);
+});
+
+test('MATCH finds what the texts say in every column, declared, made or inherited, around a chunk and a segment', async () => {
+  const { found, asked } = await textDifferences({ sizes: [513, 1_025], segmentRows: 1_024, singlyMax: 128 });
+  expect(found.slice(0, 3)).toEqual([]);
+  expect(asked).toBeGreaterThan(700);
 });

@@ -3,7 +3,7 @@
  */
 import type { ColumnType } from '../../log/value.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
-import { type Bound, sameExpression } from '../expressions/bound-expression.ts';
+import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
@@ -344,6 +344,7 @@ class SelectBinder {
     }
     const condition = filter && bindPredicate(filter, rows);
     if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.place);
+    const read: Bound[] = condition ? [condition] : [];
     const argument = (bound: Bound): number => {
       const index = arguments_.findIndex((each) => sameExpression(each, bound, literals, guards));
       return groups + (index < 0 ? arguments_.push(bound) - 1 : index);
@@ -352,12 +353,22 @@ class SelectBinder {
     let type: ColumnType = 'integer';
     if (operand) {
       const bound = bindExpression(operand, rows);
+      read.push(bound);
       type = aggregateType(call, bound, operand);
       this.#scope.refuseMasked(bound, name, operand.place);
       if (condition && call === 'array_agg') throw at('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
       column = argument(condition ? whereTrue(condition, bound) : bound);
     } else if (call !== 'count') throw at('REL_INVALID', `${name} needs a column`, place);
     else if (condition) column = argument(whereTrue(condition, { kind: 'constant', cell: true, type: 'boolean' }));
+    const reads = (kind: Bound['kind']): boolean => read.some((bound) => some(bound, (each) => each.kind === kind));
+    if (reads('outer') && !reads('column')) {
+      // SQL has such an aggregate add up the rows of the query around.
+      throw at(
+        'REL_NOT_IMPLEMENTED',
+        `${name} of nothing but columns of a query around belongs to that query: write it there`,
+        place,
+      );
+    }
     let between: number | undefined;
     if (second) {
       const bound = bindExpression(second, rows);

@@ -140,6 +140,11 @@ export function childrenOf(bound: Bound): readonly Bound[] {
   }
 }
 
+/** Whether any node of a tree is so. */
+export function some(bound: Bound, is: (bound: Bound) => boolean): boolean {
+  return is(bound) || childrenOf(bound).some((child) => some(child, is));
+}
+
 /** The same node over other children. */
 export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
   switch (bound.kind) {

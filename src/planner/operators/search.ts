@@ -160,6 +160,8 @@ export class SearchOperator implements Operator {
     /** By match and column: terms of all rows that are shown. */
     const totals = matches.map(({ columns }) => columns.map(() => ({ held: 0, total: 0 })));
     let isWhole = true;
+    /** Places of which some rows came without an index: all of their rows are judged by their own texts. */
+    const unindexed = new Set<object>();
     const isCounted = scored || this.#shapes.includes('rarest');
     this.#first = snapshot.rows.scan(request);
     for (let step = this.#first.next(); step.done !== true; step = this.#first.next()) {
@@ -186,12 +188,16 @@ export class SearchOperator implements Operator {
           yield* this.#seek(stretch);
           this.#count(stretch, totals);
         }
-        if (fields === null || !placed) isWhole = false;
-        else this.#keep(placed.place, stretch);
+        if (fields !== null) this.#keep(placed!.place, stretch);
+        else {
+          isWhole = false;
+          if (placed) unindexed.add(placed.place);
+        }
       }
       yield emptyBatch;
     }
     this.#first = null;
+    for (const place of unindexed) this.#places.delete(place);
     for (const [i, scoring] of this.#scorings.entries()) {
       scoring.averages = totals[i]!.map(({ held, total }) => (held === 0 ? 1 : total / held));
     }
@@ -243,22 +249,18 @@ export class SearchOperator implements Operator {
   }
 
   /** Indexes of storage, and which of their rows are the reader's; null where one is missing. */
-  #indexed(
-    block: RowBlock,
-    { rows: lies }: PlacedRows,
-    { base, rows, shown: known, index }: IndexedRows,
-  ): Map<number, Field> | null {
-    if (lies !== null) return null;
+  #indexed(block: RowBlock, placed: PlacedRows, { base, rows, shown: known, index }: IndexedRows): Map<number, Field> | null {
     const { masked } = this.#node.input;
     const fields = new Map<number, Field>();
-    const isAll = block.selection === null && block.first === base && block.count === rows;
+    const { selection, first } = placed.rows ?? block;
+    const isAll = selection === null && first === base && block.count === rows;
     let visible: Int32Array | null | undefined;
     for (const [i, column] of this.#searched.entries()) {
       const { name } = this.#node.input.columns[column]!;
       const found = index(name);
       if (found === null || found.rows !== rows) return null;
-      if (visible === undefined) visible = isAll ? null : (known ?? bitsOf(block, base, rows, null));
-      const shown = masked.has(name) ? bitsOf(block, base, rows, block.columns[i]!) : visible;
+      if (visible === undefined) visible = isAll ? null : (known ?? bitsOf(block, placed, base, rows, null));
+      const shown = masked.has(name) ? bitsOf(block, placed, base, rows, block.columns[i]!) : visible;
       fields.set(column, { index: found, shown });
     }
     return fields;
@@ -559,12 +561,13 @@ function isAbsent(vector: Vector, row: number): boolean {
 }
 
 /** Rows of a block in numbers of its indexes; with a column, those whose cell is there. */
-function bitsOf({ selection, first, count }: RowBlock, base: number, rows: number, column: Vector | null): Int32Array {
+function bitsOf(block: RowBlock, placed: PlacedRows, base: number, rows: number, column: Vector | null): Int32Array {
+  const { selection, first, count } = block;
   const bits = new Int32Array((rows + 31) >>> 5);
   for (let k = 0; k < count; k++) {
     const row = selection === null ? first + k : selection[k]!;
     if (column !== null && isAbsent(column, row)) continue;
-    const at = row - base;
+    const at = numberAt(placed, row) - base;
     bits[at >>> 5]! |= 1 << (at & 31);
   }
   return bits;

@@ -12,7 +12,7 @@
  * those.
  */
 import { ServiceError } from '../../errors.ts';
-import { type Bound, childrenOf, columnsIn, mapChildren, replaceColumns } from '../expressions/bound-expression.ts';
+import { type Bound, columnsIn, mapChildren, replaceColumns, some } from '../expressions/bound-expression.ts';
 import {
   type AggregateNode,
   type ApplyNode,
@@ -28,7 +28,7 @@ import {
   type ProjectNode,
 } from '../logical-plan.ts';
 import { conjunction } from './simplify-expressions.ts';
-import { dependent, names, sameCells } from './dependent-join.ts';
+import { dependent, names, ofNothing, sameCells } from './dependent-join.ts';
 
 export function decorrelate(plan: LogicalPlan): LogicalPlan {
   return mapRoots(plan, joined);
@@ -47,12 +47,14 @@ interface Lifted {
   readonly conditions: readonly Bound[];
   /** What the query's own columns are, over the same. */
   readonly outputs: readonly Bound[];
+  /** The query has its row whatever the conditions leave: an aggregate without keys. */
+  readonly isBare: boolean;
 }
 
 function joinOf(apply: ApplyNode): PlanNode {
   const query = withinQuery(apply.query);
   if (!names(query, apply.level)) {
-    return assembled(apply, { node: query, conditions: [], outputs: columnsOf(query) });
+    return assembled(apply, { node: query, conditions: [], outputs: columnsOf(query), isBare: false });
   }
   const lifted = lift(query, apply.level, apply.type);
   if (lifted) return assembled(apply, lifted);
@@ -60,11 +62,12 @@ function joinOf(apply: ApplyNode): PlanNode {
   // The cells that the query was asked for stand behind its own columns.
   const width = query.columns.length;
   const conditions = cells.map((cell, i) => sameCells(cell, columnAt(node, width + i)));
-  return assembled(apply, { node, conditions, outputs: columnsOf(node).slice(0, width) });
+  return assembled(apply, { node, conditions, outputs: columnsOf(node).slice(0, width), isBare: false });
 }
 
-function assembled(apply: ApplyNode, { node, conditions, outputs }: Lifted): PlanNode {
+function assembled(apply: ApplyNode, lifted: Lifted): PlanNode {
   const { input, level } = apply;
+  const { node, conditions, outputs } = apply.type === 'single' ? withoutRowNull(lifted) : lifted;
   const width = input.columns.length;
   /** Over both sides of the join. */
   const onBoth = (bound: Bound): Bound => {
@@ -99,6 +102,23 @@ function assembled(apply: ApplyNode, { node, conditions, outputs }: Lifted): Pla
   };
 }
 
+/** A query without a row is NULL: what is not NULL for a row of NULLs asks whether there was one. */
+function withoutRowNull(lifted: Lifted): Lifted {
+  const { node, outputs, isBare } = lifted;
+  const [value] = outputs;
+  if (isBare || value!.kind === 'column') return lifted;
+  const isThere: Bound = { kind: 'constant', cell: true, type: 'boolean' };
+  const width = node.columns.length;
+  const marked: ProjectNode = {
+    kind: 'project',
+    input: node,
+    expressions: [...columnsOf(node), isThere],
+    columns: [...node.columns, { name: '#row', type: 'boolean' }],
+  };
+  const branches = [{ when: columnAt(marked, width), result: value! }];
+  return { ...lifted, node: marked, outputs: [{ kind: 'case', operand: null, branches, otherwise: null, type: value!.type }] };
+}
+
 /** Marks a column of the query in a condition that is over the rows around it too. */
 function placeholder(column: Extract<Bound, { kind: 'column' }>, width: number): Bound {
   return { kind: 'outer', level: -1, index: column.index - width, name: column.name, type: column.type };
@@ -129,11 +149,11 @@ function withinQuery(node: PlanNode): PlanNode {
 }
 
 function namesIn(bound: Bound, level: number): boolean {
-  return (bound.kind === 'outer' && bound.level === level) || childrenOf(bound).some((child) => namesIn(child, level));
+  return some(bound, (each) => each.kind === 'outer' && each.level === level);
 }
 
 function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | null {
-  if (!names(node, level)) return { node, conditions: [], outputs: columnsOf(node) };
+  if (!names(node, level)) return { node, conditions: [], outputs: columnsOf(node), isBare: false };
   switch (node.kind) {
     case 'filter':
       return liftFilter(node, level, type);
@@ -157,7 +177,7 @@ function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | 
 function liftFilter(node: FilterNode, level: number, type: ApplyNode['type']): Lifted | null {
   const input = lift(node.input, level, type);
   // The row of an aggregate without keys is there whatever HAVING says of it only once the join has made it.
-  if (!input || isBareAggregate(node.input)) return null;
+  if (!input || input.isBare) return null;
   const all = conjuncts(node.predicate).map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
   const inside = all.filter((each) => !namesIn(each, level));
   const outside = all.filter((each) => namesIn(each, level));
@@ -165,7 +185,7 @@ function liftFilter(node: FilterNode, level: number, type: ApplyNode['type']): L
     inside.length === 0
       ? input.node
       : { kind: 'filter', input: input.node, predicate: conjunction(inside), columns: input.node.columns };
-  return { node: below, conditions: [...input.conditions, ...outside], outputs: input.outputs };
+  return { ...input, node: below, conditions: [...input.conditions, ...outside] };
 }
 
 function liftProject(node: ProjectNode, level: number, type: ApplyNode['type']): Lifted | null {
@@ -182,7 +202,7 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
   if (node.type === 'right' || node.type === 'full') return null;
   const left = lift(node.left, level, type);
   const right = lift(node.right, level, type);
-  if (!left || !right) return null;
+  if (!left || !right || left.isBare || right.isBare) return null;
   const width = left.node.columns.length;
   const yields = joinColumns(node.type, left.node, right.node);
   const moved = (bound: Bound): Bound => replaceColumns(bound, (column) => ({ ...column, index: column.index + width }));
@@ -211,6 +231,7 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
       ...all.filter((each) => namesIn(each, level)),
     ],
     outputs,
+    isBare: false,
   };
 }
 
@@ -219,7 +240,7 @@ function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type
   // A row that is there although there is nothing to add up: only a single join makes one.
   if (node.groups === 0 && type !== 'single') return null;
   const input = lift(node.input, level, type);
-  if (!input || input.outputs.some((each) => namesIn(each, level))) return null;
+  if (!input || input.isBare || input.outputs.some((each) => namesIn(each, level))) return null;
   const keys: Bound[] = [];
   const around: Bound[] = [];
   for (const condition of input.conditions) {
@@ -268,18 +289,8 @@ function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type
       (bound, i): Bound => ({ kind: 'compare', op: '=', left: own[groups + i]!, right: bound, type: 'boolean' }),
     ),
     outputs,
+    isBare: groups === 0,
   };
-}
-
-/** A count of nothing is 0; all else is NULL, as it comes out of the join. */
-export function ofNothing(bound: Bound, { calls }: AggregateNode, call: number): Bound {
-  if (calls[call]!.function !== 'count') return bound;
-  return { kind: 'coalesce', operands: [bound, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
-}
-
-function isBareAggregate(node: PlanNode): boolean {
-  if (node.kind === 'project' || node.kind === 'filter') return isBareAggregate(node.input);
-  return node.kind === 'aggregate' && node.groups === 0;
 }
 
 /** A condition that is a mark, or denies one, keeps the rows with a partner, or those without: no mark has to be made. */
@@ -354,10 +365,6 @@ function simplified(kind: 'and' | 'or', operands: readonly Bound[]): Bound {
 
 function isNull(bound: Bound): boolean {
   return bound.kind === 'constant' && bound.cell === null;
-}
-
-function some(bound: Bound, is: (bound: Bound) => boolean): boolean {
-  return is(bound) || childrenOf(bound).some((child) => some(child, is));
 }
 
 /** For plans that must be whole: a column of a query around is an error by now. */

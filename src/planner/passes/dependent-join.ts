@@ -296,9 +296,7 @@ class Pushing {
       },
     };
     const columns = node.columns.map(({ name, type }, i): Bound => {
-      const column: Bound = { kind: 'column', index: 2 * count + i, name, type };
-      if (node.calls[i]!.function !== 'count') return column;
-      return { kind: 'coalesce', operands: [column, { kind: 'constant', cell: 0n, type: 'integer' }], type: 'integer' };
+      return ofNothing({ kind: 'column', index: 2 * count + i, name, type }, node, i);
     });
     const cells = this.#cells.map(({ name, type }, index): Bound => ({ kind: 'column', index, name, type }));
     return {
@@ -358,6 +356,14 @@ class Pushing {
           : [];
     return reordered(join, [...range(0, leftWidth), ...behind, ...cells]);
   }
+}
+
+/** What an aggregate comes to of nothing, where an outer join has made its row: a count 0, a list an empty one, all else NULL. */
+export function ofNothing(bound: Bound, { calls }: AggregateNode, call: number): Bound {
+  const { function: name } = calls[call]!;
+  if (name !== 'count' && name !== 'collect') return bound;
+  const cell = name === 'count' ? 0n : '[]';
+  return { kind: 'coalesce', operands: [bound, { kind: 'constant', cell, type: bound.type }], type: bound.type };
 }
 
 function range(from: number, to: number): number[] {

@@ -46,6 +46,9 @@ const madeColumns: ReadonlySet<string> = new Set([
   'namespace_path',
 ]);
 
+/** Texts that no segment stores as a column of its own: no index says them. */
+const madeTexts: ReadonlySet<string> = new Set(['_pk', 'tenant_id', 'namespace_path']);
+
 /** Positions of a layer lie below those of the next, so that layer after layer keeps the order of system_from. */
 export function scanRows(source: ScanSource, request: ScanRequest): Generator<RowBlock, void> {
   const { layers } = source;
@@ -115,7 +118,7 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
 
 /** Blocks of which an index each says all: whole segments, or chunks of those that have none. */
 function* searchedBlocks(
-  { indexes }: ScanSource,
+  { indexes, idIsKey }: ScanSource,
   segment: Segment,
   { first: from, end: to }: SegmentFilter,
   { visibility, inherited, openAt }: LayerReader,
@@ -124,6 +127,7 @@ function* searchedBlocks(
   columns: BlockColumns,
 ): Generator<RowBlock, void> {
   const isStored = (name: string): boolean => {
+    if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;
     const type = segment.column(name)?.type;
     return type === undefined ? true : type === 'string' && (inherited?.readsAsStored(name, type) ?? true);
   };

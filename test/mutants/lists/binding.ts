@@ -138,4 +138,25 @@ export const mutants: readonly Mutant[] = [
     replace: '? execution : execution;',
     killedBy: byTables,
   },
+  {
+    name: 'binding: a query without a row is what its expression makes of NULLs',
+    file: 'src/planner/passes/decorrelate.ts',
+    find: "apply.type === 'single' ? withoutRowNull(lifted) : lifted",
+    replace: 'lifted',
+    killedBy: ['test/planner/queries.test.ts'],
+  },
+  {
+    name: 'binding: an aggregate of columns around adds up one row of each of these',
+    file: 'src/planner/binding/select-binder.ts',
+    find: "if (reads('outer') && !reads('column')) {",
+    replace: 'if (false) {',
+    killedBy: ['test/planner/queries.test.ts'],
+  },
+  {
+    name: 'binding: an aggregate without keys has no row where it has nothing to add up, for what lies over it',
+    file: 'src/planner/passes/decorrelate.ts',
+    find: 'if (!input || input.isBare || input.outputs.some',
+    replace: 'if (!input || input.outputs.some',
+    killedBy: ['test/planner/queries.test.ts'],
+  },
 ];

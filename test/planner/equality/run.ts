@@ -3,6 +3,7 @@
  * JSON a mode; fails where any answer or digest differs from that of the store which was just loaded.
  *
  *   npm run equal -- [--rows 1000000] [--budget 32] [--only <mode>]
+ *   npm run equal -- --only texts  MATCH over every text column, at sizes around a block, an index and a segment; also part of all modes
  *   npm run equal -- --passes      instead: generated questions, each with every set of passes
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -12,6 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { nodeDisk } from '../../../src/log/node-disk.ts';
+import { textDifferences } from './texts.ts';
 import { differences, type Mode, modes, type Outcome, runMode } from './modes.ts';
 
 const { values: options } = parseArgs({
@@ -55,6 +57,15 @@ if (options.mode !== undefined) {
   process.exit(0);
 }
 
+const textSizes = [1, 511, 512, 513, 2_047, 2_048, 2_049, 8_191, 8_192, 8_193, 9_000, 65_535, 65_536, 65_537, 70_000];
+if (options.only === undefined || options.only === 'texts') {
+  const { found, asked } = await textDifferences({ sizes: textSizes, segmentRows: 65_536, singlyMax: 2_049 });
+  for (const each of found) console.error(each);
+  console.log(JSON.stringify({ mode: 'texts', questions: asked, different: found.length }));
+  if (found.length > 0) process.exitCode = 1;
+  if (options.only === 'texts') process.exit();
+}
+
 const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'annals-equal-'));
 const chosen = modes.filter((mode) => mode === 'loaded' || options.only === undefined || mode === options.only);
 let first: Outcome | null = null;
@@ -91,4 +102,4 @@ try {
   rmSync(`${directory}-restored`, { recursive: true, force: true });
   if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
 }
-process.exitCode = failures > 0 ? 1 : 0;
+if (failures > 0) process.exitCode = 1;

@@ -194,7 +194,8 @@ export function predicateOf(scope: Scope, depth: number): Expr {
     'in-list': 8,
     'in-query': scope.subquery && depth > 0 ? 10 : 0,
     exists: scope.around && depth > 0 ? 6 : 0,
-    quantified: scope.around && scope.subquery && depth > 0 ? 5 : 0,
+    // SQLite has no aggregate in the conditions that they are written as there.
+    quantified: scope.around && scope.subquery && depth > 0 && !scope.leaves.some((leaf) => leaf.kind === 'aggregate') ? 5 : 0,
     call: scope.wide && depth > 0 ? 5 : 0,
     between: 8,
     like: 8,

@@ -1,7 +1,7 @@
 /** Which parts of the dialect a tree uses: a part that no statement of a run used was not tested. */
 import { calls } from './calls.ts';
 import type { Features } from './statements.ts';
-import { nodesOf, type BodyNode, type Expr, type QueryNode, type SourceNode } from './tree.ts';
+import { nodesOf, outputsOf, type BodyNode, type Expr, type QueryNode, type SourceNode } from './tree.ts';
 
 type Node = QueryNode | BodyNode | SourceNode | Expr | { readonly kind: 'common'; readonly recursive: boolean };
 
@@ -88,6 +88,12 @@ function* ofNode(node: Node): Generator<string> {
     case 'case':
       yield node.operand ? 'case of a value' : 'case of conditions';
       return;
+    case 'scalar-query': {
+      yield 'scalar-query';
+      if (!outputsOf(node.query.body).some(({ expression }) => expression.kind === 'aggregate')) yield 'scalar-query of any cell';
+      if (node.query.limit === 0) yield 'scalar-query of limit 0';
+      return;
+    }
     case 'literal':
       if (node.value === null) yield 'NULL';
       return;
@@ -166,6 +172,8 @@ const wide: readonly string[] = [
   'exists',
   'not exists',
   'scalar-query',
+  'scalar-query of any cell',
+  'scalar-query of limit 0',
   'ANY',
   'ALL',
   'using',

@@ -145,20 +145,9 @@ export class StatementGenerator {
   /** A query over one table whose condition names the rows around it; one row of one column where a type is wanted. */
   #around(type: Type | null, outer: readonly Expr[]): QueryNode {
     const choices = this.#choices;
+    if (type !== null && choices.chance(50)) return this.#cellAround(type, outer);
     const { source, columns } = this.#plainTable();
-    const facts: Facts = { type: 'boolean', size: Number.POSITIVE_INFINITY, grain: Number.POSITIVE_INFINITY };
-    const inner: Scope = { choices, leaves: columns, subquery: null, distinctSums: this.#features.distinctSums, wide: true };
-    const pairs = outer.flatMap((a) =>
-      a.kind !== 'column' || a.table === null ? [] : columns.filter((b) => b.type === a.type).map((b) => ({ a, b })),
-    );
-    let where: Expr | null = pairs.length === 0 ? predicateOf(inner, 1) : null;
-    for (let left = pairs.length === 0 ? 0 : choices.of([1, 1, 1, 2]); left > 0; left--) {
-      const { a, b } = choices.of(pairs);
-      const op = a.type === 'boolean' ? '=' : choices.of(['=', '=', '=', '!=', '<', '>='] as const);
-      const bound: Expr = { ...facts, kind: 'compare', op, left: b, right: a };
-      where = where ? { ...facts, kind: 'logic', op: choices.chance(70) ? 'and' : 'or', left: where, right: bound } : bound;
-    }
-    if (choices.chance(40)) where = { ...facts, kind: 'logic', op: 'and', left: where!, right: predicateOf(inner, 1) };
+    const where = this.#whereAround(columns, outer);
     const one: Expr = { kind: 'literal', value: 1n, type: 'integer', size: 1, grain: 0 };
     const given = columns.filter((column) => column.type === type);
     const constant = type === 'timestamp' ? now : literal(choices, type ?? 'integer');
@@ -194,6 +183,79 @@ export class StatementGenerator {
       having: null,
     };
     return { kind: 'query', with: [], body, asOf: null, orderBy: [], limit: null };
+  }
+
+  /** A condition that names the rows around it, where these have anything to compare with. */
+  #whereAround(columns: readonly ColumnNode[], outer: readonly Expr[]): Expr {
+    const choices = this.#choices;
+    const facts: Facts = { type: 'boolean', size: Number.POSITIVE_INFINITY, grain: Number.POSITIVE_INFINITY };
+    const inner: Scope = { choices, leaves: columns, subquery: null, distinctSums: this.#features.distinctSums, wide: true };
+    const pairs = outer.flatMap((a) =>
+      a.kind !== 'column' || a.table === null ? [] : columns.filter((b) => b.type === a.type).map((b) => ({ a, b })),
+    );
+    let where: Expr | null = pairs.length === 0 ? predicateOf(inner, 1) : null;
+    for (let left = pairs.length === 0 ? 0 : choices.of([1, 1, 1, 2]); left > 0; left--) {
+      const { a, b } = choices.of(pairs);
+      const op = a.type === 'boolean' ? '=' : choices.of(['=', '=', '=', '!=', '<', '>='] as const);
+      const bound: Expr = { ...facts, kind: 'compare', op, left: b, right: a };
+      where = where ? { ...facts, kind: 'logic', op: choices.chance(70) ? 'and' : 'or', left: where, right: bound } : bound;
+    }
+    if (choices.chance(40)) where = { ...facts, kind: 'logic', op: 'and', left: where!, right: predicateOf(inner, 1) };
+    return where!;
+  }
+
+  /**
+   * A query of at most one row whose cell is any expression: constants, columns around, CASE, IS NULL, COALESCE. Over a row that is
+   * written out, over an aggregate, or over the first row of a table or none of it; its condition often leaves nothing.
+   */
+  #cellAround(type: Type, outer: readonly Expr[]): QueryNode {
+    const choices = this.#choices;
+    const kind = choices.of(['row', 'row', 'aggregate', 'first'] as const);
+    const { source, columns } =
+      kind === 'row' ? this.#values(1) : kind === 'first' ? this.#plainTable() : this.#aggregated(outer);
+    const around = outer.filter((each) => each.kind === 'column' && each.table !== null);
+    const leaves = [...columns, ...(choices.chance(50) ? around : [])];
+    const scope: Scope = { choices, leaves, subquery: null, distinctSums: this.#features.distinctSums, wide: true };
+    const where = kind === 'aggregate' && choices.chance(40) ? null : this.#whereAround(columns, outer);
+    const item = this.#item(expressionOf(scope, type, 2));
+    const body: SelectNode = { kind: 'select', distinct: false, items: [item], from: source, where, groupBy: [], having: null };
+    const isKey = kind === 'first' && item.expression.kind !== 'literal';
+    const orderBy: OrderNode[] = isKey ? [{ kind: 'order', column: item.alias, descending: choices.chance(50) }] : [];
+    const limit = kind === 'first' ? choices.of([0, 1, 1, 1]) : choices.chance(10) ? 0 : null;
+    return { kind: 'query', with: [], body, asOf: null, orderBy, limit };
+  }
+
+  /** The one row of an aggregate over what names the rows around it. */
+  #aggregated(outer: readonly Expr[]): { source: SourceNode; columns: ColumnNode[] } {
+    const choices = this.#choices;
+    const { source, columns } = this.#plainTable();
+    const ordered = columns.filter((column) => column.type !== 'boolean');
+    const items = ['count', 'min', 'max'].flatMap((name): Item[] => {
+      if (name === 'count')
+        return [
+          this.#item({
+            kind: 'aggregate',
+            function: name,
+            operand: null,
+            distinct: false,
+            type: 'integer',
+            size: rowsMax,
+            grain: 0,
+          }),
+        ];
+      if (ordered.length === 0) return [];
+      const operand = choices.of(ordered);
+      return [this.#item({ kind: 'aggregate', function: name as 'min' | 'max', operand, distinct: false, ...factsOf(operand) })];
+    });
+    const where = this.#whereAround(columns, outer);
+    const body: SelectNode = { kind: 'select', distinct: false, items, from: source, where, groupBy: [], having: null };
+    const query: QueryNode = { kind: 'query', with: [], body, asOf: null, orderBy: [], limit: null };
+    const alias = `q${++this.#aliases}`;
+    const facts = outputFacts(body);
+    return {
+      source: { kind: 'subquery', query, alias },
+      columns: items.map((item, i) => columnFrom(alias, item.alias, facts[i]!)),
+    };
   }
 
   #plainTable(): { source: SourceNode; columns: ColumnNode[]; rows: number } {
@@ -302,7 +364,7 @@ export class StatementGenerator {
       const aggregate = aggregateOf(plain, type, rows);
       if (aggregate) aggregates.push(aggregate);
     }
-    const groupedScope: Scope = { ...plain, leaves: [...keys, ...aggregates] };
+    const groupedScope: Scope = { ...plain, leaves: [...keys, ...aggregates], around: scope.around ?? null };
     const items = types.map((type) => this.#item(expressionOf(groupedScope, type, 1)));
     const having = choices.chance(30) ? predicateOf({ ...groupedScope, subquery: depth > 0 ? scope.subquery : null }, 2) : null;
     if (keys.length === 0 && !items.some(({ expression }) => hasAggregate(expression))) {
@@ -379,7 +441,10 @@ export class StatementGenerator {
   #on(left: readonly ColumnNode[], right: readonly ColumnNode[], depth: number): Expr {
     const choices = this.#choices;
     const facts: Facts = { type: 'boolean', size: Number.POSITIVE_INFINITY, grain: Number.POSITIVE_INFINITY };
-    const scope: Scope = { choices, leaves: [...left, ...right], subquery: null, distinctSums: this.#features.distinctSums };
+    const isAround = this.#features.wide && this.#features.inQueries && depth > 0;
+    const around = isAround ? (type: Type | null, outer: readonly Expr[]) => this.#around(type, outer) : null;
+    const leaves = [...left, ...right];
+    const scope: Scope = { choices, leaves, subquery: null, distinctSums: this.#features.distinctSums, around };
     const pairs = left.flatMap((a) =>
       right.filter((b) => a.type === b.type || (numeric(a) && numeric(b))).map((b) => ({ a, b })),
     );
@@ -393,7 +458,7 @@ export class StatementGenerator {
     let on = equal();
     if (choices.chance(20)) on = { ...facts, kind: 'logic', op: 'and', left: on, right: equal() };
     if (choices.chance(30)) on = { ...facts, kind: 'logic', op: 'and', left: on, right: predicateOf(scope, 1) };
-    if (this.#features.wide && this.#features.inQueries && depth > 0 && choices.chance(10)) {
+    if (isAround && choices.chance(10)) {
       const looking: Expr = { ...facts, kind: 'exists', query: this.#around(null, scope.leaves), negated: choices.chance(40) };
       on = { ...facts, kind: 'logic', op: choices.chance(80) ? 'and' : 'or', left: on, right: looking };
     }
@@ -422,13 +487,13 @@ export class StatementGenerator {
     return { source: { kind: 'table', name, alias }, columns: columns.map((each) => columnFrom(alias, each.name, each)), rows };
   }
 
-  #values(): { source: SourceNode; columns: ColumnNode[]; rows: number } {
+  #values(most = 4): { source: SourceNode; columns: ColumnNode[]; rows: number } {
     const choices = this.#choices;
     const alias = `v${++this.#aliases}`;
     const types = Array.from({ length: choices.between(1, 3) }, () =>
       choices.of(['integer', 'number', 'string', 'boolean'] as const),
     );
-    const rows = Array.from({ length: choices.between(1, 4) }, (_, i) =>
+    const rows = Array.from({ length: choices.between(1, most) }, (_, i) =>
       types.map((type) => (i > 0 && choices.chance(20) ? nullLiteral(type) : literal(choices, type))),
     );
     const columns = types.map((type, c) => {

@@ -1,0 +1,21 @@
+/** Mistakes about which texts a search finds. */
+import type { Mutant } from '../mutant.ts';
+
+const sizes = ['test/planner/equal-at-size.test.ts'];
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'search: of rows that were gathered, those of the first chunk alone are found',
+    file: 'src/planner/operators/search.ts',
+    find: 'const at = numberAt(placed, row) - base;',
+    replace: 'const at = row - base;',
+    killedBy: sizes,
+  },
+  {
+    name: 'search: texts that no segment stores are absent',
+    file: 'src/projections/rows/scan.ts',
+    find: "if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;",
+    replace: '',
+    killedBy: sizes,
+  },
+];
