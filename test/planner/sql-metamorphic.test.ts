@@ -16,7 +16,7 @@ import { ourExpression } from './generator/render.ts';
 import { everyFeature, oneTable, StatementGenerator } from './generator/statements.ts';
 import { worldOf } from './generator/world.ts';
 
-const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? (whole ? 5_000 : 3_000));
+const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? (whole ? 5_000 : 1_200));
 const seed = seedBase + 1;
 
 describe('answers agree with each other', () => {
@@ -31,7 +31,7 @@ describe('answers agree with each other', () => {
         .map(({ name }) => name)
         .toSorted(),
     );
-    expect(report.shapes.size).toBeGreaterThan(150);
+    expect(report.shapes.size).toBeGreaterThan(whole ? 150 : 70);
   });
 
   test('a row of which a predicate is true comes out through the door', async () => {
