@@ -245,6 +245,18 @@ export const settingsTable = {
   SERVICE_GRAPH_HTTP_ENABLE: optionalBoolean('graph HTTP door'),
   SERVICE_GRAPH_BINARY_PORT: port(7687, 'graph binary door'),
   SERVICE_GRAPH_BINARY_ENABLE: optionalBoolean('graph binary door'),
+  SERVICE_WIRE_MESSAGE_MB: integer(
+    16,
+    1,
+    16,
+    'largest message of a client of the relational, key-value and document doors (a value and its command), MiB',
+  ),
+  SERVICE_WIRE_MEMORY_MB: integer(
+    256,
+    64,
+    65_536,
+    'bytes that all connections of these doors hold of requests and replies on their way, MiB',
+  ),
   SERVICE_KV_PORT: port(6379, 'key-value door'),
   SERVICE_KV_ENABLE: optionalBoolean('key-value door'),
   SERVICE_DOCUMENT_PORT: port(27_017, 'document door'),

@@ -6,7 +6,7 @@ import { loadSettings, readSettingFile, redactedSettings, type Settings } from '
 import { documentReader } from '../document-reader.ts';
 import type { Door, DoorStatus } from '../doors/door.ts';
 import { doorStatuses } from '../doors/doors.ts';
-import { strangersPerSecond } from '../doors/frame/door-parts.ts';
+import { strangersPerSecond, wireBounds } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
@@ -214,6 +214,7 @@ export async function openSocketDoors(
     random: service.random,
     yieldTurn: service.yieldTurn,
     strangers: new RateLimiter(strangersPerSecond),
+    wire: wireBounds(settings, service.clock),
     organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
     failed: (error: unknown) => say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
     tls: tlsOf(settings),

@@ -1,6 +1,6 @@
 /** Bytes of a connection, whole and in pieces: the same messages come out of both, or the same refusal at the same place. */
 import type { Codec } from '../../src/doors/frame/codec.ts';
-import { Inbox } from '../../src/doors/frame/inbox.ts';
+import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
 import { assert, ServiceError } from '../../src/errors.ts';
 
 /** The messages that the bytes begin with. */
@@ -25,7 +25,7 @@ function read<S, M>(codec: Codec<S, M>, pieces: readonly Buffer[]): { readonly m
   try {
     for (const piece of pieces) {
       inbox.push(piece);
-      for (let message = inbox.next(); message !== null; message = inbox.next()) messages.push(message);
+      for (let message = inbox.next(); message !== null; message = inbox.next()) if (message !== pause) messages.push(message);
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

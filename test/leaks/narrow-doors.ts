@@ -6,7 +6,7 @@ import { errorDocument } from '../../src/doors/document/errors.ts';
 import { rows as documentCommands } from '../../src/doors/document/session.ts';
 import { Asker } from '../../src/doors/frame/asker.ts';
 import type { Connection } from '../../src/doors/frame/connection.ts';
-import type { DoorParts } from '../../src/doors/frame/door-parts.ts';
+import { type DoorParts, wireBounds } from '../../src/doors/frame/door-parts.ts';
 import { Cursors } from '../../src/doors/kv/cursors.ts';
 import { KvSession } from '../../src/doors/kv/session.ts';
 import { Channels } from '../../src/doors/kv/subscriptions.ts';
@@ -25,7 +25,8 @@ function partsOf({ lab: { service } }: Stage): DoorParts {
   const failed = (error: unknown): never => {
     throw error;
   };
-  return { gate, planner, authenticator, clock, ids, random, yieldTurn, ...limits, organizationRequired: false, failed };
+  const wire = wireBounds({ SERVICE_WIRE_MESSAGE_MB: 16, SERVICE_WIRE_MEMORY_MB: 256 }, clock);
+  return { gate, planner, authenticator, clock, ids, random, yieldTurn, ...limits, organizationRequired: false, wire, failed };
 }
 
 interface Comes {
@@ -100,6 +101,8 @@ async function talkKv(stage: Stage, { token, organization, purpose }: Comes, hea
     write: (bytes) => void sent.push(Buffer.from(bytes)),
     caughtUp: async () => undefined,
     authenticated: () => undefined,
+    watches: () => undefined,
+    loginRefused: async () => undefined,
     end: () => undefined,
   };
   const parts = { ...partsOf(stage), cursors: new Cursors(), channels: new Channels(), number: () => 1 };

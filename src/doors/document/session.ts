@@ -29,7 +29,6 @@ export interface DocumentParts extends DoorParts {
 export const rows: Readonly<Record<string, CommandRow>> = { ...reads, ...writes, ...collections };
 
 const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
-const strangersMax = 64;
 /** Drivers ask every ten seconds unless they are told otherwise. */
 const silenceMs = 60_000;
 
@@ -49,7 +48,6 @@ export class DocumentSession implements Session<Message> {
   #proving: Proving | null = null;
   #atRest = true;
   #sent = 0;
-  #strangerCommands = 0;
   /** It said hello since it was looked at last, and whether that is looked at. */
   #greeted = false;
   #watched = false;
@@ -104,7 +102,6 @@ export class DocumentSession implements Session<Message> {
     if (name === 'saslContinue') return this.#saslContinue(command);
     const answered = Object.hasOwn(answers, name) ? answers[name]! : undefined;
     if (this.#asker === null) {
-      if (++this.#strangerCommands > strangersMax) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
       if (name === 'ping' || name === 'buildInfo' || name === 'endSessions') return answered!(this.#id);
       throw new DocumentRefusal(13, `Command ${name} requires authentication`, 'REL_UNAUTHENTICATED');
     }
@@ -129,7 +126,7 @@ export class DocumentSession implements Session<Message> {
    * connection stays for as long as it asks.
    */
   async #limitSilence(): Promise<void> {
-    this.#connection.authenticated();
+    this.#connection.watches();
     const { gone } = this.#connection;
     while (this.#asker === null && !gone.aborted) {
       if (!this.#greeted) return this.#connection.end();
@@ -221,6 +218,7 @@ export class DocumentSession implements Session<Message> {
       this.#proving = null;
       if (!(error instanceof ServiceError)) throw error;
       const told = await recordRefusal(this.#parts, { door: doorName, clientIp: this.#connection.clientIp }, 'inspect', error);
+      await this.#connection.loginRefused();
       if (told.kind !== 'unauthenticated' && told.kind !== 'invalid') throw told;
       throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
     }

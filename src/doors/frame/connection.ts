@@ -7,10 +7,21 @@ import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Codec, longBytes } from './codec.ts';
-import { Inbox } from './inbox.ts';
+import { Inbox, pause } from './inbox.ts';
+import type { Strangers } from './strangers.ts';
+import type { Holding, WireMemory } from './wire-memory.ts';
 
 /** How long a client may take to say who it is, and to take any of what was sent. */
 export const waits = { authenticateMs: 10_000, stalledMs: 30_000 } as const;
+/** A message of a client that has not authenticated is at most so long. */
+const strangerBytesMax = 16 * 1024;
+/** It sends at most so many of them in the time in which it has to authenticate. */
+const strangerMessagesMax = 64;
+/** How long it waits after its first refused login; twice as long after each more, and after the last the connection ends. */
+const refusalMs = 100;
+const refusalsMax = 5;
+/** How long, and for how many bytes, a client may go on sending once the connection ends, so that it finds why. */
+const lingering = { known: { ms: 30_000, bytes: 256 << 20 }, stranger: { ms: 2_000, bytes: 1 << 20 } } as const;
 /** What may wait for the client while more is made. */
 const aheadBytes = 256 * 1024;
 /** A client that takes one of these is not stalled. */
@@ -36,8 +47,12 @@ export interface Connection {
   write(bytes: Uint8Array): void;
   /** Resolves once little enough waits for the client, or it is gone. */
   caughtUp(): Promise<void>;
-  /** From here on the client may take its time. */
+  /** From here on the client may take its time, and send long messages. */
   authenticated(): void;
+  /** It may go on without a login for as long as it asks, as clients do that watch a server. */
+  watches(): void;
+  /** The client could not authenticate: resolves when its next message is looked at. Ends the connection where that was often. */
+  loginRefused(): Promise<void>;
   /** Sends what waits, and closes. */
   end(): void;
 }
@@ -63,6 +78,10 @@ export interface ConnectionParts<S, M> {
   readonly protocol: Protocol<S, M>;
   readonly clock: Clock;
   readonly secureContext: SecureContext | null;
+  /** A message is at most so long. */
+  readonly messageBytesMax: number;
+  readonly strangers: Strangers;
+  readonly memory: WireMemory;
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
   /** What must not happen, for the operator. */
@@ -75,13 +94,25 @@ export class SocketConnection<S, M> implements Connection {
   readonly #inbox: Inbox<S, M>;
   readonly #session: Session<M>;
   readonly #gone = new AbortController();
-  readonly #authenticated = new AbortController();
+  /** Aborts when the client need not hurry any more to authenticate. */
+  readonly #mayStay = new AbortController();
+  readonly #stranger = { destroy: () => this.cutOff() };
+  readonly #holding: Holding;
+  #isKnown = false;
+  #refusals = 0;
+  /** Messages of a stranger since then. */
+  #messages = 0;
+  #messagesFromMs = 0;
+  /** Length of the long message that is handled. */
+  #inHand = 0;
   #onClosed = (): void => undefined;
   /** Resolves when the socket is closed. */
   readonly closed = new Promise<void>((resolve) => (this.#onClosed = resolve));
   #socket: Socket;
   /** First bytes, while they don't tell whether the client speaks TLS from the start; null once they did. */
   #opening: Buffer | null;
+  /** TLS was agreed upon, and has not begun. */
+  #mustSecure = false;
   #draining = false;
   #ending = false;
   #ahead = 0;
@@ -96,6 +127,8 @@ export class SocketConnection<S, M> implements Connection {
     this.#opening = parts.secureContext && Buffer.alloc(0);
     this.clientIp = socket.remoteAddress ?? null;
     this.#inbox = new Inbox(parts.protocol.codec);
+    this.#holding = parts.memory.hold(() => this.cutOff());
+    parts.strangers.admit(this.#stranger);
     this.#listen(socket);
     this.#session = parts.protocol.open(this);
   }
@@ -111,22 +144,24 @@ export class SocketConnection<S, M> implements Connection {
   /** Resolves when nothing more is done on the connection. */
   async run(): Promise<void> {
     void this.#limitSilence();
+    const { memory } = this.#parts;
     try {
       while (!this.gone.aborted && !this.#ending) {
         if (this.#draining && this.#session.atRest) {
           this.#sayFarewell(new ServiceError('REL_UNAVAILABLE', 'the server is shutting down: connect again later'));
           break;
         }
-        const message = this.#inbox.next();
-        if (message !== null) {
-          if (this.#inbox.taken > longBytes) {
-            // The first turn may still be in the round that read it: the sockets of others are looked at before the second.
-            await this.#parts.yieldTurn();
-            await this.#parts.yieldTurn();
-          }
+        const message = this.#inbox.next(this.#isKnown ? this.#parts.messageBytesMax : strangerBytesMax);
+        if (message === pause) await this.#parts.yieldTurn();
+        else if (message !== null) {
+          if (!this.#isKnown) this.#countMessage();
+          if (memory.isFull) await memory.room(this.gone);
+          if (this.#inbox.taken > longBytes) await this.#beginLong(this.#inbox.taken);
           const handled = this.#session.handle(message);
           if (handled !== undefined) await handled;
+          this.#inHand = 0;
           if (this.#ahead > aheadBytes) await this.caughtUp();
+          if (this.#refusals >= refusalsMax) this.#endSoon();
         } else {
           if (this.#session.rest !== undefined) await this.#session.rest();
           await this.#more();
@@ -137,9 +172,27 @@ export class SocketConnection<S, M> implements Connection {
       const told = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
       if (!this.gone.aborted) this.#sayFarewell(told);
     } finally {
-      this.#authenticated.abort();
+      this.#mayStay.abort();
       this.#session.close();
     }
+  }
+
+  /** The first turn may still be in the round that read it: the sockets of others are looked at before the second. */
+  async #beginLong(bytes: number): Promise<void> {
+    this.#inHand = bytes;
+    await this.#parts.yieldTurn();
+    await this.#parts.yieldTurn();
+  }
+
+  #countMessage(): void {
+    const { strangers, clock } = this.#parts;
+    strangers.heard(this.#stranger);
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#messagesFromMs > waits.authenticateMs) {
+      this.#messages = 0;
+      this.#messagesFromMs = nowMs;
+    }
+    if (++this.#messages > strangerMessagesMax) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
   }
 
   /** Ends it before anything was asked. */
@@ -163,7 +216,8 @@ export class SocketConnection<S, M> implements Connection {
       this.cutOff();
       return;
     }
-    this.#wrap();
+    this.#mustSecure = true;
+    this.#opening = Buffer.alloc(0);
   }
 
   #wrap(): void {
@@ -181,8 +235,10 @@ export class SocketConnection<S, M> implements Connection {
     for (let at = 0; at < bytes.length; at += pieceBytes) {
       const piece = bytes.subarray(at, at + pieceBytes);
       this.#ahead += piece.length;
+      this.#hold();
       this.#socket.write(piece, () => {
         this.#ahead -= piece.length;
+        this.#hold();
         this.#takenMs = this.#parts.clock.monotonicMs();
         if (this.#ahead <= aheadBytes) this.#wakeWriters();
       });
@@ -202,7 +258,23 @@ export class SocketConnection<S, M> implements Connection {
   }
 
   authenticated(): void {
-    this.#authenticated.abort();
+    this.#isKnown = true;
+    this.#refusals = 0;
+    this.#parts.strangers.leave(this.#stranger);
+    this.#mayStay.abort();
+  }
+
+  watches(): void {
+    this.#mayStay.abort();
+  }
+
+  async loginRefused(): Promise<void> {
+    const waitMs = refusalMs * 2 ** this.#refusals++;
+    if (this.#refusals < refusalsMax) await this.#parts.clock.sleep(waitMs, this.gone);
+  }
+
+  #hold(): void {
+    this.#holding.set(this.#inbox.size + this.#ahead + this.#inHand);
   }
 
   end(): void {
@@ -215,9 +287,25 @@ export class SocketConnection<S, M> implements Connection {
   #sayFarewell(error: ServiceError): void {
     const said = this.#session.farewell(error);
     this.write(said);
+    if (said.length > 0) return this.#endSoon();
     this.end();
     // Who is told nothing may not be listening: it would not see that the connection ends, and not end it either.
-    if (said.length === 0) this.#socket.destroySoon();
+    this.#socket.destroySoon();
+  }
+
+  /** Ends, and reads what the client still sends: it would find a connection that is reset, and not what it was told. */
+  #endSoon(): void {
+    this.end();
+    const socket = this.#socket;
+    const { ms, bytes } = lingering[this.#isKnown ? 'known' : 'stranger'];
+    let left = bytes;
+    socket.removeAllListeners('readable');
+    socket.on('data', (piece: Buffer) => {
+      left -= piece.length;
+      if (left < 0) this.cutOff();
+    });
+    socket.resume();
+    void this.#parts.clock.sleep(ms, this.gone).then(() => this.gone.aborted || this.cutOff());
   }
 
   #listen(socket: Socket): void {
@@ -234,33 +322,48 @@ export class SocketConnection<S, M> implements Connection {
     });
     socket.on('end', over);
     socket.on('close', over);
-    socket.on('close', () => this.#onClosed());
+    socket.on('close', () => {
+      this.#parts.strangers.leave(this.#stranger);
+      this.#holding.set(0);
+      this.#onClosed();
+    });
     socket.on('error', () => socket.destroy());
   }
 
   async #more(): Promise<void> {
+    const { memory } = this.#parts;
+    this.#hold();
+    if (memory.isFull && this.#inbox.size > 0) await memory.room(this.gone);
     const piece = this.#socket.read() as Buffer | null;
     if (piece !== null) {
       if (this.#opening === null) this.#inbox.push(piece);
-      else this.#tell(Buffer.concat([this.#opening, piece]));
+      else await this.#tell(Buffer.concat([this.#opening, piece]));
+      this.#hold();
       return;
     }
     if (this.gone.aborted) return;
     await new Promise<void>((resolve) => (this.#readable = resolve));
   }
 
-  #tell(opening: Buffer): void {
+  async #tell(opening: Buffer): Promise<void> {
     const isTls = mayBeTls(opening);
     this.#opening = isTls && opening.length < 3 ? opening : null;
     if (this.#opening !== null) return;
-    if (!isTls) return this.#inbox.push(opening);
+    if (!isTls) {
+      // Something else than TLS after it was agreed upon is an attempt.
+      if (this.#mustSecure) return this.cutOff();
+      return this.#inbox.push(opening);
+    }
+    // A handshake takes a millisecond or two: of many clients, one has it in a turn.
+    await this.#parts.yieldTurn();
+    if (this.gone.aborted) return;
     this.#socket.unshift(opening);
     this.#wrap();
   }
 
   async #limitSilence(): Promise<void> {
-    await this.#parts.clock.sleep(waits.authenticateMs, this.#authenticated.signal);
-    if (!this.#authenticated.signal.aborted) this.cutOff();
+    await this.#parts.clock.sleep(waits.authenticateMs, this.#mayStay.signal);
+    if (!this.#mayStay.signal.aborted) this.cutOff();
   }
 
   async #limitStall(over: AbortSignal): Promise<void> {

@@ -1,11 +1,30 @@
 /** What every door over plain sockets holds: the rooms below, as arguments. */
 import type { Clock, Ids, Random } from '../../clock.ts';
+import type { Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import { type Caller, untenanted } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
+import { Strangers } from './strangers.ts';
+import { WireMemory } from './wire-memory.ts';
+
+/** What all doors over plain sockets share, so that one bound holds for all of them. */
+export interface WireBounds {
+  readonly strangers: Strangers;
+  readonly memory: WireMemory;
+  /** A message is at most so long. */
+  readonly messageBytesMax: number;
+}
+
+export function wireBounds(
+  settings: Pick<Settings, 'SERVICE_WIRE_MESSAGE_MB' | 'SERVICE_WIRE_MEMORY_MB'>,
+  clock: Clock,
+): WireBounds {
+  const memory = new WireMemory(settings.SERVICE_WIRE_MEMORY_MB << 20, clock);
+  return { strangers: new Strangers(), memory, messageBytesMax: settings.SERVICE_WIRE_MESSAGE_MB << 20 };
+}
 
 export interface DoorParts {
   readonly gate: GateContract;
@@ -18,6 +37,7 @@ export interface DoorParts {
   readonly yieldTurn: () => Promise<void>;
   readonly readLimit: RateLimiter;
   readonly writeLimit: RateLimiter;
+  readonly wire: WireBounds;
   /** Bounds how many refused strangers are recorded. */
   readonly strangers: RateLimiter;
   /** Whether a caller has to say for which organisation it comes. */

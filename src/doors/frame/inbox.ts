@@ -1,11 +1,23 @@
-/** Bytes of one connection on their way to being messages. Pieces are joined once, when all of a message is there. */
-import type { Codec } from './codec.ts';
+/** Bytes of one connection on their way to being messages. Each is copied a few times at most, however small the pieces are. */
+import { ServiceError } from '../../errors.ts';
+import { type Codec, messageBytesMax } from './codec.ts';
+
+/** The message is long: its reading goes on after a turn of others. */
+export const pause = Symbol('pause');
+
+/** What is left of a larger buffer is copied out of it up to this size, so that the rest can go. */
+const leftBytesMax = 64 * 1024;
 
 export class Inbox<S, M> {
   readonly #codec: Codec<S, M>;
   #state: S;
-  #pieces: Buffer[] = [];
+  /** The first `#length` bytes are those that wait. */
+  #bytes: Buffer = nothing;
   #length = 0;
+  /** The buffer is of this inbox alone: what comes is written behind what is there. */
+  #isOwn = false;
+  /** Bytes of the buffer that `#bytes` is a part of. */
+  #capacity = 0;
   #needs = 1;
   #taken = 0;
 
@@ -19,6 +31,11 @@ export class Inbox<S, M> {
     return this.#length;
   }
 
+  /** Memory that it takes. */
+  get size(): number {
+    return this.#length === 0 ? 0 : this.#capacity;
+  }
+
   /** Length of the last message. */
   get taken(): number {
     return this.#taken;
@@ -26,25 +43,55 @@ export class Inbox<S, M> {
 
   push(piece: Buffer): void {
     if (piece.length === 0) return;
-    this.#pieces.push(piece);
+    if (this.#length === 0) {
+      this.#bytes = piece;
+      this.#capacity = piece.length;
+      this.#isOwn = false;
+    } else {
+      const length = this.#length + piece.length;
+      if (!this.#isOwn || length > this.#bytes.length) this.#grow(length);
+      piece.copy(this.#bytes, this.#length);
+    }
     this.#length += piece.length;
   }
 
-  /** null: more bytes are needed. */
-  next(): M | null {
+  /** Doubles while a message grows, up to what it is known to need. */
+  #grow(length: number): void {
+    const known = this.#needs >= length ? Math.min(this.#needs, 2 * length) : 0;
+    const larger = Buffer.allocUnsafeSlow(Math.max(length, known, this.#isOwn ? 2 * this.#length : 0));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+    this.#capacity = larger.length;
+    this.#isOwn = true;
+  }
+
+  /** null: more bytes are needed. Throws REL_TOO_LARGE for a message that is, or will be, longer than `bytesMax`. */
+  next(bytesMax = messageBytesMax): M | typeof pause | null {
     if (this.#length < this.#needs) return null;
-    const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces, this.#length);
-    const decoded = this.#codec.decode(this.#state, bytes);
+    const decoded = this.#codec.decode(this.#state, this.#bytes.subarray(0, this.#length));
     if ('needs' in decoded) {
-      this.#needs = decoded.needs;
-      this.#pieces = [bytes];
-      return null;
+      if (decoded.needs > bytesMax) throw tooLarge(bytesMax);
+      if (decoded.state !== undefined) this.#state = decoded.state;
+      this.#needs = Math.max(1, decoded.needs);
+      return this.#needs <= this.#length ? pause : null;
     }
+    const { message, taken, state } = decoded;
+    if (taken > bytesMax) throw tooLarge(bytesMax);
     this.#needs = 1;
-    this.#taken = decoded.taken;
-    this.#state = decoded.state;
-    this.#length = bytes.length - decoded.taken;
-    this.#pieces = this.#length === 0 ? [] : [bytes.subarray(decoded.taken)];
-    return decoded.message;
+    this.#taken = taken;
+    this.#state = state;
+    this.#length -= taken;
+    this.#bytes = this.#length === 0 ? nothing : this.#bytes.subarray(taken);
+    if (this.#length > 0 && this.#length <= leftBytesMax && this.#capacity > leftBytesMax) {
+      this.#bytes = Buffer.from(this.#bytes.subarray(0, this.#length));
+      this.#capacity = this.#length;
+      this.#isOwn = false;
+    }
+    return message;
   }
 }
+
+const nothing = Buffer.alloc(0);
+
+const tooLarge = (bytesMax: number): ServiceError =>
+  new ServiceError('REL_TOO_LARGE', `a message of more than ${bytesMax} bytes is not taken here`);

@@ -5,7 +5,7 @@ import type { Clock } from '../../clock.ts';
 import type { SettingName, Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Door } from '../door.ts';
-import type { DoorParts } from './door-parts.ts';
+import type { DoorParts, WireBounds } from './door-parts.ts';
 import { listenOn } from './listen.ts';
 import { type Protocol, SocketConnection } from './connection.ts';
 
@@ -23,6 +23,7 @@ export interface SocketDoorOptions<S, M> {
   readonly tls: { readonly cert: string; readonly key: string } | null;
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
+  readonly wire: WireBounds;
   readonly failed: (error: unknown) => void;
 }
 
@@ -45,7 +46,7 @@ export interface LocalDoor<S, M> {
 }
 
 export function createLocalDoor<S, M>(
-  { settings, tls, clock, yieldTurn, failed }: LocalDoorOptions,
+  { settings, tls, clock, yieldTurn, wire, failed }: LocalDoorOptions,
   { name, setting, protocol }: LocalDoor<S, M>,
 ): Door {
   const drainMs = settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000;
@@ -59,6 +60,7 @@ export function createLocalDoor<S, M>(
     drainMs,
     tls,
     yieldTurn,
+    wire,
     failed,
   });
 }
@@ -78,8 +80,8 @@ class SocketDoor<S, M> implements Door {
     this.name = options.name;
     this.#options = options;
     const secureContext = options.tls && createSecureContext({ ...options.tls, minVersion: 'TLSv1.2' });
-    const { protocol, clock, yieldTurn, failed } = options;
-    const parts = { protocol, clock, yieldTurn, failed, secureContext };
+    const { protocol, clock, yieldTurn, wire, failed } = options;
+    const parts = { protocol, clock, yieldTurn, failed, secureContext, ...wire };
     this.#server = createServer({ noDelay: true }, (socket) => {
       if (this.#connections.size >= (options.connectionsMax ?? connectionsMax)) return this.#turnAway(socket);
       const connection = new SocketConnection(socket, parts);
@@ -131,8 +133,8 @@ class SocketDoor<S, M> implements Door {
   }
 
   #turnAway(socket: Socket): void {
-    const { protocol, clock, yieldTurn, failed } = this.#options;
-    const connection = new SocketConnection(socket, { protocol, clock, yieldTurn, failed, secureContext: null });
+    const { protocol, clock, yieldTurn, wire, failed } = this.#options;
+    const connection = new SocketConnection(socket, { protocol, clock, yieldTurn, failed, secureContext: null, ...wire });
     connection.refuse(new ServiceError('REL_QUEUE_FULL', 'as many clients are connected as this door takes: try again later'));
   }
 }

@@ -5,7 +5,7 @@
  *   word "quoted \x41" 'quoted'\r\n
  */
 import { ServiceError } from '../../errors.ts';
-import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
+import type { Codec, Decoded } from '../frame/codec.ts';
 
 /** Name of the command first; empty for an empty line. */
 export type Words = readonly Buffer[];
@@ -15,44 +15,66 @@ const lineBytesMax = 65_536;
 const wordsMax = 1_048_576;
 /** `$0\r\n\r\n` */
 const wordBytesMin = 6;
+/** Words that are read, or handed on, in one turn. */
+const wordsInTurn = 8_192;
 
-export const respCodec: Codec<null, Words> = { start: null, decode };
+/** A line of which so many bytes hold no line feed, or an array that is read up to `at`. */
+type DecodeState = { readonly seen: number } | ArrayState;
+
+interface ArrayState {
+  /** Offset of the next word's head; once none is left, of the end. */
+  readonly at: number;
+  readonly left: number;
+  /** Where each word begins and ends, in turn: they are cut out once all of them are there. */
+  readonly bounds: number[];
+  readonly words: Buffer[];
+}
+
+const start: DecodeState = { seen: 0 };
+
+export const respCodec: Codec<DecodeState, Words> = { start, decode };
 
 const cr = 0x0d;
 const lf = 0x0a;
 const star = 0x2a;
 const dollar = 0x24;
 
-function decode(_state: null, bytes: Buffer): Decoded<null, Words> {
-  if (bytes.length === 0) return { needs: 1 };
-  return bytes[0] === star ? decodeArray(bytes) : decodeLine(bytes);
-}
-
-function decodeArray(bytes: Buffer): Decoded<null, Words> {
+function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Words> {
+  if ('words' in state) return decodeArray(state, bytes);
+  if (bytes[0] !== star) return decodeLine(state.seen, bytes);
   const head = numberAt(bytes, 1, 'invalid multibulk length');
   if (head === null) return { needs: bytes.length + 1 };
-  const count = head.value;
-  if (count > wordsMax) throw refused('invalid multibulk length');
-  const words: Buffer[] = [];
-  let at = head.end;
-  for (let left = count; left > 0; left--) {
+  if (head.value > wordsMax) throw refused('invalid multibulk length');
+  return decodeArray({ at: head.end, left: Math.max(0, head.value), bounds: [], words: [] }, bytes);
+}
+
+/** `from` is the state's owner's no longer: its lists are filled on. */
+function decodeArray(from: ArrayState, bytes: Buffer): Decoded<DecodeState, Words> {
+  const { bounds, words } = from;
+  let { at, left } = from;
+  const later = (needs: number): Decoded<DecodeState, Words> => ({ needs, state: { at, left, bounds, words } });
+  for (let turn = 0; left > 0; left--) {
     // Whatever the words are, no fewer bytes than these are to come: who sends them one by one has them looked at seldom.
     const least = at + left * wordBytesMin;
-    if (least > messageBytesMax) throw tooLarge();
-    if (bytes.length < least) return { needs: least };
+    if (bytes.length < least) return later(least);
+    if (turn++ === wordsInTurn) return later(at);
     if (bytes[at] !== dollar) throw refused(`expected '$', got '${printable(bytes[at]!)}'`);
     const length = numberAt(bytes, at + 1, 'invalid bulk length');
-    if (length === null) return { needs: bytes.length + 1 };
+    if (length === null) return later(bytes.length + 1);
     if (length.value < 0) throw refused('invalid bulk length');
     const end = length.end + length.value;
     const enough = end + 2 + (left - 1) * wordBytesMin;
-    if (enough > messageBytesMax) throw tooLarge();
-    if (bytes.length < enough) return { needs: enough };
+    if (bytes.length < enough) return later(enough);
     if (bytes[end] !== cr || bytes[end + 1] !== lf) throw refused('a bulk string ends by CRLF');
-    words.push(bytes.subarray(length.end, end));
+    bounds.push(length.end, end);
     at = end + 2;
   }
-  return { message: words, taken: at, state: null };
+  for (let turn = 0; words.length * 2 < bounds.length; turn++) {
+    if (turn === wordsInTurn) return later(at);
+    const first = words.length * 2;
+    words.push(bytes.subarray(bounds[first], bounds[first + 1]));
+  }
+  return { message: words, taken: at, state: start };
 }
 
 /** A number and CRLF; null: more bytes are needed. */
@@ -76,15 +98,12 @@ function numberAt(bytes: Buffer, start: number, what: string): { readonly value:
   return { value: isNegative ? -value : value, end: at + 2 };
 }
 
-function decodeLine(bytes: Buffer): Decoded<null, Words> {
-  const end = bytes.indexOf(lf);
-  if (end < 0) {
-    if (bytes.length > lineBytesMax) throw refused('too big inline request');
-    return { needs: bytes.length + 1 };
-  }
-  if (end > lineBytesMax) throw refused('too big inline request');
+function decodeLine(seen: number, bytes: Buffer): Decoded<DecodeState, Words> {
+  const end = bytes.indexOf(lf, seen);
+  if (end > lineBytesMax || (end < 0 && bytes.length > lineBytesMax)) throw refused('too big inline request');
+  if (end < 0) return { needs: bytes.length + 1, state: { seen: bytes.length } };
   const line = bytes.subarray(0, end > 0 && bytes[end - 1] === cr ? end - 1 : end);
-  return { message: wordsOf(line), taken: end + 1, state: null };
+  return { message: wordsOf(line), taken: end + 1, state: start };
 }
 
 const isSpace = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
@@ -125,5 +144,3 @@ function wordsOf(line: Buffer): Buffer[] {
 
 const printable = (byte: number): string => (byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '?');
 const refused = (what: string): ServiceError => new ServiceError('REL_INVALID', `Protocol error: ${what}`);
-const tooLarge = (): ServiceError =>
-  new ServiceError('REL_TOO_LARGE', `Protocol error: a command is at most ${messageBytesMax} bytes long`);

@@ -28,6 +28,8 @@ export interface KvParts extends DoorParts {
   readonly number: () => number;
 }
 
+/** Words of a command of a client that has not logged in: HELLO with AUTH and SETNAME has seven. */
+const strangerWordsMax = 10;
 /** Pipelined reads that are under way at once. */
 const readsMax = 64;
 
@@ -44,7 +46,6 @@ export class KvSession implements Session<Words> {
   #terms: Terms = noTerms;
   #name = '';
   #atRest = true;
-  #strangerWords = 0;
   #reads: Promise<Buffer | string | null | ServiceError>[] = [];
 
   constructor(parts: KvParts, connection: Connection) {
@@ -59,6 +60,8 @@ export class KvSession implements Session<Words> {
 
   async handle(words: Words): Promise<void> {
     if (words.length === 0) return;
+    if (this.#asker === null && words.length > strangerWordsMax)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'Protocol error: unauthenticated multibulk length');
     this.#atRest = false;
     const name = words[0]!.toString('latin1').toLowerCase();
     if (name === 'get' && words.length === 2 && this.#asker !== null && this.#subscriptions === null) {
@@ -146,8 +149,6 @@ export class KvSession implements Session<Words> {
         return this.#reset();
     }
     if (this.#asker === null) {
-      // A stranger may try a few commands, as clients do that learn by the refusal that they have to log in.
-      if (++this.#strangerWords > 64) throw new ServiceError('REL_UNAUTHENTICATED', 'log in first');
       throw refusals.noAuth();
     }
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
@@ -249,6 +250,7 @@ export class KvSession implements Session<Words> {
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      await this.#connection.loginRefused();
       throw told.code === 'REL_UNAUTHENTICATED' ? refusals.wrongPass() : told;
     }
     this.#subscriptions?.close();

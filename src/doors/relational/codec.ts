@@ -4,7 +4,7 @@
  *   type [1] · length of what follows, itself included [4] · body
  */
 import { ServiceError } from '../../errors.ts';
-import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
+import type { Codec, Decoded } from '../frame/codec.ts';
 
 export type Frontend =
   | { readonly kind: 'ssl-request' }
@@ -30,17 +30,17 @@ export type Frontend =
   | { readonly kind: 'copy-fail'; readonly reason: string }
   | { readonly kind: 'sync' | 'flush' | 'terminate' | 'copy-done' };
 
-/** `starting`: no type byte yet; `proving`: so many messages of the SASL exchange are to come, and they are short. */
+/** `starting`: no type byte yet; `proving`: so many messages of the SASL exchange are to come. */
 export type DecodeState =
   | { readonly at: 'starting' }
   | { readonly at: 'proving'; readonly left: number }
   | { readonly at: 'open' };
 
 const startupBytesMax = 10_000;
-const proofBytesMax = 16_384;
 const requests = { cancel: 80_877_102, ssl: 80_877_103, gss: 80_877_104 } as const;
 const starting: DecodeState = { at: 'starting' };
 const open: DecodeState = { at: 'open' };
+const terminate = Buffer.from([0x58, 0, 0, 0, 4]);
 
 export const relationalCodec: Codec<DecodeState, Frontend> = { start: starting, decode };
 
@@ -50,11 +50,8 @@ function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Fronten
   const type = bytes[0]!;
   const length = bytes.readInt32BE(1);
   const proving = state.at === 'proving';
-  if (proving && type !== letter.p) throw refused('a password message is expected');
+  if (proving && type !== letter.p && type !== letter.X) throw refused('a password message is expected');
   if (length < 4) throw refused('a message says that it is shorter than its length');
-  if (length > (proving ? proofBytesMax : messageBytesMax)) {
-    throw new ServiceError('REL_TOO_LARGE', `a message is at most ${proving ? proofBytesMax : messageBytesMax} bytes long`);
-  }
   const taken = length + 1;
   if (bytes.length < taken) return { needs: taken };
   const message = decodeBody(type, new Body(bytes.subarray(5, taken)));
@@ -62,6 +59,11 @@ function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Fronten
 }
 
 function decodeStart(bytes: Buffer): Decoded<DecodeState, Frontend> {
+  // A client that gives up says so by the first message that has a type.
+  if (terminate.subarray(0, bytes.length).equals(bytes.subarray(0, terminate.length))) {
+    if (bytes.length < terminate.length) return { needs: terminate.length };
+    return { message: { kind: 'terminate' }, taken: terminate.length, state: starting };
+  }
   if (bytes.length < 8) return { needs: 8 };
   const length = bytes.readInt32BE(0);
   if (length < 8 || length > startupBytesMax) throw refused('this is no startup message of the Postgres protocol');

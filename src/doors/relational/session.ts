@@ -104,6 +104,8 @@ export class RelationalSession implements Session<Frontend> {
       }
       case 'gss-request':
         return this.#connection.write(Buffer.from('N'));
+      case 'terminate':
+        return this.#connection.end();
       case 'cancel':
         // Whether there was anything to cancel is nobody's business.
         this.#parts.cancels.cancel(message);
@@ -124,6 +126,7 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   async #prove(login: Login, message: Frontend): Promise<void> {
+    if (message.kind === 'terminate') return this.#connection.end();
     if (message.kind !== 'password') throw new ServiceError('REL_INVALID', 'a password message is expected');
     let proven: Caller | null = null;
     await this.#orTurnedAway(null, () => {
@@ -174,6 +177,7 @@ export class RelationalSession implements Session<Frontend> {
       const who = caller ?? { door: doorName, clientIp: this.#connection.clientIp };
       await recordRefusal(this.#parts, who, 'inspect', error);
       this.#replies.take();
+      await this.#connection.loginRefused();
       throw error;
     }
   }

@@ -3,7 +3,7 @@
  * the same refusal at the same place; and what a message asks for is told apart without anything but a ServiceError.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { Inbox } from '../../../src/doors/frame/inbox.ts';
+import { Inbox, pause } from '../../../src/doors/frame/inbox.ts';
 import { type Frontend, relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
@@ -33,7 +33,8 @@ function messagesOf(pieces: readonly Buffer[]): Read {
     for (const piece of pieces) {
       inbox.push(piece);
       for (let message = inbox.next(); message !== null; message = inbox.next())
-        messages.push(message.kind === 'startup' ? { ...message, parameters: new Map(message.parameters) } : message);
+        if (message !== pause)
+          messages.push(message.kind === 'startup' ? { ...message, parameters: new Map(message.parameters) } : message);
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

@@ -1,0 +1,146 @@
+/** What a client without a login, or one that holds much, takes of the doors over plain sockets. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
+import { Strangers } from '../../src/doors/frame/strangers.ts';
+import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
+import { respCodec } from '../../src/doors/kv/codec.ts';
+import { StoreWorld } from './http/store-world.ts';
+import { kvSecret } from './kv/kv-client.ts';
+import { startup } from './relational/frames.ts';
+
+let world: StoreWorld;
+beforeAll(async () => {
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: kvSecret, SERVICE_WIRE_MESSAGE_MB: '1' });
+});
+afterAll(() => world.close());
+
+/** All that a door says until it ends the connection. */
+async function saidTo(door: string, ...sent: (string | Buffer)[]): Promise<string> {
+  const socket = await connected(door);
+  const said: Buffer[] = [];
+  socket.on('data', (piece) => void said.push(piece as Buffer));
+  for (const piece of sent) socket.write(piece);
+  await once(socket, 'close');
+  return Buffer.concat(said).toString('latin1');
+}
+
+async function connected(door: string): Promise<Socket> {
+  const socket = connect(world.others.find(({ name }) => name === door)!.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+const tooLong = /a message of more than 16384 bytes is not taken here/;
+
+describe('before authentication', () => {
+  test('a key-value command has ten words and 16 KiB', async () => {
+    expect(await saidTo('kv', '*11\r\n', '$1\r\na\r\n'.repeat(11))).toBe(
+      '-ERR Protocol error: unauthenticated multibulk length\r\n',
+    );
+    expect(await saidTo('kv', '*2\r\n$4\r\nAUTH\r\n$20000\r\n')).toMatch(tooLong);
+    // Refused by its head: no more of it is waited for.
+    expect(await saidTo('kv', '*1000000\r\n')).toMatch(tooLong);
+    expect(await saidTo('kv', 'x'.repeat(17_000))).toMatch(tooLong);
+  });
+
+  test('a message of the document door ends the connection by its head, and none of it is read', async () => {
+    const head = Buffer.alloc(16);
+    head.writeInt32LE(15 << 20, 0);
+    head.writeInt32LE(2013, 12);
+    expect(await saidTo('document', head)).toBe('');
+  });
+
+  test('a start-up packet, a proof and a 65th message of the relational door', async () => {
+    expect(await saidTo('relational', Buffer.from([0, 0, 0x40, 0, 0, 3, 0, 0]))).toMatch(/startup message/);
+    const proof = Buffer.from([0x70, 0, 1, 0, 0]);
+    expect(await saidTo('relational', startup({ user: 'x', database: 'annals' }), proof)).toMatch(tooLong);
+    expect(await saidTo('relational', Buffer.from([0, 0, 0, 8, 4, 0xd2, 0x16, 0x30]), ...requests(64))).toMatch(
+      /^N{64}E.*log in/s,
+    );
+  });
+
+  test('a client that ends before it began is told nothing', async () => {
+    expect(await saidTo('relational', Buffer.from([0x58, 0, 0, 0, 4]))).toBe('');
+    const said = await saidTo('relational', startup({ user: 'x', database: 'annals' }), Buffer.from([0x58, 0, 0, 0, 4]));
+    expect(said).toMatch(/^R.{8}SCRAM-SHA-256\0\0$/s);
+  });
+
+  test('the fifth wrong password ends the connection, however many more were sent', async () => {
+    const said = await saidTo('kv', 'AUTH x wrong\r\n'.repeat(50));
+    expect(said.match(/-WRONGPASS/g)).toHaveLength(5);
+  });
+
+  test('the one that was silent for longest makes room for the next', () => {
+    const strangers = new Strangers(2);
+    const ended: string[] = [];
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => ({ destroy: () => void ended.push(name) }));
+    strangers.admit(a!);
+    strangers.admit(b!);
+    strangers.heard(a!);
+    strangers.admit(c!);
+    expect([ended, strangers.count]).toEqual([['b'], 2]);
+    strangers.leave(a!);
+    expect(strangers.count).toBe(1);
+  });
+});
+
+const requests = (count: number): Buffer[] => Array.from({ length: count }, () => Buffer.from([0, 0, 0, 8, 4, 0xd2, 0x16, 0x30]));
+
+describe('after it', () => {
+  test('a message that is too long is read to its end, so that the client finds why it was refused', async () => {
+    const login = `AUTH x ${kvSecret}\r\n`;
+    const value = 'x'.repeat(17 << 20);
+    expect(await saidTo('kv', login, `*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$${value.length}\r\n`, value, '\r\n')).toMatch(
+      /^\+OK\r\n-ERR .*a message of more than 1048576 bytes is not taken here/,
+    );
+  });
+
+  test('a command that comes byte by byte is read on where it stopped', () => {
+    const command = Buffer.from(`*20000\r\n${'$3\r\nabc\r\n'.repeat(20_000)}`);
+    let begun = 0;
+    const inbox = new Inbox({
+      start: respCodec.start,
+      decode: (state, bytes) => {
+        if (state === respCodec.start) begun++;
+        return respCodec.decode(state, bytes);
+      },
+    });
+    let pauses = 0;
+    let words = 0;
+    for (const byte of command) {
+      inbox.push(Buffer.from([byte]));
+      for (let next = inbox.next(); next !== null; next = inbox.next()) {
+        if (next === pause) pauses++;
+        else words = next.length;
+      }
+    }
+    // The head has eight bytes; from there on nothing is looked at again.
+    expect(begun).toBeLessThanOrEqual(8);
+    expect([words, pauses]).toEqual([20_000, expect.any(Number)]);
+    expect(pauses).toBeGreaterThan(1);
+    expect([inbox.waiting, inbox.size]).toEqual([0, 0]);
+  });
+
+  test('where all connections hold too much, those that hold most are cut off, and the others go on', async () => {
+    const memory = new WireMemory(1_000_000, systemClock);
+    const ended: string[] = [];
+    const hold = (name: string, bytes: number): void => {
+      const holding = memory.hold(() => {
+        ended.push(name);
+        holding.set(0);
+      });
+      holding.set(bytes);
+    };
+    hold('small', 16_384);
+    hold('middle', 400_000);
+    expect(memory.isFull).toBe(false);
+    hold('large', 900_000);
+    expect(memory.isFull).toBe(true);
+    await memory.room(new AbortController().signal);
+    expect([ended, memory.isFull]).toEqual([['large'], false]);
+  });
+});
