@@ -8,7 +8,7 @@ import type { Clock } from '../../clock.ts';
 const freeBytes = 16 * 1024;
 /** How long those that hold most have to let go of it. */
 const reliefMs = 250;
-/** Of the bound, what is left after a relief. */
+/** What is left of the bound after a relief. */
 const reliefShare = 0.75;
 
 export interface Holding {
