@@ -15,7 +15,7 @@ import type {
   ExhibitView,
   RowReader,
 } from '../projections/access-paths.ts';
-import type { Command, Outcome } from '../projections/command.ts';
+import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
@@ -170,6 +170,11 @@ export interface Invocation {
   snapshot(): GovernedSnapshot;
   /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
   submit(command: Command, options?: SubmitOptions): Promise<Outcome>;
+  /**
+   * What `submit` would refuse now, and nothing is written: before a body is taken that the row is to name. Conditions of
+   * policies on columns that are not known yet are left to `submit`.
+   */
+  rehearse(command: PutRows, unknown: ReadonlySet<string>): Promise<Pick<Outcome, 'errors'>>;
   /** Access records of the caller's own scope; everybody's for the administrator. */
   audit(): AuditReader;
   /** Proofs of entries and rows of the caller's own scope; of everybody's for the administrator. */

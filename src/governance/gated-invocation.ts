@@ -15,7 +15,7 @@ import { ServiceError } from '../errors.ts';
 import type { AccessRecord } from '../log/entry.ts';
 import { tenantOf } from '../log/value.ts';
 import type { AuditReader } from '../projections/access-paths.ts';
-import type { Command, Outcome } from '../projections/command.ts';
+import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
 import { accessRecord, type Ending } from './access-record.ts';
@@ -89,8 +89,11 @@ export class GatedInvocation implements Invocation {
   }
 
   submit(command: Command, options: SubmitOptions = {}): Promise<Outcome> {
-    this.#writesMade ??= new GovernedWrites(this.#core, this.#asked, this.#admission, this);
-    return this.#writesMade.submit(command, options);
+    return this.#writes.submit(command, options);
+  }
+
+  rehearse(command: PutRows, unknown: ReadonlySet<string>): Promise<Pick<Outcome, 'errors'>> {
+    return this.#writes.rehearse(command, unknown);
   }
 
   audit(): AuditReader {
@@ -105,19 +108,25 @@ export class GatedInvocation implements Invocation {
     const { bodies } = this.#core.parts;
     if (bodies === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this store keeps no bodies beside its rows');
     const { path } = this.caller;
-    return (this.#bodiesMade ??= new LargeBodies(bodies, path, (type, size) => this.#admitBody(type, size)));
+    const { storage } = this.#core;
+    return (this.#bodiesMade ??= new LargeBodies(bodies, path, {
+      begin: (type, size, madeOf) => this.#admitBody(type, size, madeOf === 'parts'),
+      goOn: () => storage.admitWrite(),
+    }));
   }
 
   /** As a row of the type, which is to name it. */
-  #admitBody(objectType: string, size: number): void {
+  #admitBody(objectType: string, size: number, isCounted: boolean): () => void {
     const { storage, tenantStorage, judge, parts, term } = this.#core;
     this.#admission.admit();
     if (this.caller.sharedFrom !== null) throw foreign();
     term.admit('put-rows', this.#asked.time);
     judge.authorise(this.#asked.judged, { action: 'ingest', objectType });
-    storage.admitWrite();
     const tenant = tenantOf(this.caller.path);
-    if (tenant !== null) tenantStorage.admitWrite(tenant, size, parts.clock.monotonicMs());
+    if (!isCounted) storage.admitWrite(size);
+    if (tenant === null || isCounted) return () => undefined;
+    tenantStorage.admitWrite(tenant, size, parts.clock.monotonicMs());
+    return once(() => tenantStorage.giveBack(tenant, size));
   }
 
   exhibits(): ExhibitDesk {
@@ -171,16 +180,14 @@ export class GatedInvocation implements Invocation {
   }
 
   /** Ends the invocation for its holder: nothing can be read or written through it any more. Null when nothing is under way. */
-  close(): Promise<void> | null {
+  close(): Promise<unknown> | null {
     this.#admission.close();
     const writing = this.#writesMade?.ended() ?? null;
-    const over = (): void => {
+    const over = (): Promise<unknown> | null => {
       this.#admission.leave();
-      this.#bodiesMade?.end();
+      return this.#bodiesMade?.end(this.wrote) ?? null;
     };
-    if (writing !== null) return writing.then(over);
-    over();
-    return null;
+    return writing === null ? over() : writing.then(over);
   }
 
   /** Whether it appended anything, acknowledged or not. */
@@ -222,7 +229,19 @@ export class GatedInvocation implements Invocation {
     });
   }
 
+  get #writes(): GovernedWrites {
+    return (this.#writesMade ??= new GovernedWrites(this.#core, this.#asked, this.#admission, this));
+  }
+
   get #desks(): InvocationDesks {
     return (this.#desksMade ??= new InvocationDesks(this.#core, this.#asked, this.#admission));
   }
+}
+
+function once(run: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) run();
+    isDone = true;
+  };
 }

@@ -7,7 +7,7 @@ import type { EntryContext, EntryDraft, MaskKind, TokenRecord, TypeDefinition } 
 import { tenantOf } from '../log/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
-import type { Command, Outcome } from '../projections/command.ts';
+import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import { actionOf, partsOf, typeNamed, typesMigrated } from './actions.ts';
 import { type Admission, foreign } from './admission/admission.ts';
@@ -94,10 +94,7 @@ export class GovernedWrites {
         await backlog.wait(bytes);
       }
       held = bytes;
-      for (const type of this.#typesWritten(command)) {
-        const within = this.#core.parts.projections.keysWithin(tenantOf(this.#asked.caller.path), type, this.#core.turn);
-        if (within !== null) await within;
-      }
+      for (const within of this.#keysWithin(command)) if (within !== null) await within;
       const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
       const durability = await acknowledged;
       this.#rows += outcome.accepted;
@@ -111,13 +108,30 @@ export class GovernedWrites {
     }
   }
 
-  #place(command: Command, options: SubmitOptions): Placed {
+  /** See `Invocation`. */
+  async rehearse(command: PutRows, unknown: ReadonlySet<string>): Promise<Pick<Outcome, 'errors'>> {
+    for (const within of this.#keysWithin(command)) if (within !== null) await within;
+    this.#admit(command, false);
+    const { judge, parts } = this.#core;
+    const checks = writeChecks(judge, this.#asked.judged, command, parts.clock.now(), unknown);
+    return parts.projections.decide(command, this.#context(), parts.log.next(), checks).outcome;
+  }
+
+  /** Keys that have to be in memory first; null where they are, so that the write is placed in the turn that asks for it. */
+  *#keysWithin(command: Command): Iterable<Promise<void> | null> {
+    const { projections } = this.#core.parts;
+    const tenant = tenantOf(this.#asked.caller.path);
+    for (const type of this.#typesWritten(command)) yield projections.keysWithin(tenant, type, this.#core.turn);
+  }
+
+  /** Up to what is asked of each row. */
+  #admit(command: Command, stores: boolean): void {
     this.#admission.admit();
     if (this.#asked.caller.sharedFrom !== null) throw foreign();
     const objectType = typeNamed(command);
     for (const part of partsOf(command)) {
       this.#core.term.admit(part.kind, this.#asked.time);
-      this.#admitStorage(part);
+      if (stores) this.#admitStorage(part);
     }
     if (objectType !== null) this.#asked.ofType(objectType);
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
@@ -127,7 +141,10 @@ export class GovernedWrites {
       this.#checkGuards(part);
       this.#checkSources(part);
     }
+  }
 
+  #place(command: Command, options: SubmitOptions): Placed {
+    this.#admit(command, true);
     const { log, projections, settings } = this.#core.parts;
     if (command.kind === 'mint-token' && settings.SERVICE_TENANCY_MODE === 'multi') {
       checkMinted(command.token, projections.tenants);

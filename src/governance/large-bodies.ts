@@ -3,8 +3,8 @@
  * shown the cell may read the body. What must hold:
  *
  * - a reference is good in the row that it was made for and in no other, so nobody reads a body by a row of his own making;
- * - what is written belongs to the caller's tenant, and is let in as a row of the type is;
- * - a body that no row names yet is held until the invocation that means to is over.
+ * - what is written belongs to the caller's tenant, and is let in as a row of the type is, the bytes that come meanwhile too;
+ * - a body that no row names yet is held until the invocation that means to is over, and is removed then if none came to name it.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
@@ -12,8 +12,8 @@ import type { BlobName, BlobReader, Blobs, BlobWriter, Part, PartWriter } from '
 import { tenantOf } from '../log/value.ts';
 
 export interface BodyDesk {
-  /** A body of a row of the type that is about to come, of so many bytes. */
-  begin(type: string, size: number): Promise<BodyWriter>;
+  /** A body of a row of the type that is about to come, of so many bytes; `madeOf`: of bytes that were let in before, as parts. */
+  begin(type: string, size: number, madeOf?: 'parts'): Promise<BodyWriter>;
   /** A piece of one; it is lost with the process. */
   part(type: string, size: number): Promise<PartWriter>;
   /** What a cell of the row of this key is to hold, on the caller's own path. */
@@ -48,37 +48,80 @@ const reference = /^body:1:([0-9a-f]{64}):(\d{1,15}):([0-9a-f]{64})$/;
 /** Digest of the body that a cell refers to, whoever it was made for; null where it refers to none. */
 export const referredTo = (cell: string): string | null => reference.exec(cell)?.[1] ?? null;
 
+/** Lets in bytes of a body. Throws REL_STORAGE_CAP. */
+export interface BodyAdmission {
+  /** Before the body, of so many bytes; returns what gives them back. `madeOf`: they were let in before. */
+  begin(type: string, size: number, madeOf?: 'parts'): () => void;
+  /** While it comes: others store too. */
+  goOn(): void;
+}
+
+/** Bytes after which it is asked whether there still is room. */
+const admittedBytes = 1 << 20;
+
 export class LargeBodies implements BodyDesk {
   readonly #parts: LargeBodiesParts;
   readonly #path: string | null;
-  readonly #admit: (type: string, size: number) => void;
-  readonly #held: string[] = [];
+  readonly #admission: BodyAdmission;
+  /** By address, what gives back the bytes that were let in for it; null: none were. */
+  readonly #held: (readonly [address: string, giveBack: (() => void) | null])[] = [];
+  readonly #referred = new Set<string>();
 
-  constructor(parts: LargeBodiesParts, path: string | null, admit: (type: string, size: number) => void) {
+  constructor(parts: LargeBodiesParts, path: string | null, admission: BodyAdmission) {
     this.#parts = parts;
     this.#path = path;
-    this.#admit = admit;
+    this.#admission = admission;
   }
 
-  async begin(type: string, size: number): Promise<BodyWriter> {
-    this.#admit(type, size);
+  async begin(type: string, size: number, madeOf?: 'parts'): Promise<BodyWriter> {
+    const giveBack = this.#admission.begin(type, size, madeOf);
     const { blobs } = this.#parts;
     const writer = await blobs.begin(this.#scope);
     const finish = async (): ReturnType<BodyWriter['finish']> => {
       const body = await writer.finish();
-      this.#held.push(blobs.address(body));
+      this.#held.push([blobs.address(body), giveBack]);
       return body;
     };
-    return { ...writer, finish };
+    const abandon = (): Promise<void> => {
+      giveBack();
+      return writer.abandon();
+    };
+    return { write: madeOf === undefined ? this.#admitting(writer) : writer.write, finish, abandon };
   }
 
-  part(type: string, size: number): Promise<PartWriter> {
-    this.#admit(type, size);
-    return this.#parts.blobs.part();
+  async part(type: string, size: number): Promise<PartWriter> {
+    const giveBack = this.#admission.begin(type, size);
+    const writer = await this.#parts.blobs.part();
+    const finish = async (): Promise<Part> => {
+      const part = await writer.finish();
+      const drop = (): Promise<void> => {
+        giveBack();
+        return part.drop();
+      };
+      return { ...part, drop };
+    };
+    const abandon = (): Promise<void> => {
+      giveBack();
+      return writer.abandon();
+    };
+    return { write: this.#admitting(writer), finish, abandon };
+  }
+
+  #admitting(writer: Pick<PartWriter, 'write'>): PartWriter['write'] {
+    let bytes = 0;
+    return (piece) => {
+      bytes += piece.length;
+      if (bytes >= admittedBytes) {
+        this.#admission.goOn();
+        bytes = 0;
+      }
+      return writer.write(piece);
+    };
   }
 
   refer({ scope, sha256, size }: StoredBody, { type, key }: Pick<BodyRow, 'type' | 'key'>): string {
     if (scope !== this.#scope) throw new ServiceError('REL_XORG', 'a body of another tenant is copied, not referred to');
+    this.#referred.add(this.#parts.blobs.address({ scope, sha256 }));
     return `body:1:${sha256}:${size}:${macOf(this.#parts.key, sha256, size, { type, key, path: this.#path }).toString('hex')}`;
   }
 
@@ -92,15 +135,23 @@ export class LargeBodies implements BodyDesk {
     const { blobs } = this.#parts;
     const address = blobs.address(body);
     blobs.hold(address);
-    this.#held.push(address);
+    this.#held.push([address, null]);
     const reader = await blobs.open(body);
     if (reader === undefined || reader.size !== body.size) throw new ServiceError('REL_STORAGE', 'the body of the row is gone');
     return reader;
   }
 
-  /** The invocation is over: rows name by now what they are to name. */
-  end(): void {
-    for (const address of this.#held.splice(0)) this.#parts.blobs.release(address);
+  /** The invocation is over. `wrote`: rows name by now what they are to name; else nothing that it stored is named. */
+  end(wrote: boolean): Promise<unknown> | null {
+    const { blobs } = this.#parts;
+    if (wrote) for (const address of this.#referred) blobs.name(address);
+    const removals: Promise<void>[] = [];
+    for (const [address, giveBack] of this.#held.splice(0)) {
+      if (!wrote) giveBack?.();
+      const removal = blobs.release(address);
+      if (removal !== null) removals.push(removal);
+    }
+    return removals.length === 0 ? null : Promise.all(removals);
   }
 
   get #scope(): string {

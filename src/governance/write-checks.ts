@@ -8,16 +8,23 @@ import type { Command } from '../projections/command.ts';
 import type { RowCheck, WriteChecks } from '../projections/decision.ts';
 import { edgeColumns } from '../projections/rows/link-type.ts';
 import { actionOf } from './actions.ts';
-import type { RowDecision } from './authorization/cedar/compile.ts';
+import { decideEarly, type RowDecision } from './authorization/cedar/compile.ts';
 import type { Judge, Judged } from './authorization/judge.ts';
 import { cedarActionOf } from './authorization/policy-set.ts';
 import type { Action } from './gate-contract.ts';
 
 /** Empty where the command writes no rows of a caller's. */
-export function writeChecks(judge: Judge, judged: Judged, command: Command, now: bigint): WriteChecks {
+export function writeChecks(
+  judge: Judge,
+  judged: Judged,
+  command: Command,
+  now: bigint,
+  unknown?: ReadonlySet<string>,
+): WriteChecks {
   if (command.kind === 'batch') return { ofStep: (step) => writeChecks(judge, judged, step, now) };
   const isOfRows = writesRows(command);
-  const check = isOfRows || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now) : undefined;
+  const check =
+    isOfRows || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;
   const action = actionOf[command.kind];
   return {
     ...(check && { rowCheck: check }),
@@ -39,11 +46,20 @@ function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: str
 
 const keepsRows: ReadonlySet<Command['kind']> = new Set(['schedule-retention', 'hold-row', 'release-retention']);
 
-/** Undefined while no policy is installed. */
-export function rowCheck(judge: Judge, judged: Judged, action: Action, now: bigint): RowCheck | undefined {
+/** Undefined while no policy is installed. `unknown`: columns whose cells are not known yet. */
+export function rowCheck(
+  judge: Judge,
+  judged: Judged,
+  action: Action,
+  now: bigint,
+  unknown?: ReadonlySet<string>,
+): RowCheck | undefined {
   const policies = judge.policies.of(judged.caller, judged);
   if (policies === null) return undefined;
-  const decided = (type: TypeDefinition): RowDecision => policies.rows(cedarActionOf[action].action, type, now);
+  const decided = (type: TypeDefinition): RowDecision => {
+    const decision = policies.rows(cedarActionOf[action].action, type, now);
+    return unknown === undefined ? decision : decideEarly(decision, type, unknown);
+  };
   return {
     of: (type) => decided(type).rows,
     refuse: (type) => {

@@ -23,6 +23,8 @@ const HEAD_BYTES = 16;
 const WRAPPED_BYTES = 48;
 const MAC_BYTES = 32;
 const FOOT_BYTES = WRAPPED_BYTES + 8 + MAC_BYTES;
+/** A file takes a block of the disk, however little it holds. */
+const fileBytesMin = 4_096;
 
 export interface BlobsOptions {
   readonly disk: Disk;
@@ -48,7 +50,10 @@ export class Blobs {
   /** By address: who counts on its being there, though no row names it yet. */
   readonly #held = new Map<string, number>();
   #touched: Set<string> | null = null;
-  readonly #removing = new Map<string, Promise<void>>();
+  /** Stored by this process, and no row is known to name them: the last holder who releases one removes it. */
+  readonly #unnamed = new Set<string>();
+  /** By address: the last change of its file that is under way. It never rejects. */
+  readonly #changing = new Map<string, Promise<void>>();
 
   /** Drops what a process left that came to no end, and counts what is there. */
   static async open(options: BlobsOptions): Promise<Blobs> {
@@ -74,7 +79,11 @@ export class Blobs {
     const file = await this.#newFile();
     const mac = createHmac('sha256', macKey(keyring.open(dataKey))).update(head);
     await writeFully(file, head, 0);
-    const writer = new SealedWriter(file, seal, HEAD_BYTES, (bytes) => void mac.update(bytes));
+    const counted = this.#counter();
+    const writer = new SealedWriter(file, seal, HEAD_BYTES, (bytes) => {
+      mac.update(bytes);
+      counted.add(bytes.length);
+    });
     const hash = createHash('sha256');
     return {
       write: (piece) => {
@@ -94,10 +103,14 @@ export class Blobs {
         await file.sync();
         await file.close();
         this.hold(address);
-        await this.#settle(file.path, address);
+        counted.clear();
+        await this.#inTurn(address, () => this.#settle(file.path, address));
         return { ...name, size: writer.size };
       },
-      abandon: () => this.#remove(file),
+      abandon: () => {
+        counted.clear();
+        return this.#drop(file);
+      },
     };
   }
 
@@ -106,24 +119,46 @@ export class Blobs {
     const { random } = this.#options;
     const seal: StreamSeal = { key: random.fill(new Uint8Array(32)), prefix: random.fill(new Uint8Array(8)) };
     const file = await this.#newFile();
-    const writer = new SealedWriter(file, seal);
+    const counted = this.#counter();
+    counted.add(fileBytesMin);
+    const writer = new SealedWriter(file, seal, 0, (bytes) => counted.add(bytes.length));
+    const abandon = (): Promise<void> => {
+      counted.clear();
+      return this.#drop(file);
+    };
     return {
       write: (piece) => writer.write(piece),
       finish: async () => {
         await writer.flush();
-        const { size, end } = writer;
-        this.#bytes += end;
+        const { size } = writer;
         return {
           size,
           read: () => readSealed(file, seal, { offset: 0, size, from: 0, to: size }),
-          drop: () => {
-            this.#bytes -= end;
-            return this.#remove(file);
-          },
+          count: (is) => counted.count(is),
+          drop: abandon,
         };
       },
-      abandon: () => this.#remove(file),
+      abandon,
     };
+  }
+
+  /** Bytes of one file that is being written, as part of `bytes`. */
+  #counter(): { add(bytes: number): void; clear(): void; count(is: boolean): void } {
+    let bytes = 0;
+    let isCounted = true;
+    const count = (is: boolean): void => {
+      if (is !== isCounted) this.#bytes += is ? bytes : -bytes;
+      isCounted = is;
+    };
+    const add = (more: number): void => {
+      bytes += more;
+      if (isCounted) this.#bytes += more;
+    };
+    const clear = (): void => {
+      count(false);
+      bytes = 0;
+    };
+    return { add, clear, count };
   }
 
   /** Undefined when there is none. Throws REL_STORAGE when what is there is not what was put. */
@@ -152,7 +187,7 @@ export class Blobs {
     return listBlobs(this.#options.disk, this.#options.directory);
   }
 
-  /** Bytes on the disk, parts among them. */
+  /** Bytes on the disk: blobs, parts, and what is still being written. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -172,24 +207,45 @@ export class Blobs {
     this.#touched = null;
   }
 
-  release(address: string): void {
+  /** A row names it, or may: only a sweep removes it from now on. */
+  name(address: string): void {
+    this.#unnamed.delete(address);
+  }
+
+  /** Removes what no row came to name once nobody holds it; null where nothing has to be removed. */
+  release(address: string): Promise<void> | null {
     const count = this.#held.get(address) ?? 0;
     if (count > 1) this.#held.set(address, count - 1);
     else this.#held.delete(address);
+    return count === 1 && this.#unnamed.has(address) ? this.#remove(address) : null;
   }
 
   /** For good; false: it is held, and stays. */
   async remove(address: string): Promise<boolean> {
-    const path = this.#path(address);
     if (this.#held.has(address) || this.#touched?.has(address) === true) return false;
-    const removing = this.#unlink(path, address).finally(() => this.#removing.delete(address));
-    this.#removing.set(address, removing);
-    await removing;
+    await this.#remove(address);
     return true;
   }
 
-  async #unlink(path: string, address: string): Promise<void> {
+  #remove(address: string): Promise<void> {
+    this.#unnamed.delete(address);
+    return this.#inTurn(address, () => this.#unlink(address));
+  }
+
+  /** One after the other: what is put while the same is removed stays, and of two that put it one finds the other's. */
+  #inTurn(address: string, change: () => Promise<void>): Promise<void> {
+    const turn = (this.#changing.get(address) ?? Promise.resolve()).then(change);
+    const over = (): void => {
+      if (this.#changing.get(address) === last) this.#changing.delete(address);
+    };
+    const last: Promise<void> = turn.then(over, over);
+    this.#changing.set(address, last);
+    return turn;
+  }
+
+  async #unlink(address: string): Promise<void> {
     const { disk } = this.#options;
+    const path = this.#path(address);
     const size = await disk.size(path);
     if (size === undefined) return;
     await disk.unlink(path);
@@ -219,17 +275,20 @@ export class Blobs {
   async #settle(from: string, address: string): Promise<void> {
     const { disk } = this.#options;
     const home = `${this.#root}/${address.slice(0, 2)}`;
-    await this.#removing.get(address);
     if ((await disk.size(this.#path(address))) !== undefined) return disk.unlink(from);
     await disk.makeDirectory(home);
     await disk.rename(from, this.#path(address));
+    this.#unnamed.add(address);
     this.#bytes += (await disk.size(this.#path(address))) ?? 0;
     await disk.syncDirectory(home);
   }
 
-  async #remove(file: DiskFile): Promise<void> {
-    await file.close();
-    await this.#options.disk.unlink(file.path);
+  async #drop(file: DiskFile): Promise<void> {
+    try {
+      await file.close();
+    } finally {
+      await this.#options.disk.unlink(file.path);
+    }
   }
 
   #wrapKey(dataKey: number, { scope, sha256 }: BlobName): Buffer {
@@ -267,6 +326,8 @@ export interface PartWriter {
 
 export interface Part {
   readonly size: number;
+  /** Whether its bytes are among `Blobs.bytes`: not, while a body that is made of it is. */
+  count(is: boolean): void;
   read(): AsyncGenerator<Uint8Array, void>;
   drop(): Promise<void>;
 }

@@ -82,7 +82,7 @@ test('the same content is stored once in a scope, and what was given up leaves n
   // Both writers count on it.
   for (const removed of [false, false, true]) {
     expect(await blobs.remove(blobs.address(name))).toBe(removed);
-    blobs.release(blobs.address(name));
+    await blobs.release(blobs.address(name));
   }
   expect(await get(blobs, name)).toBeUndefined();
 });

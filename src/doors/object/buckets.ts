@@ -52,6 +52,19 @@ export function getLocation(exchange: Exchange): Promise<Reply> {
   return inBucket(exchange, 'GetBucketLocation', () => xmlReply(xmlDocument('LocationConstraint', null)));
 }
 
+/** Versions stay, and deleting ends an object without removing them. */
+export function getVersioning(exchange: Exchange): Promise<Reply> {
+  return inBucket(exchange, 'GetBucketVersioning', () =>
+    xmlReply(xmlDocument('VersioningConfiguration', [['Status', 'Enabled']])),
+  );
+}
+
+export function getBucketTagging(exchange: Exchange): Promise<Reply> {
+  return inBucket(exchange, 'GetBucketTagging', () => {
+    throw new ObjectRefusal('NoSuchTagSet', 404, 'REL_NOT_FOUND', 'the bucket has no tags');
+  });
+}
+
 const region = 'us-east-1';
 
 function inBucket(exchange: Exchange, operation: string, reply: () => Reply): Promise<Reply> {

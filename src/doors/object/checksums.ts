@@ -5,6 +5,19 @@ import { crc32 } from 'node:zlib';
 export const checksumNames = ['crc32', 'crc32c', 'crc64nvme', 'sha1', 'sha256'] as const;
 export type ChecksumName = (typeof checksumNames)[number];
 
+export const checksumHeader = (name: ChecksumName): string => `x-amz-checksum-${name}`;
+
+/** By what `x-amz-checksum-algorithm` and its like call it; null: there is no such. */
+export const checksumNamed = (said: string): ChecksumName | null =>
+  checksumNames.find((name) => name === said.trim().toLowerCase()) ?? null;
+
+const digestBytes: Readonly<Record<ChecksumName, number>> = { crc32: 4, crc32c: 4, crc64nvme: 8, sha1: 20, sha256: 32 };
+
+export const isChecksumValue = (name: ChecksumName, said: string): boolean => {
+  const bytes = Buffer.from(said, 'base64');
+  return bytes.length === digestBytes[name] && bytes.toString('base64') === said;
+};
+
 export interface Checksum {
   update(piece: Uint8Array): void;
   /** In base64, as headers have it. */

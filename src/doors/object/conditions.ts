@@ -36,10 +36,13 @@ export interface Span {
   readonly to: number;
 }
 
-/** Null: all of it, as also for several ranges and for what is none. Throws InvalidRange for one behind the end. */
-export function spanOf(range: string | null, size: number): Span | null {
-  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(range?.trim() ?? '');
-  if (!match) return null;
+/**
+ * Null: all of it, as also for several ranges, for what is none, and where `If-Range` names what is no more. Throws InvalidRange
+ * for one behind the end.
+ */
+export function spanOf({ header }: ObjectRequest, stands: Stands, size: number): Span | null {
+  const match = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header('range')?.trim() ?? '');
+  if (!match || !isStill(header('if-range'), stands)) return null;
   const [, first, last] = match as unknown as [string, string, string];
   if (first === '' && last === '') return null;
   if (first === '') {
@@ -52,5 +55,17 @@ export function spanOf(range: string | null, size: number): Span | null {
   return { from, to: last === '' ? size : Math.min(size, Number(last) + 1) };
 }
 
+export const contentRange = ({ from, to }: Span, size: number): string => `bytes ${from}-${to - 1}/${size}`;
+
+/** A tag that is strong, or the very instant: RFC 9110, 13.1.5. */
+function isStill(ifRange: string | null, { hash, modifiedMs }: Stands): boolean {
+  if (ifRange === null) return true;
+  const said = ifRange.trim();
+  if (said.startsWith('"')) return said === `"${hash}"`;
+  return Date.parse(said) === Math.floor(modifiedMs / 1000) * 1000;
+}
+
 const outside = (size: number): ObjectRefusal =>
-  new ObjectRefusal('InvalidRange', 416, 'REL_INVALID', `the range lies behind the end of the ${size} bytes`);
+  new ObjectRefusal('InvalidRange', 416, 'REL_INVALID', `the range lies behind the end of the ${size} bytes`, {
+    'content-range': `bytes */${size}`,
+  });

@@ -1,5 +1,7 @@
 /** DeleteObject and DeleteObjects: rows end now, and what was stays readable by its version. */
+import type { ErrorCode } from '../../errors.ts';
 import type { RowRejection } from '../../projections/command.ts';
+import { errorCodesOf } from '../error-codes.ts';
 import type { Exchange } from './exchange.ts';
 import { accepted, Asking, objectKey, objectType } from './object-rows.ts';
 import { conditionOf } from './put-object.ts';
@@ -65,7 +67,7 @@ export async function deleteObjects(exchange: Exchange): Promise<Reply> {
         'Error',
         [
           ['Key', key],
-          ['Code', 'InternalError'],
+          ['Code', errorCodesOf(error.code as ErrorCode).object],
           ['Message', error.detail],
         ],
       ]);

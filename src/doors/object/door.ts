@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
+import { onceAMinute } from '../../governance/once-a-minute.ts';
 import type { Door } from '../door.ts';
 import { listenOn } from '../frame/listen.ts';
 import { Bodies } from '../http/bodies.ts';
@@ -50,6 +51,7 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
   server.maxConnections = connectionsMax;
   server.maxHeadersCount = 0;
   let stopped: Promise<void> | null = null;
+  const stopping = new AbortController();
   const port = (): number => {
     const address = server.address();
     return typeof address === 'object' && address !== null ? address.port : settings.SERVICE_OBJECT_PORT;
@@ -64,6 +66,7 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
     if (!closed.signal.aborted) server.closeAllConnections();
     await closing;
     bodies.close();
+    stopping.abort();
     await uploads.close();
   };
   return {
@@ -73,6 +76,7 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
     },
     async start() {
       void bodies.sweep();
+      onceAMinute(clock, stopping.signal, () => uploads.endIdle()).catch(options.failed);
       const listening = { setting: 'SERVICE_OBJECT_PORT', host, port: settings.SERVICE_OBJECT_PORT } as const;
       await listenOn(
         listening,

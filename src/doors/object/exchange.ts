@@ -8,7 +8,7 @@ import type { DefaultTime } from '../../planner/statement.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import type { Bodies } from '../http/bodies.ts';
 import type { BucketTraffic } from './bucket-traffic.ts';
-import type { IncomingBody } from './incoming-body.ts';
+import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
 import type { ObjectRequest } from './request.ts';
 import type { Uploads } from './uploads.ts';
 
@@ -46,5 +46,5 @@ export interface Exchange {
   /** The one step into the gate. `action`: as it is recorded, and judged. */
   invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T>;
   /** The body of the request, which is read once. */
-  incoming(): IncomingBody;
+  incoming(options?: IncomingOptions): IncomingBody;
 }

@@ -1,10 +1,11 @@
 /** GetObject and HeadObject: an object as it stands, or as one version of it stood. */
-import { isKnown, spanOf } from './conditions.ts';
+import { contentRange, isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Asking, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
-import { factsOfRow, writtenHeaders } from './object-facts.ts';
+import { factsOfRow, headersOf, writtenHeaders } from './object-facts.ts';
 import { refusals } from './refusal.ts';
-import type { Reply, StreamedBody } from './reply.ts';
+import { type Reply, type StreamedBody, xmlReply } from './reply.ts';
+import { xmlDocument } from './xml.ts';
 
 const overrides: Readonly<Record<string, string>> = {
   'response-cache-control': 'cache-control',
@@ -33,13 +34,14 @@ export function getObject(exchange: Exchange): Promise<Reply> {
     const size = shown.stored?.size ?? shown.content!.length;
     const hash = shown.stored?.sha256 ?? hexHash(shown.content!);
     const facts = factsOfRow(row);
+    const stated = headersOf(facts, hash);
     const headers: Record<string, string> = {
       etag: quotedTag(hash),
       'last-modified': new Date(instantMs(row)).toUTCString(),
       'accept-ranges': 'bytes',
       ...writtenHeaders(row['system_from'] as bigint),
       'content-type': facts.contentType ?? 'binary/octet-stream',
-      ...facts.headers,
+      ...stated.headers,
       ...metadataHeaders(facts.metadata),
     };
     const known = isKnown(request, { hash, modifiedMs: instantMs(row) });
@@ -48,14 +50,12 @@ export function getObject(exchange: Exchange): Promise<Reply> {
       const value = query.get(name);
       if (value !== undefined) headers[header] = headerSafe(value);
     }
-    const span = spanOf(request.header('range'), size) ?? { from: 0, to: size };
-    const whole = span.from === 0 && span.to === size;
-    if (!whole) headers['content-range'] = `bytes ${span.from}-${span.to - 1}/${size}`;
-    else if (request.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED') {
-      headers['x-amz-checksum-sha256'] = Buffer.from(hash, 'hex').toString('base64');
-      headers['x-amz-checksum-type'] = 'FULL_OBJECT';
-    }
-    const status = whole ? 200 : 206;
+    const asked = spanOf(request, { hash, modifiedMs: instantMs(row) }, size);
+    const span = asked ?? { from: 0, to: size };
+    if (asked !== null) headers['content-range'] = contentRange(asked, size);
+    const isWhole = span.from === 0 && span.to === size;
+    if (isWhole && request.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED') Object.assign(headers, stated.checksums);
+    const status = asked === null ? 200 : 206;
     const { overtaken } = asking;
     const length = span.to - span.from;
     if (isHead) return { status, headers: { ...headers, 'content-length': String(length) }, overtaken };
@@ -63,6 +63,21 @@ export function getObject(exchange: Exchange): Promise<Reply> {
     const reader = await invocation.bodies().open(shown.stored);
     const body: StreamedBody = { length, read: () => reader.read(span.from, span.to), close: () => reader.close() };
     return { status, headers, body, overtaken };
+  });
+}
+
+/** GetObjectTagging: objects have no tags. */
+export function getObjectTagging(exchange: Exchange): Promise<Reply> {
+  const { bucket, key, query } = exchange.request;
+  return exchange.invoke('query', async (invocation) => {
+    const asking = new Asking(exchange, invocation, 'GetObjectTagging');
+    const row = await asking.object('key', bucket, key, query.get('versionId'));
+    if (row === null) {
+      await asking.bucket();
+      throw refusals.noSuchKey();
+    }
+    invocation.describe({ rowCount: 1 });
+    return xmlReply(xmlDocument('Tagging', [['TagSet', null]]), { 'x-amz-version-id': String(row['system_from']) });
   });
 }
 

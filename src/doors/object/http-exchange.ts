@@ -14,7 +14,7 @@ import type { DefaultTime } from '../../planner/statement.ts';
 import { admitAddress, recordRefusal } from '../frame/door-parts.ts';
 import { timeOf } from '../instants.ts';
 import type { Exchange, ObjectParts } from './exchange.ts';
-import { IncomingBody, type VerifiedSignature } from './incoming-body.ts';
+import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
 import { type Operation, sendReply } from './reply.ts';
 import { ObjectRefusal, refusals, told } from './refusal.ts';
 import { type ObjectRequest, requestOf } from './request.ts';
@@ -101,8 +101,9 @@ export class HttpExchange implements Exchange {
     return this.#gone.signal;
   }
 
-  incoming(): IncomingBody {
+  incoming(options: IncomingOptions = {}): IncomingBody {
     return new IncomingBody(this.request, {
+      ...options,
       bodies: this.parts.bodies,
       signed: this.#signed,
       goOn: () => {
@@ -161,6 +162,7 @@ export class HttpExchange implements Exchange {
     const { code, status } = told(refusal);
     for (const name of this.response.getHeaderNames()) if (name !== 'x-amz-request-id') this.response.removeHeader(name);
     if (refusal.facts.retryAfterSecs !== undefined) this.response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
+    const headers = refusal instanceof ObjectRefusal ? refusal.headers : {};
     const document = xmlDocument(
       'Error',
       [
@@ -175,7 +177,7 @@ export class HttpExchange implements Exchange {
     const bare = this.#raw.method === 'HEAD' || status === 304;
     this.response.writeHead(
       status,
-      bare ? {} : { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(document) },
+      bare ? headers : { ...headers, 'content-type': 'application/xml', 'content-length': Buffer.byteLength(document) },
     );
     this.response.end(bare ? undefined : document);
   }

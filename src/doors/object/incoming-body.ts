@@ -4,7 +4,15 @@ import { ServiceError } from '../../errors.ts';
 import { ChunkSignatures, type Signature, unsignedPayload } from '../../governance/authentication/sigv4.ts';
 import type { Bodies } from '../http/bodies.ts';
 import { ChunkedDecoder } from './chunked-decoder.ts';
-import { type Checksum, type ChecksumName, checksumNames, checksumOf } from './checksums.ts';
+import {
+  type Checksum,
+  checksumHeader,
+  type ChecksumName,
+  checksumNamed,
+  checksumNames,
+  checksumOf,
+  isChecksumValue,
+} from './checksums.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { ObjectRequest } from './request.ts';
 
@@ -22,11 +30,18 @@ export interface IncomingFacts {
   readonly goOn: () => void;
 }
 
+export interface IncomingOptions {
+  /** This one is worked out also where the client sent none. */
+  readonly checksum?: ChecksumName | null;
+  /** false: checksums in the headers are of something else than the body. */
+  readonly statesOwn?: boolean;
+}
+
 export class IncomingBody {
   /** Bytes of content. */
   readonly length: number;
   readonly #request: ObjectRequest;
-  readonly #facts: IncomingFacts;
+  readonly #facts: IncomingFacts & IncomingOptions;
   readonly #payload: string;
   readonly #decoder: ChunkedDecoder | null;
   readonly #sha256 = createHash('sha256');
@@ -36,7 +51,7 @@ export class IncomingBody {
   readonly #told = new Map<string, string>();
 
   /** Throws for a request that does not say how its body comes. */
-  constructor(request: ObjectRequest, facts: IncomingFacts) {
+  constructor(request: ObjectRequest, facts: IncomingFacts & IncomingOptions) {
     this.#request = request;
     this.#facts = facts;
     this.#payload = facts.signed?.signature.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
@@ -50,11 +65,7 @@ export class IncomingBody {
     this.#decoder =
       chunked && new ChunkedDecoder({ signed, signatures, trailers: chunked[2] !== undefined, length: this.length });
     this.#md5 = request.header('content-md5') === null ? null : createHash('md5');
-    for (const name of checksumNames) {
-      const header = `x-amz-checksum-${name}`;
-      if (request.header(header) !== null || request.header('x-amz-trailer')?.toLowerCase() === header)
-        this.#checksums.set(name, checksumOf(name));
-    }
+    for (const name of checksumsStated(request, facts)) this.#checksums.set(name, checksumOf(name));
   }
 
   /** Lower-case hex, once all of it was read. */
@@ -62,7 +73,7 @@ export class IncomingBody {
     return this.#digest!;
   }
 
-  /** Checksums that the client sent, and that hold, by header. */
+  /** Checksums that the client sent, and that hold, and the one that was asked for, by header. */
   get checksums(): ReadonlyMap<string, string> {
     return this.#told;
   }
@@ -106,13 +117,41 @@ export class IncomingBody {
     if (this.#md5 !== null && this.#md5.digest('base64') !== this.#request.header('content-md5'))
       throw refusals.badDigest('Content-MD5');
     for (const [name, checksum] of this.#checksums) {
-      const header = `x-amz-checksum-${name}`;
-      const said = this.#request.header(header) ?? trailers.get(header);
+      const header = checksumHeader(name);
+      const said = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
       const value = checksum.value();
-      if (said !== value) throw refusals.badDigest(header);
+      const isAsked = this.#facts.checksum === name && said === null;
+      if (!isAsked && said !== value) throw refusals.badDigest(header);
       this.#told.set(header, value);
     }
   }
+}
+
+/** Throws InvalidRequest for checksums that are none, for several, and for one that is named and not sent. */
+function checksumsStated(
+  { header }: ObjectRequest,
+  { checksum = null, statesOwn = true }: IncomingOptions,
+): readonly ChecksumName[] {
+  const inHeader = statesOwn ? checksumNames.filter((name) => header(checksumHeader(name)) !== null) : [];
+  for (const name of inHeader)
+    if (!isChecksumValue(name, header(checksumHeader(name))!)) throw refusals.invalidRequest(`${checksumHeader(name)} is none`);
+  const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((said) => {
+    const name = said.trim().toLowerCase();
+    if (name === '') return [];
+    return checksumNames.find((each) => checksumHeader(each) === name) ?? unknownChecksum(`a trailer ${name}`);
+  });
+  const sent = [...inHeader, ...behind];
+  if (sent.length > 1) throw refusals.invalidRequest('a body has one checksum');
+  const said = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
+  if (said !== null) {
+    const named = checksumNamed(said) ?? unknownChecksum(said);
+    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${said} is named and not sent`);
+  }
+  return checksum === null || sent.includes(checksum) ? sent : [...sent, checksum];
+}
+
+export function unknownChecksum(said: string): never {
+  throw refusals.invalidRequest(`${said}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
 }
 
 function lengthOf(request: ObjectRequest, header: string): number {

@@ -153,11 +153,7 @@ export class Collector {
 
 export function listReply(request: ObjectRequest, asked: ListRequest, { objects, prefixes, next }: Listing): Reply {
   const { query, bucket } = request;
-  const encoding = query.get('encoding-type');
-  if (encoding !== undefined && encoding !== 'url') throw refusals.invalidArgument('encoding-type knows one value: url');
-  const coded = (text: string): string => (encoding === undefined ? text : encodeURIComponent(text).replaceAll('%2F', '/'));
-  const optional = (name: string, value: string | undefined): (readonly [string, Node])[] =>
-    value === undefined ? [] : [[name, value]];
+  const coded = codedBy(request);
   const token = query.get('continuation-token');
   const place: (readonly [string, Node])[] = asked.isV2
     ? [
@@ -172,7 +168,7 @@ export function listReply(request: ObjectRequest, asked: ListRequest, { objects,
     ['Prefix', coded(asked.prefix)],
     ...optional('Delimiter', asked.delimiter === '' ? undefined : coded(asked.delimiter)),
     ['MaxKeys', asked.max],
-    ...optional('EncodingType', encoding),
+    ...optional('EncodingType', query.get('encoding-type')),
     ['IsTruncated', next !== null],
     ...place,
     ...objects.map(
@@ -192,6 +188,16 @@ export function listReply(request: ObjectRequest, asked: ListRequest, { objects,
   ]);
   return xmlReply(document);
 }
+
+/** How keys are written in a listing. */
+export function codedBy({ query }: ObjectRequest): (text: string) => string {
+  const encoding = query.get('encoding-type');
+  if (encoding !== undefined && encoding !== 'url') throw refusals.invalidArgument('encoding-type knows one value: url');
+  return (text) => (encoding === undefined ? text : encodeURIComponent(text).replaceAll('%2F', '/'));
+}
+
+export const optional = (name: string, value: string | undefined): (readonly [string, Node])[] =>
+  value === undefined ? [] : [[name, value]];
 
 /** Opaque, as clients expect it: it says nothing that they did not list. */
 const sealedToken = (last: string): string => Buffer.from(last).toString('base64url');

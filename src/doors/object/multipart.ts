@@ -1,13 +1,30 @@
 /** Uploads in parts: each is sealed into a file of its own, and all of them become one body when the upload is completed. */
 import { createHash } from 'node:crypto';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import { checksumHeader, checksumNamed, checksumOf } from './checksums.ts';
 import type { Exchange } from './exchange.ts';
-import { Asking, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
-import { factsOf, sealedHeader, writtenHeaders } from './object-facts.ts';
-import { conditionOf, inlineMax, putRow, refuseEncryption, streamed, tooLarge } from './put-object.ts';
+import { unknownChecksum } from './incoming-body.ts';
+import { codedBy, optional } from './list-objects.ts';
+import { Asking, bodyOf, bodyColumns, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
+import { checksumType, factsOf, sealedHeader, withChecksums, writtenHeaders } from './object-facts.ts';
+import { tooLarge } from './object-size.ts';
+import {
+  checkSource,
+  conditionOf,
+  inlineMax,
+  type PutRow,
+  putRow,
+  refuseEncryption,
+  rehearsePut,
+  sourceOf,
+  streamed,
+  written,
+} from './put-object.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import { type Reply, xmlReply } from './reply.ts';
-import type { Upload, UploadedPart } from './uploads.ts';
-import { memberText, xmlDocument, xmlMembers } from './xml.ts';
+import type { ObjectRequest } from './request.ts';
+import type { Completion, Upload, UploadChecksum, UploadedPart } from './uploads.ts';
+import { memberText, type Node, xmlDocument, xmlMembers } from './xml.ts';
 
 const partsMax = 10_000;
 const partBytesMin = 5 << 20;
@@ -16,50 +33,76 @@ const documentBytesMax = 4 << 20;
 const listedMax = 1_000;
 
 export async function createUpload(exchange: Exchange): Promise<Reply> {
-  const { request, parts } = exchange;
+  const { request, parts, sync } = exchange;
   const { bucket, key } = request;
-  void exchange.sync;
   refuseEncryption(request);
   const facts = factsOf(request);
+  const checksum = checksumStated(request);
   const upload = await exchange.invoke('ingest', async (invocation) => {
-    await new Asking(exchange, invocation, 'CreateMultipartUpload').bucket(true);
-    return parts.uploads.begin(exchange.caller, bucket, key, facts);
+    const asking = new Asking(exchange, invocation, 'CreateMultipartUpload');
+    await asking.bucket(true);
+    await rehearsePut(asking, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
+    return parts.uploads.begin(exchange.caller, { bucket, key, facts, checksum });
   });
   const document = xmlDocument('InitiateMultipartUploadResult', [
     ['Bucket', bucket],
     ['Key', key],
     ['UploadId', upload.id],
   ]);
-  const algorithm = request.header('x-amz-checksum-algorithm');
-  return xmlReply(document, algorithm === null ? {} : { 'x-amz-checksum-algorithm': algorithm });
+  const stated = checksum && {
+    'x-amz-checksum-algorithm': checksum.algorithm.toUpperCase(),
+    [checksumType]: checksum.type,
+  };
+  return xmlReply(document, stated ?? {});
+}
+
+/** Throws InvalidRequest for what S3 combines neither. */
+function checksumStated({ header }: ObjectRequest): UploadChecksum | null {
+  const algorithm = header('x-amz-checksum-algorithm');
+  const type = header(checksumType)?.toUpperCase() ?? null;
+  if (algorithm === null) {
+    if (type !== null) throw refusals.invalidRequest(`${checksumType} goes with x-amz-checksum-algorithm`);
+    return null;
+  }
+  const named = checksumNamed(algorithm) ?? unknownChecksum(algorithm);
+  const isNvme = named === 'crc64nvme';
+  const stated = type ?? (isNvme ? 'FULL_OBJECT' : 'COMPOSITE');
+  const isCyclic = named.startsWith('crc');
+  if ((stated === 'COMPOSITE' && !isNvme) || (stated === 'FULL_OBJECT' && isCyclic)) return { algorithm: named, type: stated };
+  throw refusals.invalidRequest(`a checksum ${algorithm} over parts is not of the type ${type}`);
 }
 
 function uploadOf(exchange: Exchange): Upload {
   const { bucket, key, query } = exchange.request;
-  return exchange.parts.uploads.find(exchange.caller, query.get('uploadId')!, bucket, key);
+  return exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
+}
+
+function partNumberOf({ query }: ObjectRequest): number {
+  const said = query.get('partNumber') ?? '';
+  const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
+  if (number < 1 || number > partsMax) throw refusals.invalidArgument(`partNumber is a number from 1 to ${partsMax}`);
+  return number;
 }
 
 export async function uploadPart(exchange: Exchange): Promise<Reply> {
-  const { request, parts } = exchange;
-  const said = request.query.get('partNumber') ?? '';
-  const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
-  if (number < 1 || number > partsMax) throw refusals.invalidArgument(`partNumber is a number from 1 to ${partsMax}`);
-  const incoming = exchange.incoming();
+  const { request, parts, sync } = exchange;
+  const number = partNumberOf(request);
+  const checksum = uploadOf(exchange).checksum?.algorithm ?? null;
+  const incoming = exchange.incoming({ checksum });
   if (incoming.length > partBytesMax) throw tooLarge();
   await exchange.invoke('ingest', async (invocation) => {
     invocation.describe({ objectType, rowCount: 0 });
     const upload = uploadOf(exchange);
-    const writer = await invocation.bodies().part(objectType, incoming.length);
+    const asking = new Asking(exchange, invocation, 'UploadPart');
+    await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
+    const arrived = parts.uploads.expect(upload, number, incoming.length);
     try {
-      for await (const piece of incoming.read()) await writer.write(piece);
-    } catch (error) {
-      await writer.abandon();
-      throw error;
+      const part = await written(await invocation.bodies().part(objectType, incoming.length), incoming.read());
+      const { sha256, checksums } = incoming;
+      await parts.uploads.put(upload, number, { part, sha256, checksums, atMs: nowMs(exchange) });
+    } finally {
+      arrived();
     }
-    const part = await writer.finish();
-    const { sha256, checksums } = incoming;
-    const atMs = Number(parts.clock.now() / 1_000_000n);
-    await parts.uploads.put(upload, number, { part, sha256, checksums, atMs });
   });
   return {
     status: 200,
@@ -67,44 +110,170 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
   };
 }
 
-export async function completeUpload(exchange: Exchange): Promise<Reply> {
+const nowMs = ({ parts }: Exchange): number => Number(parts.clock.now() / 1_000_000n);
+
+/** UploadPartCopy: a part that is an object, or a range of one. */
+export async function copyPart(exchange: Exchange): Promise<Reply> {
   const { request, parts, sync } = exchange;
-  const { bucket, key } = request;
-  const document = (await exchange.incoming().collect(documentBytesMax)).toString('utf8');
-  const pk = objectKey(bucket, key);
-  const complete = (): Promise<{ readonly version: bigint; readonly sha256: string }> =>
+  const number = partNumberOf(request);
+  const source = sourceOf(request);
+  const copied = await exchange.invoke('ingest', async (invocation) => {
+    const upload = uploadOf(exchange);
+    const asking = new Asking(exchange, invocation, 'UploadPartCopy');
+    await asking.bucket(true);
+    const row = await asking.object(bodyColumns, source.bucket, source.key, source.versionId);
+    if (row === null) throw refusals.noSuchKey();
+    checkSource(request, row);
+    const shown = bodyOf(asking, row, objectKey(source.bucket, source.key));
+    const { from, to } = copiedRange(request, shown.stored?.size ?? shown.content!.length);
+    const computedFrom = ['body', 'body_as'];
+    await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPartCopy', computedFrom }, null);
+    const arrived = parts.uploads.expect(upload, number, to - from);
+    const reader = shown.stored && (await invocation.bodies().open(shown.stored));
+    try {
+      const hash = createHash('sha256');
+      const checksum = upload.checksum && checksumOf(upload.checksum.algorithm);
+      const content = async function* (): AsyncGenerator<Uint8Array, void> {
+        for await (const piece of reader?.read(from, to) ?? [shown.content!.subarray(from, to)]) {
+          hash.update(piece);
+          checksum?.update(piece);
+          yield piece;
+          await parts.yieldTurn();
+        }
+      };
+      const part = await written(await invocation.bodies().part(objectType, to - from), content());
+      upload.isCopied = true;
+      const checksums = new Map(upload.checksum ? [[checksumHeader(upload.checksum.algorithm), checksum!.value()]] : []);
+      const uploaded = { part, sha256: hash.digest('hex'), checksums, atMs: nowMs(exchange) };
+      await parts.uploads.put(upload, number, uploaded);
+      return uploaded;
+    } finally {
+      arrived();
+      await reader?.close();
+    }
+  });
+  const document = xmlDocument('CopyPartResult', [
+    ['LastModified', new Date(copied.atMs).toISOString()],
+    ['ETag', quotedTag(copied.sha256)],
+    ...checksumNodes(copied.checksums),
+  ]);
+  return xmlReply(document, sealedHeader);
+}
+
+function copiedRange({ header }: ObjectRequest, size: number): { readonly from: number; readonly to: number } {
+  const said = header('x-amz-copy-source-range');
+  if (said === null) return { from: 0, to: size };
+  const match = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(said.trim());
+  const [from, last] = match === null ? [1, 0] : [Number(match[1]), Number(match[2])];
+  if (from > last || last >= size)
+    throw refusals.invalidArgument(`x-amz-copy-source-range is bytes=<first>-<last> within the ${size} bytes of the source`);
+  return { from, to: last + 1 };
+}
+
+/** `<ChecksumCRC32>` and its like. */
+function checksumNodes(checksums: ReadonlyMap<string, string>): (readonly [string, Node])[] {
+  return [...checksums].map(([header, value]) => [elementOf(header), value] as const);
+}
+
+const elementOf = (header: string): string =>
+  header === checksumType ? 'ChecksumType' : `Checksum${header.slice('x-amz-checksum-'.length).toUpperCase()}`;
+
+export async function completeUpload(exchange: Exchange): Promise<Reply> {
+  const { request, parts } = exchange;
+  const { bucket, key, query } = request;
+  const document = (await exchange.incoming({ statesOwn: false }).collect(documentBytesMax)).toString('utf8');
+  const named = namedParts(document);
+  const names = JSON.stringify(named.map(({ number, tag }) => [number, tag]));
+  const complete = (): Promise<Completion> =>
     exchange.invoke('ingest', async (invocation) => {
-      const upload = uploadOf(exchange);
-      const chosen = chosenParts(upload, document);
-      upload.closed = true;
-      try {
-        const asking = new Asking(exchange, invocation, 'CompleteMultipartUpload');
-        await asking.bucket(true);
-        const when = await conditionOf(exchange, asking);
-        const size = chosen.reduce((sum, { part }) => sum + part.size, 0);
-        const content = readAll(chosen);
-        const cells = size < inlineMax(exchange) ? await inMemory(content) : await streamed(invocation, size, content, pk);
-        const version = await putRow(asking, { facts: upload.facts, cells, when, sync, method: 'CompleteMultipartUpload' });
-        await parts.uploads.end(upload);
-        return { version, sha256: cells.sha256 };
-      } catch (error) {
-        // It can be completed again, or aborted.
-        upload.closed = false;
-        throw error;
+      const asking = new Asking(exchange, invocation, 'CompleteMultipartUpload');
+      await asking.bucket(true);
+      const before = await parts.uploads.findCompletion(exchange.caller, query.get('uploadId')!, bucket, key);
+      if (before === null) {
+        const upload = uploadOf(exchange);
+        return parts.uploads.complete(upload, names, () => completed(exchange, asking, upload, named));
       }
+      if (before.named !== names) throw refusals.invalidPart('the upload was completed with other parts');
+      return before;
     });
-  const { version, sha256 } = await parts.traffic.writing(exchange.caller, bucket, complete);
+  const { version, sha256, checksums } = await parts.traffic.writing(exchange.caller, bucket, complete);
   const result = xmlDocument('CompleteMultipartUploadResult', [
     ['Location', `/${bucket}/${encodeURIComponent(key).replaceAll('%2F', '/')}`],
     ['Bucket', bucket],
     ['Key', key],
     ['ETag', quotedTag(sha256)],
+    ...checksumNodes(checksums),
   ]);
   return xmlReply(result, writtenHeaders(version));
 }
 
-async function* readAll(parts: readonly UploadedPart[]): AsyncGenerator<Uint8Array, void> {
-  for (const { part } of parts) yield* part.read();
+async function completed(
+  exchange: Exchange,
+  asking: Asking,
+  upload: Upload,
+  named: readonly NamedPart[],
+): Promise<Omit<Completion, 'named'>> {
+  const { request, sync } = exchange;
+  const chosen = chosenParts(upload, named);
+  const size = chosen.reduce((sum, { part }) => sum + part.size, 0);
+  const said = request.header('x-amz-mp-object-size');
+  if (said !== null && said !== String(size)) throw refusals.invalidRequest(`x-amz-mp-object-size is another than ${size}`);
+  const when = await conditionOf(exchange, asking);
+  const row: Omit<PutRow, 'cells'> = {
+    facts: upload.facts,
+    when,
+    sync,
+    method: 'CompleteMultipartUpload',
+    ...(upload.isCopied && { computedFrom: ['body', 'body_as'] }),
+  };
+  await rehearsePut(asking, row, size);
+  try {
+    const whole = upload.checksum?.type === 'FULL_OBJECT' ? checksumOf(upload.checksum.algorithm) : null;
+    const content = readAll(chosen, (piece) => whole?.update(piece));
+    const pk = objectKey(request.bucket, request.key);
+    const isInline = size < inlineMax(exchange);
+    const cells = isInline ? await inMemory(content) : await streamed(asking.invocation, size, content, pk, 'parts');
+    const checksums = checksumsOf(exchange, upload, chosen, whole?.value() ?? null);
+    const version = await putRow(asking, { ...row, facts: withChecksums(upload.facts, checksums), cells });
+    return { version, sha256: cells.sha256, checksums };
+  } catch (error) {
+    for (const { part } of chosen) part.count(true);
+    throw error;
+  }
+}
+
+/** The checksum that the upload was begun with. Throws BadDigest where the client states another. */
+function checksumsOf(
+  { request }: Exchange,
+  { checksum }: Upload,
+  chosen: readonly UploadedPart[],
+  whole: string | null,
+): ReadonlyMap<string, string> {
+  if (checksum === null) return new Map();
+  const header = checksumHeader(checksum.algorithm);
+  const said = request.header(header);
+  let value = whole;
+  if (value === null) {
+    const composite = checksumOf(checksum.algorithm);
+    for (const { checksums } of chosen) composite.update(Buffer.from(checksums.get(header)!, 'base64'));
+    value = `${composite.value()}-${chosen.length}`;
+  }
+  if (said !== null && said !== value) throw refusals.badDigest(header);
+  return new Map([
+    [header, value],
+    [checksumType, checksum.type],
+  ]);
+}
+
+/** Of a part that was read the bytes are counted with the body that is made of it. */
+async function* readAll(parts: readonly UploadedPart[], onPiece: (piece: Uint8Array) => void): AsyncGenerator<Uint8Array, void> {
+  for (const { part } of parts) {
+    part.count(false);
+    for await (const piece of part.read()) {
+      onPiece(piece);
+      yield piece;
+    }
+  }
 }
 
 async function inMemory(content: AsyncIterable<Uint8Array>): Promise<ReturnType<typeof cellsOf>> {
@@ -117,28 +286,40 @@ async function inMemory(content: AsyncIterable<Uint8Array>): Promise<ReturnType<
   return cellsOf(Buffer.concat(pieces), hash.digest('hex'));
 }
 
-/** Those that the document names, in rising order, each as it was uploaded. */
-function chosenParts(upload: Upload, document: string): UploadedPart[] {
+interface NamedPart {
+  readonly number: number;
+  readonly tag: string;
+  readonly members: Readonly<Record<string, unknown>>;
+}
+
+/** Parts as a document names them, in rising order. */
+function namedParts(document: string): NamedPart[] {
   const otherwise = `1 to ${partsMax} parts are named`;
   const members = xmlMembers(document, 'CompleteMultipartUpload', { element: 'Part', most: partsMax, otherwise });
   const listed = (members['Part'] ?? []) as readonly unknown[];
   if (listed.length === 0 || listed.length > partsMax) throw refusals.malformedXml(otherwise);
   let last = 0;
-  return listed.map((each, i) => {
+  return listed.map((each) => {
     if (typeof each !== 'object' || each === null) throw refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');
     const named = each as Readonly<Record<string, unknown>>;
     const said = memberText(named, 'PartNumber')?.trim() ?? '';
     const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
     if (number <= last) throw new ObjectRefusal('InvalidPartOrder', 400, 'REL_INVALID', 'parts are named in rising order');
     last = number;
+    return { number, tag: (memberText(named, 'ETag') ?? '').trim().replaceAll('"', ''), members: named };
+  });
+}
+
+/** Each as it was uploaded. */
+function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[] {
+  return named.map(({ number, tag, members }, i) => {
     const part = upload.parts.get(number);
-    const tag = (memberText(named, 'ETag') ?? '').trim().replaceAll('"', '');
     if (part === undefined || part.sha256 !== tag) throw refusals.invalidPart(`part ${number} was not uploaded as it is named`);
     for (const [header, value] of part.checksums) {
-      const stated = memberText(named, `Checksum${header.slice('x-amz-checksum-'.length).toUpperCase()}`);
+      const stated = memberText(members, elementOf(header));
       if (stated !== null && stated.trim() !== value) throw refusals.invalidPart(`the checksum of part ${number} is another`);
     }
-    if (part.part.size < partBytesMin && i < listed.length - 1)
+    if (part.part.size < partBytesMin && i < named.length - 1)
       throw new ObjectRefusal('EntityTooSmall', 400, 'REL_INVALID', `every part but the last has at least ${partBytesMin} bytes`);
     return part;
   });
@@ -146,6 +327,7 @@ function chosenParts(upload: Upload, document: string): UploadedPart[] {
 
 export async function abortUpload(exchange: Exchange): Promise<Reply> {
   await exchange.invoke('ingest', async (invocation) => {
+    new Asking(exchange, invocation, 'AbortMultipartUpload').look();
     invocation.describe({ objectType, rowCount: 0 });
     await exchange.parts.uploads.end(uploadOf(exchange));
   });
@@ -154,10 +336,11 @@ export async function abortUpload(exchange: Exchange): Promise<Reply> {
 
 export function listParts(exchange: Exchange): Promise<Reply> {
   const { bucket, key, query } = exchange.request;
-  const after = Number(query.get('part-number-marker') ?? 0) || 0;
-  const max = Math.min(listedMax, Number(query.get('max-parts') ?? listedMax) || 0);
+  const after = countOf(exchange.request, 'part-number-marker', 0);
+  const max = Math.min(listedMax, countOf(exchange.request, 'max-parts', listedMax));
   return exchange.invoke('query', async (invocation) => {
-    const upload = uploadOf(exchange);
+    new Asking(exchange, invocation, 'ListParts').look();
+    const upload = exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
     invocation.describe({ objectType, rowCount: 0, costUnits: 0 });
     const all = [...upload.parts].filter(([number]) => number > after).sort(([a], [b]) => a - b);
     const shown = all.slice(0, max);
@@ -169,8 +352,9 @@ export function listParts(exchange: Exchange): Promise<Reply> {
       ['NextPartNumberMarker', shown.at(-1)?.[0] ?? after],
       ['MaxParts', max],
       ['IsTruncated', shown.length < all.length],
+      ...checksumOfUpload(upload),
       ...shown.map(
-        ([number, { part, sha256, atMs }]) =>
+        ([number, { part, sha256, checksums, atMs }]) =>
           [
             'Part',
             [
@@ -178,9 +362,95 @@ export function listParts(exchange: Exchange): Promise<Reply> {
               ['LastModified', new Date(atMs).toISOString()],
               ['ETag', quotedTag(sha256)],
               ['Size', part.size],
+              ...checksumNodes(checksums),
             ],
           ] as const,
       ),
+    ]);
+    return xmlReply(document);
+  });
+}
+
+function countOf({ query }: ObjectRequest, name: string, otherwise: number): number {
+  const said = query.get(name) ?? String(otherwise);
+  if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument(`${name} is a number`);
+  return Number(said);
+}
+
+const checksumOfUpload = ({ checksum }: Upload): (readonly [string, Node])[] =>
+  checksum === null
+    ? []
+    : [
+        ['ChecksumAlgorithm', checksum.algorithm.toUpperCase()],
+        ['ChecksumType', checksum.type],
+      ];
+
+/** ListMultipartUploads: the caller's own that go on, by key, those of one key in the order in which they were begun. */
+export function listUploads(exchange: Exchange): Promise<Reply> {
+  const { request, parts } = exchange;
+  const { bucket, query } = request;
+  const [prefix, delimiter] = [query.get('prefix') ?? '', query.get('delimiter') ?? ''];
+  const [afterKey, afterId] = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''];
+  const max = Math.min(listedMax, countOf(request, 'max-uploads', listedMax));
+  const coded = codedBy(request);
+  return exchange.invoke('query', async (invocation: Invocation) => {
+    await new Asking(exchange, invocation, 'ListMultipartUploads').bucket();
+    const all = parts.uploads
+      .list(exchange.caller, bucket)
+      .filter(({ key }) => key.startsWith(prefix))
+      .sort((a, b) => (a.key === b.key ? a.begunMs - b.begunMs : a.key < b.key ? -1 : 1));
+    const begin = all.findIndex(({ key, id }) => key === afterKey && id === afterId);
+    const left = all.filter(({ key }, i) => key > afterKey || (key === afterKey && begin >= 0 && i > begin));
+    const shown: Upload[] = [];
+    const prefixes = new Set<string>();
+    let last: Upload | null = null;
+    let isTruncated = false;
+    for (const upload of left) {
+      const at = delimiter === '' ? -1 : upload.key.indexOf(delimiter, prefix.length);
+      const common = at < 0 ? null : upload.key.slice(0, at + delimiter.length);
+      if (common !== null && (prefixes.has(common) || afterKey.startsWith(common))) continue;
+      isTruncated = shown.length + prefixes.size >= max;
+      if (isTruncated) break;
+      last = upload;
+      if (common === null) shown.push(upload);
+      else prefixes.add(common);
+    }
+    invocation.describe({ objectType, rowCount: 0 });
+    const owner: readonly (readonly [string, Node])[] = [
+      ['ID', invocation.caller.path ?? ''],
+      ['DisplayName', invocation.caller.principal],
+    ];
+    const document = xmlDocument('ListMultipartUploadsResult', [
+      ['Bucket', bucket],
+      ['KeyMarker', coded(afterKey)],
+      ['UploadIdMarker', afterId],
+      ...(isTruncated && last !== null
+        ? ([
+            ['NextKeyMarker', coded(last.key)],
+            ['NextUploadIdMarker', last.id],
+          ] as const)
+        : []),
+      ['Prefix', coded(prefix)],
+      ...optional('Delimiter', delimiter === '' ? undefined : coded(delimiter)),
+      ...optional('EncodingType', query.get('encoding-type')),
+      ['MaxUploads', max],
+      ['IsTruncated', isTruncated],
+      ...shown.map(
+        (upload) =>
+          [
+            'Upload',
+            [
+              ['Key', coded(upload.key)],
+              ['UploadId', upload.id],
+              ['Initiator', owner],
+              ['Owner', owner],
+              ['StorageClass', 'STANDARD'],
+              ['Initiated', new Date(upload.begunMs).toISOString()],
+              ...checksumOfUpload(upload),
+            ],
+          ] as const,
+      ),
+      ...[...prefixes].map((common) => ['CommonPrefixes', [['Prefix', coded(common)]]] as const),
     ]);
     return xmlReply(document);
   });

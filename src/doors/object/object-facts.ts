@@ -36,6 +36,36 @@ export function factsOf({ raw, header }: ObjectRequest): ObjectFacts {
   return { contentType: header('content-type'), metadata, headers };
 }
 
+const isChecksum = (header: string): boolean => header.startsWith('x-amz-checksum-');
+
+/** The same object with checksums of its body, by header: they rest beside the headers that the client stated. */
+export function withChecksums(facts: ObjectFacts, checksums: ReadonlyMap<string, string>): ObjectFacts {
+  const stated = Object.entries(facts.headers).filter(([name]) => !isChecksum(name));
+  return { ...facts, headers: Object.fromEntries([...stated, ...checksums]) };
+}
+
+/** Checksums of a body, by header; of one that came in parts the composite ones are none of a copy, which is of one piece. */
+export function withoutComposite(headers: ObjectFacts['headers']): ReadonlyMap<string, string> {
+  return headers[checksumType] === 'COMPOSITE'
+    ? new Map()
+    : new Map(Object.entries(headers).filter(([name]) => isChecksum(name)));
+}
+
+export const checksumType = 'x-amz-checksum-type';
+
+/** Checksums over all of a body, and what says so. */
+export const ofWhole = (checksums: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
+  checksums.size === 0 ? checksums : new Map([...checksums, [checksumType, 'FULL_OBJECT']]);
+
+/** Headers of an answer, and those that tell the checksum of the body: the one that was put, else that by which it is named. */
+export function headersOf(facts: ObjectFacts, sha256: string): Readonly<Record<'headers' | 'checksums', Record<string, string>>> {
+  const entries = Object.entries(facts.headers);
+  const put = entries.filter(([name]) => isChecksum(name));
+  const own = ['x-amz-checksum-sha256', Buffer.from(sha256, 'hex').toString('base64')] as const;
+  const checksums = put.length > 0 ? put : [own, [checksumType, 'FULL_OBJECT'] as const];
+  return { headers: Object.fromEntries(entries.filter(([name]) => !isChecksum(name))), checksums: Object.fromEntries(checksums) };
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** UTF-8 or, as some clients send it, Latin-1. */

@@ -154,7 +154,7 @@ const masked = (): ServiceError => refusals.accessDenied('the body of the object
 export const hexHash = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
 /** Throws what refused the only row of a write. */
-export function accepted(outcome: Outcome): bigint {
+export function accepted(outcome: Pick<Outcome, 'errors' | 'systemFrom'>): bigint {
   const [refused] = outcome.errors;
   if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
   return outcome.systemFrom;

@@ -1,10 +1,10 @@
 /** Which operation a request is of, by its method, what it names and its query. */
 import { copyObject, putObject } from './put-object.ts';
-import { createBucket, deleteBucket, getLocation, headBucket, listBuckets } from './buckets.ts';
+import { createBucket, deleteBucket, getBucketTagging, getLocation, getVersioning, headBucket, listBuckets } from './buckets.ts';
 import { deleteObject, deleteObjects } from './delete-objects.ts';
-import { getObject } from './get-object.ts';
+import { getObject, getObjectTagging } from './get-object.ts';
 import { listObjects } from './list-objects.ts';
-import { abortUpload, completeUpload, createUpload, listParts, uploadPart } from './multipart.ts';
+import { abortUpload, completeUpload, copyPart, createUpload, listParts, listUploads, uploadPart } from './multipart.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import type { Operation } from './reply.ts';
 import type { ObjectRequest } from './request.ts';
@@ -46,7 +46,7 @@ const subresources = [
 
 export function operationOf(request: ObjectRequest): Operation {
   const { method, bucket, key, query } = request;
-  const asked = subresources.find((name) => query.has(name));
+  const asked = subresources.find((name) => query.has(name) && !isAnswered(request, name));
   if (asked !== undefined) throw refusals.notImplemented(`?${asked}`);
   if (bucket === '') return only(method, { GET: listBuckets });
   if (bucket === typesBucket) {
@@ -56,18 +56,27 @@ export function operationOf(request: ObjectRequest): Operation {
   return key === '' ? ofBucket(request) : ofObject(request);
 }
 
+/** Read by clients that ask whether there is any: there is none, and what is told of it is the same for all. */
+function isAnswered({ method, bucket, key }: ObjectRequest, subresource: string): boolean {
+  if (method !== 'GET' || bucket === '' || bucket === typesBucket) return false;
+  return subresource === 'tagging' || (subresource === 'versioning' && key === '');
+}
+
 function ofBucket({ method, query }: ObjectRequest): Operation {
-  if (query.has('uploads')) throw refusals.notImplemented('?uploads');
+  if (query.has('uploads')) return only(method, { GET: listUploads });
+  if (query.has('versioning')) return getVersioning;
+  if (query.has('tagging')) return getBucketTagging;
   const post = query.has('delete') ? { POST: deleteObjects } : {};
   const get = query.has('location') ? getLocation : listObjects;
   return only(method, { GET: get, HEAD: headBucket, PUT: createBucket, DELETE: deleteBucket, ...post });
 }
 
 function ofObject({ method, query, header }: ObjectRequest): Operation {
+  if (query.has('tagging')) return getObjectTagging;
   if (query.has('uploads')) return only(method, { POST: createUpload });
   if (query.has('uploadId')) {
-    if (method === 'PUT' && header('x-amz-copy-source') !== null) throw refusals.notImplemented('UploadPartCopy');
-    return only(method, { PUT: uploadPart, POST: completeUpload, DELETE: abortUpload, GET: listParts });
+    const put = header('x-amz-copy-source') === null ? uploadPart : copyPart;
+    return only(method, { PUT: put, POST: completeUpload, DELETE: abortUpload, GET: listParts });
   }
   const put = header('x-amz-copy-source') === null ? putObject : copyObject;
   return only(method, { GET: getObject, HEAD: getObject, PUT: put, DELETE: deleteObject });

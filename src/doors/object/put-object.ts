@@ -2,13 +2,21 @@
 import { parametersOf } from '../../governance/authentication/sigv4.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { tenantOf } from '../../log/value.ts';
-import { ServiceError } from '../../errors.ts';
-import type { WriteCondition } from '../../projections/command.ts';
+import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import { builtinTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Row } from '../verbs/rows.ts';
 import { textOf } from '../verbs/rows.ts';
 import { etagMatches } from './conditions.ts';
-import { factsOf, factsOfRow, type ObjectFacts, typesBucket, writtenHeaders } from './object-facts.ts';
+import {
+  factsOf,
+  factsOfRow,
+  type ObjectFacts,
+  ofWhole,
+  typesBucket,
+  withChecksums,
+  withoutComposite,
+  writtenHeaders,
+} from './object-facts.ts';
 import type { Exchange } from './exchange.ts';
 import {
   accepted,
@@ -25,32 +33,36 @@ import {
   provenance,
   quotedTag,
 } from './object-rows.ts';
+import { objectBytesMax, tooLarge } from './object-size.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 import { type Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request.ts';
 import { xmlDocument } from './xml.ts';
 
-const objectBytesMax = 5 * 2 ** 30;
 /** A row of more would be a turn of its own. */
 const inlineBytesMax = 16 << 20;
+
 export async function putObject(exchange: Exchange): Promise<Reply> {
   const { request, parts, sync } = exchange;
   refuseEncryption(request);
   const incoming = exchange.incoming();
   if (incoming.length > objectBytesMax) throw tooLarge();
   const pk = objectKey(request.bucket, request.key);
+  const facts = factsOf(request);
   const put = (): Promise<bigint> =>
     exchange.invoke('ingest', async (invocation) => {
       const asking = new Asking(exchange, invocation, 'PutObject');
       await asking.bucket(true);
       const when = await conditionOf(exchange, asking);
+      const row = { facts, when, sync, method: 'PutObject' };
+      if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);
       const cells = await received(exchange, invocation, incoming, pk);
-      return putRow(asking, { facts: factsOf(request), cells, when, sync, method: 'PutObject' });
+      return putRow(asking, { ...row, facts: withChecksums(facts, ofWhole(incoming.checksums)), cells });
     });
   const version = await parts.traffic.writing(exchange.caller, request.bucket, put);
   return {
     status: 200,
-    headers: { etag: quotedTag(incoming.sha256), ...writtenHeaders(version), ...Object.fromEntries(incoming.checksums) },
+    headers: { etag: quotedTag(incoming.sha256), ...writtenHeaders(version), ...Object.fromEntries(ofWhole(incoming.checksums)) },
   };
 }
 
@@ -76,15 +88,23 @@ export async function streamed(
   size: number,
   content: AsyncIterable<Uint8Array>,
   pk: string,
+  madeOf?: 'parts',
 ): Promise<BodyCells> {
-  const writer = await invocation.bodies().begin(objectType, size);
+  return blobCells(invocation, await written(await invocation.bodies().begin(objectType, size, madeOf), content), pk);
+}
+
+/** Writes all of the content; one that breaks off leaves nothing. */
+export async function written<T>(
+  writer: { write(piece: Uint8Array): Promise<void>; finish(): Promise<T>; abandon(): Promise<void> },
+  content: AsyncIterable<Uint8Array>,
+): Promise<T> {
   try {
     for await (const piece of content) await writer.write(piece);
+    return await writer.finish();
   } catch (error) {
     await writer.abandon();
     throw error;
   }
-  return blobCells(invocation, await writer.finish(), pk);
 }
 
 export interface PutRow {
@@ -98,8 +118,27 @@ export interface PutRow {
 
 const ownColumns = new Set(Object.keys(builtinTypes.find(({ name }) => name === objectType)!.properties));
 
-export async function putRow(asking: Asking, { facts, cells, when, sync, method, computedFrom }: PutRow): Promise<bigint> {
-  const { invocation, snapshot } = asking;
+/** Throws what refuses the row, once its body is there. */
+export async function putRow(asking: Asking, row: PutRow): Promise<bigint> {
+  const outcome = await asking.invocation.submit(commandOf(asking, row, row.cells), { sync: row.sync, waits: true });
+  return acceptedPut(outcome, row.when);
+}
+
+/** Throws what refuses the row before its body is taken. `size`: null where that is not known yet either. */
+export async function rehearsePut(asking: Asking, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
+  const command = commandOf(asking, row, { size: size ?? 0, sha256: '', body: '', as: 'blob' });
+  const unknown = new Set(['body', 'body_as', 'content_hash', 'headers', ...(size === null ? ['size'] : [])]);
+  acceptedPut({ systemFrom: 0n, ...(await asking.invocation.rehearse(command, unknown)) }, row.when);
+}
+
+function acceptedPut(outcome: Pick<Outcome, 'errors' | 'systemFrom'>, when: WriteCondition | null): bigint {
+  if (outcome.errors[0]?.code === 'REL_CONFLICT' && when !== null)
+    throw refusals.preconditionFailed(when === 'absent' ? 'If-None-Match' : 'If-Match');
+  return accepted(outcome);
+}
+
+function commandOf(asking: Asking, { facts, when, method, computedFrom }: Omit<PutRow, 'cells'>, cells: BodyCells): PutRows {
+  const { snapshot } = asking;
   const { bucket, key } = asking.request;
   const named: Record<string, readonly ['string', string]> = {};
   // Metadata of a name that the type has a column for is in that column too: a subject, or what policies look at.
@@ -120,21 +159,16 @@ export async function putRow(asking: Asking, { facts, cells, when, sync, method,
     body_as: ['string', cells.as],
     ...named,
   });
-  const command = {
+  return {
     kind: 'put-rows',
     type: objectType,
     rows,
     atomic: false,
     createType: false,
     provenance: provenance(method),
-  } as const;
-  const outcome = await invocation.submit(
-    { ...command, ...(when !== null && { when }), ...(computedFrom && { computedFrom }) },
-    { sync, waits: true },
-  );
-  if (outcome.errors[0]?.code === 'REL_CONFLICT' && when !== null)
-    throw refusals.preconditionFailed(when === 'absent' ? 'If-None-Match' : 'If-Match');
-  return accepted(outcome);
+    ...(when !== null && { when }),
+    ...(computedFrom && { computedFrom }),
+  };
 }
 
 /** `If-None-Match: *` and `If-Match: "<etag>"`; null where the request states neither. */
@@ -176,11 +210,15 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
       if (row === null) throw refusals.noSuchKey();
       checkSource(request, row);
       const shown = bodyOf(asking, row, fromPk);
-      const cells = shown.stored ? await copied(invocation, shown.stored, row, pk) : cellsOf(shown.content);
-      const facts = directive === 'REPLACE' ? factsOf(request) : factsOfRow(row);
+      const from = factsOfRow(row);
+      const said = directive === 'REPLACE' ? factsOf(request) : from;
+      const facts = withChecksums(said, withoutComposite(from.headers));
       const when = await conditionOf(exchange, asking);
       const computedFrom = ['body', 'body_as', ...(directive === 'REPLACE' ? [] : ['metadata', 'content_type', 'headers'])];
-      const version = await putRow(asking, { facts, cells, when, sync, method: 'CopyObject', computedFrom });
+      const copied = { facts, when, sync, method: 'CopyObject', computedFrom };
+      if (shown.stored) await rehearsePut(asking, copied, shown.stored.size);
+      const cells = shown.stored ? await copiedBody(invocation, shown.stored, row, pk) : cellsOf(shown.content);
+      const version = await putRow(asking, { ...copied, cells });
       return { version, hash: cells.sha256 };
     });
   const { version, hash } = await parts.traffic.writing(exchange.caller, request.bucket, copy);
@@ -192,7 +230,12 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
 }
 
 /** Within a tenant a blob is named once more; what another shares is copied byte by byte. */
-async function copied(invocation: Invocation, stored: Parameters<typeof blobCells>[1], row: Row, pk: string): Promise<BodyCells> {
+async function copiedBody(
+  invocation: Invocation,
+  stored: Parameters<typeof blobCells>[1],
+  row: Row,
+  pk: string,
+): Promise<BodyCells> {
   const bodies = invocation.bodies();
   const reader = await bodies.open(stored);
   try {
@@ -203,7 +246,7 @@ async function copied(invocation: Invocation, stored: Parameters<typeof blobCell
   }
 }
 
-function sourceOf(request: ObjectRequest): {
+export function sourceOf(request: ObjectRequest): {
   readonly bucket: string;
   readonly key: string;
   readonly versionId: string | undefined;
@@ -222,7 +265,7 @@ function sourceOf(request: ObjectRequest): {
   return { bucket: match[1]!, key: match[2]!, versionId };
 }
 
-function checkSource(request: ObjectRequest, row: Row): void {
+export function checkSource(request: ObjectRequest, row: Row): void {
   const header = (name: string): string | null => request.header(`x-amz-copy-source-${name}`);
   const hash = textOf(row['content_hash']);
   const seconds = Math.floor(instantMs(row) / 1000) * 1000;
@@ -237,5 +280,3 @@ function checkSource(request: ObjectRequest, row: Row): void {
     !(seconds > until);
   if (!holds) throw refusals.preconditionFailed('x-amz-copy-source-if-…');
 }
-
-export const tooLarge = (): ServiceError => new ServiceError('REL_TOO_LARGE', `an object has at most ${objectBytesMax} bytes`);

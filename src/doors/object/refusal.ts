@@ -6,9 +6,11 @@ import { errorCodesOf } from '../error-codes.ts';
 export class ObjectRefusal extends ServiceError {
   readonly s3: string;
   readonly httpStatus: number;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(s3: string, httpStatus: number, code: ErrorCode, detail: string) {
+  constructor(s3: string, httpStatus: number, code: ErrorCode, detail: string, headers: Readonly<Record<string, string>> = {}) {
     super(code, detail);
+    this.headers = headers;
     this.s3 = s3;
     this.httpStatus = httpStatus;
   }
@@ -34,6 +36,7 @@ export const refusals = {
     new ObjectRefusal('PreconditionFailed', 412, 'REL_CONFLICT', `what ${header} says does not hold`),
   notImplemented: (what: string) => new ObjectRefusal('NotImplemented', 501, 'REL_NOT_IMPLEMENTED', `${what} is not implemented`),
   invalidArgument: (detail: string) => new ObjectRefusal('InvalidArgument', 400, 'REL_INVALID', detail),
+  invalidRequest: (detail: string) => new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', detail),
   malformedXml: (detail: string) => new ObjectRefusal('MalformedXML', 400, 'REL_INVALID', detail),
   badDigest: (what: string) => new ObjectRefusal('BadDigest', 400, 'REL_INVALID', `the body is not the one that ${what} is of`),
   incompleteBody: () =>

@@ -4,7 +4,7 @@ import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/value.ts';
 import { exactJson } from '../http/exact-json.ts';
 import { quoted, type Row } from '../verbs/rows.ts';
-import { isKnown, spanOf } from './conditions.ts';
+import { contentRange, isKnown, spanOf } from './conditions.ts';
 import type { Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
 import { Asking, hexHash, instantMs, quotedTag } from './object-rows.ts';
@@ -40,9 +40,9 @@ export function getRow(exchange: Exchange): Promise<Reply> {
       ...writtenHeaders(row['system_from'] as bigint),
     };
     if (isKnown(request, { hash, modifiedMs })) return { status: 304, headers };
-    const span = spanOf(request.header('range'), content.length);
+    const span = spanOf(request, { hash, modifiedMs }, content.length);
     const shown = span === null ? content : content.subarray(span.from, span.to);
-    const place = span === null ? {} : { 'content-range': `bytes ${span.from}-${span.to - 1}/${content.length}` };
+    const place = span === null ? {} : { 'content-range': contentRange(span, content.length) };
     return { status: span === null ? 200 : 206, headers: { ...headers, ...place }, body: shown, overtaken: asking.overtaken };
   });
 }

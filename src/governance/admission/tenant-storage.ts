@@ -48,6 +48,12 @@ export class TenantStorage {
     known.bytes += bytes;
   }
 
+  /** What was let in, and is not stored after all. */
+  giveBack(tenant: string, bytes: number): void {
+    const known = this.#known.get(tenant);
+    if (known !== undefined) known.bytes = Math.max(0, known.bytes - bytes);
+  }
+
   #at(tenant: string, max: number, nowMs: number): Known {
     let known = this.#known.get(tenant);
     if (known !== undefined && (known.bytes < max || nowMs - known.measuredAtMs < measureEveryMs)) return known;

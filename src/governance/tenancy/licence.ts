@@ -50,12 +50,12 @@ export class StorageCap {
     this.#warn = warn;
   }
 
-  /** Throws REL_STORAGE_CAP at the cap; warns once on every rise over 90 % of it. */
-  admitWrite(): void {
+  /** Throws REL_STORAGE_CAP at the cap, or where so many bytes go beyond it; warns once on every rise over 90 % of it. */
+  admitWrite(bytes = 0): void {
     const max = this.#licence.storageBytesMax;
     if (max === 0) return;
     const stored = this.#storedBytes();
-    if (stored >= max) {
+    if (stored >= max || stored + bytes > max) {
       throw new ServiceError('REL_STORAGE_CAP', `the storage cap of ${max} bytes is reached`);
     }
     const high = stored >= max * 0.9;

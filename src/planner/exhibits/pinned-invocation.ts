@@ -12,6 +12,7 @@ export function readingThrough(
   };
   const refused = {
     submit: refuse,
+    rehearse: refuse,
     audit: refuse,
     proofs: refuse,
     branches: refuse,

@@ -235,6 +235,7 @@ export class DoorWorld {
       deletable: () => {
         throw new ServiceError('REL_NOT_FOUND', 'no such row');
       },
+      rehearse: async () => ({ errors: [] }),
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };

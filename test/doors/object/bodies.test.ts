@@ -1,14 +1,21 @@
 /** Large bodies behind the object door: where they rest, what is missing, and when they go. */
 import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
   CopyObjectCommand,
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   GetObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   type S3Client,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect } from 'node:net';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemRandom } from '../../../src/clock.ts';
+import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';
 import { Blobs, listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
@@ -19,10 +26,12 @@ import {
   codeOf,
   forPath,
   megabytes,
+  objectPort,
   objectSecret,
   objectToken,
   objectWorld,
   putInto,
+  sentAhead,
   sha256,
   textOf,
 } from './object-client.ts';
@@ -30,13 +39,17 @@ import {
 const disk = new MemoryDisk();
 let world: StoreWorld;
 let s3: S3Client;
+/** Signs URLs. */
+let signer: S3Client;
 beforeAll(async () => {
   world = await objectWorld(disk);
   s3 = clientOf(world);
+  signer = clientOf(world, { credentials: { accessKeyId: keyIdOf(objectToken), secretAccessKey: objectSecret } });
   await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
 });
 afterAll(async () => {
   s3.destroy();
+  signer.destroy();
   await world.close();
 });
 
@@ -123,6 +136,153 @@ test('what no row names any more leaves the disk: removed for good, or erased wi
   const page = await globex.send(new ListObjectsV2Command({ Bucket: 'files' }));
   expect(page.Contents!.map(({ Key }) => Key)).toEqual(['c']);
   globex.destroy();
+});
+
+test('what policy refuses, what fails and what is cut off leaves no body, and the usage stays flat', async () => {
+  const { bodies, settings } = world.service;
+  await bodies.round();
+  const before = bodies.storedBytes;
+  const flat = async (): Promise<void> => {
+    expect(bodies.storedBytes).toBe(before);
+    expect(await disk.list(`${settings.SERVICE_DATA_DIR}/blobs/incoming`)).toEqual([]);
+  };
+  const late = megabytes(1, 31);
+  const begun = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'shut' }));
+  const upload = { Bucket: 'docs', Key: 'shut', UploadId: begun.UploadId };
+  const { ETag } = await s3.send(new UploadPartCommand({ ...upload, PartNumber: 1, Body: megabytes(1, 32) }));
+  expect(bodies.storedBytes).toBeGreaterThan(before + (1 << 20));
+  const policies = {
+    all: 'permit(principal, action, resource);',
+    shut: 'forbid(principal, action == Action::"write", resource is ObjectStoreObject) when { resource.key == "shut" };',
+    hash: `forbid(principal, action == Action::"write", resource is ObjectStoreObject) when { resource.content_hash == "${sha256(late)}" };`,
+    size: 'forbid(principal, action == Action::"write", resource is ObjectStoreObject) when { resource.key == "wide" && resource.size > 1500000 };',
+  };
+  for (const [id, policy] of Object.entries(policies))
+    expect((await world.admin('PUT', `/admin/policies/${id}`, { policy })).status).toBeLessThan(300);
+
+  // Before the body: the client that waits is not told to go on.
+  const url = new URL(await getSignedUrl(signer, new PutObjectCommand({ Bucket: 'docs', Key: 'shut' })));
+  const heard = await sentAhead(
+    objectPort(world),
+    `PUT ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n`,
+    1,
+  );
+  expect(heard).toMatch(/^HTTP\/1\.1 403 [^]*<Code>AccessDenied/);
+  for (let i = 0; i < 5; i++) {
+    expect(await codeOf(put('shut', megabytes(1, 40 + i)))).toBe('AccessDenied 403');
+    expect(await codeOf(put('wide', megabytes(2, 40 + i)))).toBe('AccessDenied 403');
+    // After it, for it is the body that the policy looks at.
+    expect(await codeOf(put('open', late))).toBe('AccessDenied 403');
+    expect(await codeOf(put('large', megabytes(1, 50 + i), { IfNoneMatch: '*' }))).toBe('PreconditionFailed 412');
+    expect(await codeOf(put('large', megabytes(1, 50 + i), { IfMatch: '"0"' }))).toBe('PreconditionFailed 412');
+    expect(await codeOf(put('open', megabytes(1, 50 + i), { ContentMD5: Buffer.alloc(16).toString('base64') }))).toBe(
+      'BadDigest 400',
+    );
+    const part = new UploadPartCommand({ ...upload, PartNumber: 2 + i, Body: megabytes(1, 60 + i) });
+    expect(await codeOf(s3.send(part))).toBe('AccessDenied 403');
+    const Parts = [{ PartNumber: 1, ETag }];
+    expect(await codeOf(s3.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } })))).toBe(
+      'AccessDenied 403',
+    );
+    const copy = new CopyObjectCommand({ Bucket: 'docs', Key: 'shut', CopySource: 'docs/large' });
+    expect(await codeOf(s3.send(copy))).toBe('AccessDenied 403');
+  }
+  expect(await codeOf(s3.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'shut' })))).toBe('AccessDenied 403');
+  await s3.send(new AbortMultipartUploadCommand(upload));
+  await flat();
+
+  // A body that breaks off, in a request and in a part.
+  const again = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'open' }));
+  const rest = { Bucket: 'docs', Key: 'open', UploadId: again.UploadId };
+  for (const command of [
+    new PutObjectCommand({ Bucket: 'docs', Key: 'open' }),
+    new UploadPartCommand({ ...rest, PartNumber: 1 }),
+  ]) {
+    const at = new URL(await getSignedUrl(signer, command as PutObjectCommand));
+    const socket = connect(objectPort(world), '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(`PUT ${at.pathname}${at.search} HTTP/1.1\r\nhost: ${at.host}\r\ncontent-length: 3000000\r\n\r\n`);
+    socket.write(megabytes(2, 70));
+    await vi.waitFor(() => expect(bodies.storedBytes).toBeGreaterThan(before + (1 << 20)));
+    socket.destroy();
+    await vi.waitFor(() => expect(bodies.storedBytes).toBe(before));
+  }
+  await s3.send(new AbortMultipartUploadCommand(rest));
+  await vi.waitFor(flat);
+
+  // One of two that put the same at once is refused: the other's body stays.
+  await world.admin('DELETE', '/admin/policies/hash');
+  const closed =
+    'forbid(principal, action == Action::"write", resource is ObjectStoreObject) when { resource.key == "closed" && resource.content_hash != "" };';
+  await world.admin('PUT', '/admin/policies/closed', { policy: closed });
+  const codes = await Promise.all(['kept 1', 'closed', 'kept 2', 'closed'].map((key) => codeOf(put(key, late))));
+  expect(codes).toEqual(['answered', 'AccessDenied 403', 'answered', 'AccessDenied 403']);
+  expect(await codeOf(put('closed', late))).toBe('AccessDenied 403');
+  expect((await get('kept 1')) === late.toString()).toBe(true);
+  for (const id of ['all', 'shut', 'size', 'closed']) await world.admin('DELETE', `/admin/policies/${id}`);
+  for (const key of ['kept 1', 'kept 2'])
+    await world.call('DELETE', `/types/ObjectStoreObject/${encodeURIComponent(`docs/${key}`)}?hard=true`);
+  await bodies.round();
+  await flat();
+});
+
+test('what a crash leaves between a body and its row is gone after the next start', async () => {
+  const crashed = new MemoryDisk();
+  const first = await objectWorld(crashed);
+  const client = clientOf(first);
+  await client.send(new CreateBucketCommand({ Bucket: 'docs' }));
+  const kept = megabytes(1, 80);
+  await putInto(client, 'kept', kept);
+  const { keyring, settings } = first.service;
+  const stored = first.service.bodies.storedBytes;
+  const blobs = new Blobs({ disk: crashed, random: systemRandom, directory: settings.SERVICE_DATA_DIR, keyring });
+  const unnamed = await blobs.begin('');
+  await unnamed.write(megabytes(2, 81));
+  await unnamed.finish();
+  await (await blobs.part()).write(megabytes(2, 82));
+  await (await blobs.begin('')).write(megabytes(2, 83));
+  client.destroy();
+  await first.close();
+  const second = await objectWorld(crashed);
+  second.service.tend();
+  await vi.waitFor(() => expect(second.service.bodies.storedBytes).toBe(stored));
+  expect(await crashed.list(`${settings.SERVICE_DATA_DIR}/blobs/incoming`)).toEqual([]);
+  const reader = clientOf(second);
+  expect((await textOf(reader, 'kept')) === kept.toString()).toBe(true);
+  reader.destroy();
+  await second.close();
+});
+
+test('parts and the object that they become are counted once, and what does not fit is refused before it comes', async () => {
+  const { bodies, log } = world.service;
+  const stored = Object.getOwnPropertyDescriptor(Blobs.prototype, 'bytes')!.get!;
+  /** So many bytes of the cap are left, whatever is stored. */
+  const leave = (bytes: number): void => {
+    const more = 10_000_000_000 - log.status().bytes - bodies.storedBytes - bytes;
+    vi.spyOn(Blobs.prototype, 'bytes', 'get').mockImplementation(function (this: Blobs) {
+      return (stored.call(this) as number) + more;
+    });
+  };
+  const begun = await s3.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'fits' }));
+  const upload = { Bucket: 'docs', Key: 'fits', UploadId: begun.UploadId };
+  // Room for the two parts, and not for the object beside them.
+  leave(9 << 20);
+  const parts = [megabytes(5, 90), megabytes(3, 91)];
+  const Parts: { PartNumber: number; ETag: string | undefined }[] = [];
+  for (const [i, Body] of parts.entries()) {
+    const { ETag } = await s3.send(new UploadPartCommand({ ...upload, PartNumber: i + 1, Body }));
+    Parts.push({ PartNumber: i + 1, ETag });
+  }
+  expect(await codeOf(s3.send(new UploadPartCommand({ ...upload, PartNumber: 3, Body: megabytes(2, 92) })))).toBe(
+    'QuotaExceeded 402',
+  );
+  expect(await codeOf(put('more', megabytes(2, 93)))).toBe('QuotaExceeded 402');
+  const partsBytes = bodies.storedBytes;
+  await s3.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }));
+  expect(Math.abs(bodies.storedBytes - partsBytes)).toBeLessThan(16_384);
+  vi.restoreAllMocks();
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'fits' }));
+  expect(Buffer.compare(await Body!.transformToByteArray(), Buffer.concat(parts))).toBe(0);
 });
 
 test('a backup holds bodies, and a store that is made of it shows them', async () => {

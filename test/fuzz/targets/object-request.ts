@@ -58,7 +58,7 @@ function look([first = '', ...lines]: readonly string[]): void {
     attempt(() => factsOf(request));
     attempt(() => isKnown(request, { hash: 'a', modifiedMs: 0 }));
     attempt(() => {
-      const span = spanOf(request.header('range'), 10);
+      const span = spanOf(request, { hash: 'a', modifiedMs: 0 }, 10);
       assert(span === null || (span.from >= 0 && span.from < span.to && span.to <= 10), 'a range lies within its object');
     });
   });

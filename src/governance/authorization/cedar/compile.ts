@@ -39,6 +39,21 @@ export function decideRows(policies: readonly Policy[], type: TypeDefinition, as
   return rowsOf(residualsOf(policies, { kind: 'row', type }, asked), type);
 }
 
+/**
+ * The same of rows of which some columns are not known yet: a forbid that looks at one does not deny, a permit that does allows.
+ * What is denied then is denied whatever they come to hold.
+ */
+export function decideEarly({ residuals }: RowDecision, type: TypeDefinition, unknown: ReadonlySet<string>): RowDecision {
+  const looks = (left: Expr): boolean =>
+    !isCertain(left) &&
+    compileCondition({ always: false, permits: [left], forbids: [] }, typesOf(type)).columns.some((name) => unknown.has(name));
+  const early = residuals.flatMap((residual): Residual[] => {
+    if (!looks(residual.left)) return [residual];
+    return residual.policy.effect === 'forbid' ? [] : [{ ...residual, left: { op: 'value', value: true } }];
+  });
+  return rowsOf(early, type);
+}
+
 export interface MaskDecision {
   readonly masks: ReadonlyMap<string, CellMask>;
   readonly residuals: readonly (Residual & { readonly column: string })[];
