@@ -265,7 +265,7 @@ function checksumsOf(
   ]);
 }
 
-/** Of a part that was read the bytes are counted with the body that is made of it. */
+/** A part that was read is counted with the body that is made of it, and no more by itself. */
 async function* readAll(parts: readonly UploadedPart[], onPiece: (piece: Uint8Array) => void): AsyncGenerator<Uint8Array, void> {
   for (const { part } of parts) {
     part.count(false);
