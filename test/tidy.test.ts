@@ -73,6 +73,12 @@ const banned: readonly { readonly what: RegExp; readonly allowed: (path: string)
     allowed: (path) => isEdge(path) || ['src/config.ts', 'src/log/node-disk.ts', 'src/log/memory-file.ts'].includes(path),
   },
   { what: /'node:(net|http|https|http2|tls|dgram|dns)'/, allowed: (path) => isEdge(path) || path.startsWith('src/doors/') },
+  // A body, an argument or a cell that is read rounds no integer: `read-exact-json.ts`.
+  {
+    what: /\bJSON\.parse\b/,
+    allowed: (path) =>
+      !/^src\/doors\/(http|mcp|verbs)\//.test(path) || /^src\/doors\/http\/(read-exact-json|question)\.ts$/.test(path),
+  },
   { what: /'node:child_process'/, allowed: (path) => isEdge(path) || path === 'src/log/node-disk.ts' },
 ];
 
@@ -201,6 +207,11 @@ describe('a tree that breaks a rule is noticed', () => {
     "import { spawn } from 'node:child_process'",
   ])('%s in a room', (text) => {
     expect(bannedCalls(tree({ 'src/planner/a.ts': `\n${text};` }))).toEqual([expect.stringContaining('src/planner/a.ts:2')]);
+  });
+
+  test('a door that reads JSON by itself', () => {
+    const files = { 'src/doors/verbs/a.ts': 'JSON.parse(text)', 'src/doors/http/read-exact-json.ts': 'JSON.parse(text)' };
+    expect(bannedCalls(tree(files))).toEqual([expect.stringContaining('src/doors/verbs/a.ts:1')]);
   });
 
   test('but neither in the clock nor in a comment', () => {

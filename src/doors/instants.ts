@@ -1,20 +1,29 @@
 /** Instants in requests. */
+import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
-import { FOREVER, parseInstant } from '../log/timestamp.ts';
+import { FOREVER, nanosecondsOf, parseInstant } from '../log/timestamp.ts';
 import type { DefaultTime } from '../planner/statement.ts';
+import { exactNumber } from './exact-values.ts';
 
-/** ISO-8601 or nanoseconds. */
-export function toInstant(text: string): bigint {
-  if (!/^\d{11,19}$/.test(text)) return parseInstant(text);
-  const instant = BigInt(text);
-  if (instant > FOREVER) throw new ServiceError('REL_INVALID', 'an instant is out of range');
-  return instant;
+/** ISO-8601 in UTC, or nanoseconds since 1970: as a number, as replies have them, or as text. */
+export const instant = z.union([z.string(), exactNumber]);
+export type StatedInstant = z.output<typeof instant>;
+
+/** Takes every instant that a reply gives, as it came. */
+export function toInstant(given: StatedInstant): bigint {
+  if (typeof given === 'string') {
+    if (given === 'forever') return FOREVER;
+    return /^-?\d{1,19}$/.test(given) ? nanosecondsOf(BigInt(given)) : parseInstant(given);
+  }
+  if (!Number.isInteger(given) && typeof given === 'number')
+    throw new ServiceError('REL_INVALID', 'an instant is ISO-8601 in UTC, or whole nanoseconds');
+  return nanosecondsOf(BigInt(given));
 }
 
-/** What was true then, and what was believed then, as a request states them: ISO-8601, or nanoseconds as text. */
+/** What was true then, and what was believed then, as a request states them. */
 export interface StatedInstants {
-  readonly as_of?: string | undefined;
-  readonly as_of_system?: string | undefined;
+  readonly as_of?: StatedInstant | undefined;
+  readonly as_of_system?: StatedInstant | undefined;
 }
 
 /** Now where nothing is stated. What was believed then is asked for as it was true then; what was true then, as it is believed now. */

@@ -12,7 +12,8 @@ import {
   type SearchRanking,
   type SearchRequest,
 } from '../planner/search/search-request.ts';
-import { toInstant } from './instants.ts';
+import { float, scalar } from './exact-values.ts';
+import { type StatedInstants, toInstant } from './instants.ts';
 import { spelled } from './spellings.ts';
 import { stated } from './stated.ts';
 
@@ -38,8 +39,6 @@ export const typoTolerance = spelled({
     disableOnAttributes: given.disable_on_attributes ?? [],
   }),
 );
-
-const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
 const filter = z.strictObject({
   field: z.string(),
@@ -90,7 +89,7 @@ const name = (of: string, text: string) => z.string().refine((given) => given.to
 const rankBy = z.union([
   z.tuple([z.enum(['bm25', 'text', 'boolean']), z.string(), z.string()]),
   z.tuple([z.literal('field_weight'), weights, z.string()]),
-  z.tuple([z.literal('vector'), z.literal('ann'), z.union([z.string(), z.array(z.number()).min(1).max(vectorMost)])]),
+  z.tuple([z.literal('vector'), z.literal('ann'), z.union([z.string(), z.array(float(z.number())).min(1).max(vectorMost)])]),
 ]);
 
 const typed = {
@@ -162,10 +161,7 @@ export function severalOf(body: Several): SearchRequest {
   return { name: 'multi-search', queries: body.queries.map(byWords), fuse: null, ...timesOf(body) };
 }
 
-function timesOf(body: {
-  as_of?: string | undefined;
-  as_of_system?: string | undefined;
-}): Pick<SearchRequest, 'asOf' | 'asOfSystem'> {
+function timesOf(body: StatedInstants): Pick<SearchRequest, 'asOf' | 'asOfSystem'> {
   const { as_of: valid, as_of_system: system } = body;
   return { asOf: valid === undefined ? null : toInstant(valid), asOfSystem: system === undefined ? null : toInstant(system) };
 }

@@ -1,5 +1,6 @@
 /** What a request says once, of all that it asks: why, where, and as of when. */
 import { z } from 'zod';
+import { instant } from './instants.ts';
 
 export const reasons = {
   purpose: z.string().optional().describe('why; recorded in the audit trail'),
@@ -9,7 +10,7 @@ export const reasons = {
 };
 
 export const stated = {
-  as_of: z.string().optional().describe('what was true then: ISO-8601, or nanoseconds as text'),
-  as_of_system: z.string().optional().describe('what was believed then, likewise'),
+  as_of: instant.optional().describe('what was true then: ISO-8601, or nanoseconds'),
+  as_of_system: instant.optional().describe('what was believed then, likewise'),
   ...reasons,
 };

@@ -35,6 +35,23 @@ export function parseInstant(text: string): bigint {
   return ns;
 }
 
+/** Numbers below are seconds, milliseconds or microseconds of our days: read as nanoseconds they would be of early 1970. */
+const coarseMax = 10_000_000_000_000_000n;
+
+/** An instant that was sent as a number. Throws REL_INVALID out of range, and for what can only be of another unit. */
+export function nanosecondsOf(number: bigint): bigint {
+  if (number > FOREVER || number < INSTANT_MIN)
+    throw new ServiceError('REL_INVALID', `an instant is at most ${FOREVER} nanoseconds`);
+  if (isCoarse(number)) throw new ServiceError('REL_INVALID', `an instant is a number of ${coarseHint}`);
+  return number;
+}
+
+export function isCoarse(number: bigint): boolean {
+  return number !== 0n && number < coarseMax && number > -coarseMax;
+}
+
+export const coarseHint = 'nanoseconds; did you mean milliseconds? Append the zeros, or write ISO-8601';
+
 /** ISO-8601 text with as many fraction digits (0, 3, 6 or 9) as the instant needs; `forever` for i64 max. */
 export function formatInstant(ns: bigint): string {
   if (ns === FOREVER) return 'forever';

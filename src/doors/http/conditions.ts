@@ -1,15 +1,15 @@
 /** Under which condition a request writes rows: by `?when=`, or by the headers that HTTP has for it. */
 import { ServiceError } from '../../errors.ts';
-import { parseInstant } from '../../log/timestamp.ts';
 import { I64_MAX } from '../../log/value.ts';
 import type { WriteCondition } from '../../projections/command.ts';
+import { toInstant } from '../instants.ts';
 import type { RequestFacts } from './context.ts';
 import { headerText } from './headers.ts';
 
 /** Null where it states none. Ways that differ are refused, not ranked. */
 export function statedCondition(request: RequestFacts, when: string | undefined): WriteCondition | null {
   const stated: WriteCondition[] = [];
-  if (when !== undefined) stated.push(when === 'absent' || when === 'present' ? when : { unchangedSince: instantOf(when) });
+  if (when !== undefined) stated.push(when === 'absent' || when === 'present' ? when : { unchangedSince: toInstant(when) });
   const match = headerText(request, 'if-match');
   if (match !== null) stated.push(match === '*' ? 'present' : { unchangedSince: tagged(match) });
   const noneMatch = headerText(request, 'if-none-match');
@@ -35,10 +35,6 @@ function tagged(text: string): bigint {
     throw new ServiceError('REL_INVALID', 'If-Match takes * or the system_from of the row as it was read, in double quotes');
   }
   return nanosecondsOf(digits);
-}
-
-function instantOf(text: string): bigint {
-  return /^\d{1,19}$/.test(text) ? nanosecondsOf(text) : parseInstant(text);
 }
 
 function nanosecondsOf(digits: string): bigint {

@@ -2,21 +2,22 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { limits } from '../../log/value.ts';
+import { parseExactJson } from './read-exact-json.ts';
 
 /** A body is parsed in one turn of the event loop, which this many bytes hold up for some 10 ms. Questions have a cap of their own. */
 export const jsonBytesMax = 4 << 20;
 
-/** One JSON value; undefined when there are no bytes. Throws REL_INVALID for anything else. `read` is given JSON, or what is none. */
-export function parseJsonBody(body: Buffer, read: (text: string) => unknown = JSON.parse): unknown {
+/** One JSON value, its integers exact; undefined when there are no bytes. Throws REL_INVALID for anything else. */
+export function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) return undefined;
   if (!isUtf8(body)) throw new ServiceError('REL_INVALID', 'the body is not UTF-8');
   checkDepth(body);
   const text = body.toString('utf8');
   let value: unknown;
   try {
-    value = read(text);
-  } catch {
-    throw new ServiceError('REL_INVALID', 'the body is not JSON');
+    value = parseExactJson(text);
+  } catch (error) {
+    throw new ServiceError('REL_INVALID', error instanceof RangeError ? `the body: ${error.message}` : 'the body is not JSON');
   }
   // Any way to spell the name; what it was meant to be is decided on the parsed value.
   if (text.includes('__proto__') || text.includes('\\u')) refuseProto(value);

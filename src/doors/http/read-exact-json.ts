@@ -1,15 +1,94 @@
-/** JSON with i64 integers that a JavaScript number would change: they come out as bigint, everything else as usual. */
+/** The one reader of JSON from callers: integers that a JavaScript number would change come out as bigint, all else as usual. */
+import { createHash } from 'node:crypto';
 
-/** Texts and numbers, each whole: digits behind a point are no integer. */
-const token = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
-const longInteger = /^-?\d{16,}$/;
+const longDigits = /\d{16}/;
+/** What a number that is too large for a double has. */
+const largeExponent = /[eE]\+?\d{3}|\d{309}/;
+const backslash = 0x5c;
 
+/** Throws a SyntaxError for what is no JSON, a RangeError for a number that no double holds. */
 export function parseExactJson(text: string): unknown {
-  // Integers travel through JSON.parse as marked strings; the mark is one that the text does not hold.
-  let mark = 'i64:';
-  while (text.includes(mark)) mark = `_${mark}`;
-  const quoted = text.replace(token, (found) => (longInteger.test(found) ? `"${mark}${found}"` : found));
-  return JSON.parse(quoted, (_, value: unknown) =>
-    typeof value === 'string' && value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value,
-  );
+  const value = parsed(text);
+  if (largeExponent.test(text)) refuseInfinite(value);
+  return value;
+}
+
+function refuseInfinite(value: unknown): void {
+  if (value === Infinity || value === -Infinity) throw new RangeError('a number is too large');
+  if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) refuseInfinite(item);
+}
+
+function parsed(text: string): unknown {
+  if (!longDigits.test(text)) return JSON.parse(text);
+  // Long integers travel through JSON.parse as marked texts. No text holds its own hash, however it spells its characters.
+  const mark = `${createHash('sha256').update(text).digest('base64')}:`;
+  const marked = withMarks(text, mark);
+  return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
+}
+
+/** The text with integers that are not safe written as marked texts. */
+function withMarks(text: string, mark: string): string {
+  const number = /-?\d{16,}/g;
+  let made = '';
+  let copied = 0;
+  let at = 0;
+  for (;;) {
+    number.lastIndex = at;
+    const found = number.exec(text);
+    if (found === null) return made + text.slice(copied);
+    // Strings before it are passed over one by one; it may stand inside one of them.
+    let begun = text.indexOf('"', at);
+    while (begun >= 0 && begun < found.index) {
+      at = stringEnd(text, begun);
+      if (at > found.index) break;
+      begun = text.indexOf('"', at);
+    }
+    if (at > found.index) continue;
+    const [digits] = found;
+    at = found.index + digits.length;
+    if (!isInteger(text, found.index, at) || Number.isSafeInteger(Number(digits))) continue;
+    made += `${text.slice(copied, found.index)}"${mark}${digits}"`;
+    copied = at;
+  }
+}
+
+/** Whether these digits are a whole number by themselves, and a value. What is no JSON stays none. */
+function isInteger(text: string, from: number, to: number): boolean {
+  if (/[\d.eE+]/.test(text.charAt(from - 1)) || /[.eE]/.test(text.charAt(to))) return false;
+  const first = text.charAt(from) === '-' ? from + 1 : from;
+  if (text.charAt(first) === '0') return false;
+  let next = to;
+  while (/\s/.test(text.charAt(next))) next++;
+  return text.charAt(next) !== ':';
+}
+
+/** Behind the closing quote of the string that begins there, or behind the text. */
+function stringEnd(text: string, begun: number): number {
+  for (let end = text.indexOf('"', begun + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(end - 1 - escapes) === backslash) escapes++;
+    if (escapes % 2 === 0) return end + 1;
+  }
+  return text.length;
+}
+
+function unmarked(value: unknown, mark: string): unknown {
+  if (typeof value === 'string') return value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const item: unknown = value[i];
+      if (typeof item === 'string' || typeof item === 'object') value[i] = unmarked(item, mark);
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    const members = value as Record<string, unknown>;
+    for (const name in members) {
+      const item = members[name];
+      // A member __proto__ that is no object can't be set like others; bodies that have one are refused.
+      if (typeof item === 'string' || typeof item === 'object') {
+        if (name === '__proto__') continue;
+        members[name] = unmarked(item, mark);
+      }
+    }
+  }
+  return value;
 }

@@ -89,7 +89,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerQuery(data, context);
   registerQueryStream(data, context);
   registerSearch(data, context);
-  await registerGraphql(data, context);
+  registerGraphql(data, context);
   await registerSparql(data, context);
   registerWatch(data, context);
   registerLookupRoutes(data, context);
@@ -202,7 +202,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   (app.server as Server).maxHeadersCount = 0;
   app.removeAllContentTypeParsers();
   // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
-  readBodies(app, context, (body) => parseJsonBody(body));
+  readBodies(app, context, parseJsonBody);
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(() => exactJson);
   app.decorateRequest('caller', null);

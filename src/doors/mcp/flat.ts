@@ -8,6 +8,7 @@ import { refusalOf } from '../http/refusal.ts';
 import { problem, problems } from '../http/schemas.ts';
 import { sessionsVerb } from '../verbs/sessions.ts';
 import { callVerb } from '../verbs/call.ts';
+import { parseExactJson } from '../http/read-exact-json.ts';
 import { callTool, textContent, toolList } from './tools.ts';
 
 /** Source: specification, "Versioning" 2. */
@@ -139,7 +140,7 @@ async function refused(
 ): Promise<unknown> {
   const route = { route: '/mcp/tools/call', access: 'token', action: 'query' } as const;
   const { status, headers, text } = await refusalOf(context, request, route, error);
-  const said = JSON.parse(text) as { type: string; detail: string; correlation_id: string };
+  const said = parseExactJson(text) as { type: string; detail: string; correlation_id: string };
   const { type, detail, correlation_id: id } = said;
   for (const [name, value] of headers) reply.header(name, value);
   const code = type.slice(type.lastIndexOf('/') + 1);

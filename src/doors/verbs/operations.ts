@@ -1,6 +1,7 @@
 /** Tools about the store itself: its health, figures, jobs, audit trail, and erasure. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
+import { parseExactJson } from '../http/read-exact-json.ts';
 import { rowsOf } from './rows.ts';
 import { verb } from './verb.ts';
 
@@ -144,7 +145,7 @@ export const eraseSubject = verb({
       ...signal,
     });
     const [row] = rowsOf(made);
-    const receipt: unknown = typeof row?.['receipt'] === 'string' ? JSON.parse(row['receipt']) : null;
+    const receipt: unknown = typeof row?.['receipt'] === 'string' ? parseExactJson(row['receipt']) : null;
     session.note({ result: { erasure_id: row?.['erasure_id'] ?? null } });
     return {
       erasure_id: String(row?.['erasure_id']),

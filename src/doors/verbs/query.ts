@@ -4,7 +4,10 @@ import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import { checkText } from '../../log/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
+import { literalOf } from '../../planner/languages/search-json.ts';
 import type { Literal } from '../../planner/statement.ts';
+import { scalar } from '../exact-values.ts';
+import { parseExactJson } from '../http/read-exact-json.ts';
 import { quoted, type Row, rowsOf, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
@@ -61,7 +64,7 @@ function parsed(row: Row, name: string): unknown {
   const text = textOf(row[name]);
   if (text === null) return null;
   try {
-    return JSON.parse(text);
+    return parseExactJson(text);
   } catch {
     return text;
   }
@@ -174,10 +177,7 @@ export const getEntities = verb({
   description: 'Rows of a type as they hold now, narrowed by values that columns must have, in order of their keys.',
   input: z.object({
     entity_type: z.string().min(1).describe('the type'),
-    filters: z
-      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
-      .optional()
-      .describe('column to value; null: has none'),
+    filters: z.record(z.string(), scalar).optional().describe('column to value; null: has none'),
     limit: z.int().min(1).max(1_000).default(20),
     offset: z.int().min(0).max(10_000).default(0),
   }),
@@ -194,7 +194,7 @@ export const getEntities = verb({
     const conditions = Object.entries(filters).map(([column, value]) => {
       const named = quoted(column);
       if (value === null) return `${named} IS NULL`;
-      return `${named} = $${values.push(typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : value)}`;
+      return `${named} = $${values.push(literalOf(value))}`;
     });
     const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
     const made = await session.answer(

@@ -8,6 +8,7 @@ import { readSmallBody } from '../../planner/formats/small-body.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { PutRows } from '../../projections/command.ts';
 import { exactJson } from '../http/exact-json.ts';
+import { parseExactJson } from '../http/read-exact-json.ts';
 
 export type Row = Readonly<Record<string, Cell>>;
 
@@ -83,7 +84,7 @@ export function quoted(name: string): string {
 export function listOf(cell: Cell | undefined): readonly string[] {
   if (typeof cell !== 'string') return [];
   try {
-    const value: unknown = JSON.parse(cell);
+    const value = parseExactJson(cell);
     return Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : [];
   } catch {
     return [];

@@ -17,7 +17,7 @@ const knowledge: readonly string[] = ['DecisionRecord', 'DocumentChunk', 'Docume
 const sources: readonly string[] = ['source_id', 'source', 'uri', 'session_id'];
 
 const fuzzy = z
-  .union([z.boolean(), z.object({ edit_distance: z.union([z.literal(1), z.literal(2)]) })])
+  .union([z.boolean(), z.strictObject({ edit_distance: z.union([z.literal(1), z.literal(2)]) })])
   .default(false)
   .describe('words may differ by a letter or two');
 

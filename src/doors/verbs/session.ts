@@ -17,6 +17,7 @@ import type { DefaultTime, Literal } from '../../planner/statement.ts';
 import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
 import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/command.ts';
 import type { ReadDocuments } from '../documents/document.ts';
+import { exactJson } from '../http/exact-json.ts';
 import type { SystemDesk } from '../http/system-desk.ts';
 import { putting, type Row, rowsOf } from './rows.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
@@ -123,7 +124,10 @@ export class VerbSession {
   #sessionOn(snapshot: () => GovernedSnapshot, describe: Invocation['describe']): PlannerSession {
     const { verb, arguments: given } = this.#call;
     const reading = readingThrough(this.invocation, { snapshot, describe });
-    return this.parts.planner.session(reading, { template: `${verb} ?`, literals: [JSON.stringify(given) ?? ''] });
+    return this.parts.planner.session(reading, {
+      template: `${verb} ?`,
+      literals: [given === undefined ? '' : exactJson(given)],
+    });
   }
 
   #request(sql: string, parameters: readonly Literal[], time: DefaultTime) {

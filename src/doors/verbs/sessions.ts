@@ -1,5 +1,6 @@
 /** AgentSession records with the calls of each. Source: specification, "Tool protocol (MCP)", GET /mcp/sessions. */
 import { z } from 'zod';
+import { parseExactJson } from '../http/read-exact-json.ts';
 import { grouped, textOf } from './rows.ts';
 import { verb } from './verb.ts';
 
@@ -59,8 +60,8 @@ export const sessionsVerb = verb({
       tool_calls: (bySession.get(String(row['session_id'])) ?? []).map((call) => ({
         id: call['_pk'],
         name: call['name'],
-        arguments: JSON.parse(textOf(call['arguments']) ?? 'null') as unknown,
-        result: JSON.parse(textOf(call['result']) ?? 'null') as unknown,
+        arguments: parseExactJson(textOf(call['arguments']) ?? 'null') as unknown,
+        result: parseExactJson(textOf(call['result']) ?? 'null') as unknown,
         latency: call['latency'],
         at: call['system_from'],
       })),

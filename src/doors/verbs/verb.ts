@@ -58,11 +58,9 @@ export const purposeField = z.string().describe('why; a registered purpose, reco
 export function inputSchema({ input, purpose }: Verb, purposeKnown = false): Readonly<Record<string, unknown>> {
   const isStated = purpose !== 'required' || purposeKnown;
   const whole = input.extend({ purpose: isStated ? purposeField.optional() : purposeField });
-  const { $schema: _, additionalProperties: __, ...schema } = z.toJSONSchema(whole, { io: 'input' });
+  // Numbers that are exact say what they are by themselves.
+  const { $schema: _, ...schema } = z.toJSONSchema(whole.strict(), { io: 'input', unrepresentable: 'any' });
   return schema;
 }
-
-/** What an instant is written as: ISO-8601 in UTC, or nanoseconds since 1970. */
-export const instant = z.union([z.string(), z.number()]);
 
 export const nanosecondsOut = z.bigint().describe('nanoseconds since 1970 UTC, exact');

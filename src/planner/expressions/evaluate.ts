@@ -3,7 +3,7 @@
  * once per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
  */
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
-import { formatInstant, parseInstant } from '../../log/timestamp.ts';
+import { formatInstant, nanosecondsOf, parseInstant } from '../../log/timestamp.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { intervalNanoseconds } from '../languages/interval.ts';
 import { at } from '../places.ts';
@@ -281,9 +281,10 @@ function converted(value: Cell, type: Bound['type']): Cell {
 function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environment): Cell {
   const literal = env.literals[bound.slot]!;
   if (literal === null || bound.as === 'value') return literal;
-  if (bound.as !== 'interval' && typeof literal === 'bigint') return literal;
-  assert(typeof literal === 'string', 'an instant or interval is text');
+  if (bound.as === 'instant' && typeof literal === 'bigint') return literal;
   try {
+    if (bound.as === 'basis' && typeof literal === 'bigint') return nanosecondsOf(literal);
+    assert(typeof literal === 'string', 'an instant or interval is text');
     if (bound.as === 'interval') return intervalNanoseconds(literal);
     return bound.as === 'basis' ? parseBasis(literal) : parseInstant(typedInstant(literal));
   } catch (error) {

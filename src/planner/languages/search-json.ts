@@ -6,7 +6,7 @@
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
-import { checkIdentifier, checkText, tenantOf } from '../../log/value.ts';
+import { checkIdentifier, checkText, I64_MAX, I64_MIN, tenantOf } from '../../log/value.ts';
 import { splitTypeName, tenantTypeName } from '../../projections/access-paths.ts';
 import { shifted } from '../binding/environment.ts';
 import { scoreName } from '../binding/matches.ts';
@@ -372,6 +372,7 @@ function joined(op: 'and' | 'or', pieces: readonly (Piece | null)[]): Piece | nu
 }
 
 /** A whole number that is exact is an integer. */
-function literalOf(value: string | number | boolean): Exclude<Literal, null> {
+export function literalOf(value: Exclude<FilterValue, null>): Exclude<Literal, null> {
+  if (typeof value === 'bigint') return value >= I64_MIN && value <= I64_MAX ? value : Number(value);
   return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value;
 }

@@ -39,7 +39,7 @@ export type SearchRanking =
 
 export const filterOps = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'in', 'between'] as const;
 
-export type FilterValue = string | number | boolean | null;
+export type FilterValue = string | number | bigint | boolean | null;
 
 export type SearchCondition =
   | { readonly all: readonly SearchCondition[] }

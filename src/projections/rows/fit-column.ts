@@ -2,7 +2,7 @@
 import { ServiceError, unreachable } from '../../errors.ts';
 import type { NamedColumn, Vector } from '../../log/columns.ts';
 import type { PropertyDefinition } from '../../log/entry.ts';
-import { parseInstant } from '../../log/timestamp.ts';
+import { coarseHint, isCoarse, parseInstant } from '../../log/timestamp.ts';
 import { becomesText, type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { jsonText } from './json-text.ts';
@@ -33,7 +33,7 @@ export function fitColumn(
       rejections.add(
         row,
         'REL_TYPE_MISMATCH',
-        `column ${JSON.stringify(column.name)}: ${type} given, ${describe(property)} expected`,
+        `column ${JSON.stringify(column.name)}: ${type} given, ${describe(property, type)} expected`,
       );
       builder.appendNull();
     } else builder.append(fitted);
@@ -88,7 +88,7 @@ function fitCell(cell: Exclude<Cell, null>, from: ColumnType, property: Property
     case 'number':
       return exactNumber(value);
     case 'timestamp':
-      return typeof value === 'string' ? instantOf(value) : exactInteger(value);
+      return typeof value === 'string' ? instantOf(value) : instantFrom(exactInteger(value));
     case 'vector':
       return Array.isArray(value) ? floatsOf(value, property.dims) : undefined;
     default:
@@ -140,6 +140,12 @@ function parseJson(cell: Cell): unknown {
   }
 }
 
-function describe(property: PropertyDefinition): string {
+/** Undefined for what can only be seconds or milliseconds. */
+function instantFrom(number: bigint | undefined): bigint | undefined {
+  return number === undefined || isCoarse(number) ? undefined : number;
+}
+
+function describe(property: PropertyDefinition, given?: ColumnType): string {
+  if (property.type === 'timestamp' && given === 'integer') return coarseHint;
   return property.type === 'vector' ? `a vector of ${property.dims} finite numbers` : property.type;
 }

@@ -157,7 +157,7 @@ function csvLine(shown: Shown): string {
 function field(value: Shown[keyof Shown]): string {
   if (value === null) return '';
   if (typeof value === 'string') return quoted(value);
-  return typeof value === 'object' ? quoted(JSON.stringify(value)) : String(value);
+  return typeof value === 'object' ? quoted(exactJson(value)) : String(value);
 }
 
 function quoted(text: string): string {

@@ -4,9 +4,9 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { parseInstant } from '../../../log/timestamp.ts';
 import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/access-paths.ts';
 import type { ProofReader } from '../../../governance/gate-contract.ts';
+import { toInstant } from '../../instants.ts';
 import { base64 } from '../../proof-document.ts';
 import type { App, HttpContext, RouteAccess } from '../context.ts';
 import { invoke } from '../invoke.ts';
@@ -178,15 +178,11 @@ export type AuditFilter = Omit<AuditQuery, 'after' | 'limit'>;
 export function auditFilter(query: z.infer<typeof countQuery>): AuditFilter {
   const action = query.action ?? query.kind;
   return {
-    ...(query.since === undefined ? {} : { since: instantOf(query.since) }),
-    ...(query.until === undefined ? {} : { until: instantOf(query.until) }),
+    ...(query.since === undefined ? {} : { since: toInstant(query.since) }),
+    ...(query.until === undefined ? {} : { until: toInstant(query.until) }),
     ...(query.object_type === undefined ? {} : { objectType: query.object_type }),
     ...(query.principal === undefined ? {} : { principal: query.principal }),
     ...(query.purpose === undefined ? {} : { purpose: query.purpose }),
     ...(action === undefined ? {} : { action }),
   };
-}
-
-function instantOf(text: string): bigint {
-  return /^\d{11,19}$/.test(text) ? BigInt(text) : parseInstant(text);
 }

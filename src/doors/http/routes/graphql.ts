@@ -7,13 +7,10 @@ import { spelled } from '../../spellings.ts';
 import { stated } from '../../stated.ts';
 import { sendPieces } from '../answer-body.ts';
 import { envelopeMembers } from '../answer-envelope.ts';
-import { readBodies } from '../body-reader.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, preferredType } from '../headers.ts';
 import { invoke } from '../invoke.ts';
-import { parseJsonBody } from '../json-body.ts';
 import { askParsed } from '../parsed-question.ts';
-import { parseExactJson } from '../read-exact-json.ts';
 import { headersOf, refusedWith } from '../refusal.ts';
 import { problems } from '../schemas.ts';
 
@@ -49,30 +46,25 @@ const graphqlReply = z
   })
   .meta({ id: 'GraphqlReply' });
 
-export async function registerGraphql(app: App, context: HttpContext): Promise<void> {
-  await app.register((scope, _options, done) => {
-    // Integers of variables are exact.
-    readBodies(scope as App, context, (body) => parseJsonBody(body, parseExactJson));
-    (scope as App).route({
-      method: 'POST',
-      url: route,
-      config,
-      bodyLimit: bytesMax,
-      schema: {
-        summary: 'Ask in GraphQL',
-        tags: ['query'],
-        body: graphqlBody,
-        response: { 200: graphqlReply, 400: graphqlReply, 500: graphqlReply, ...problems },
-      },
-      handler: async (request, reply) => {
-        try {
-          return await answer(context, request, reply, request.body);
-        } catch (error) {
-          return refuse(context, request, reply, error);
-        }
-      },
-    });
-    done();
+export function registerGraphql(app: App, context: HttpContext): void {
+  app.route({
+    method: 'POST',
+    url: route,
+    config,
+    bodyLimit: bytesMax,
+    schema: {
+      summary: 'Ask in GraphQL',
+      tags: ['query'],
+      body: graphqlBody,
+      response: { 200: graphqlReply, 400: graphqlReply, 500: graphqlReply, ...problems },
+    },
+    handler: async (request, reply) => {
+      try {
+        return await answer(context, request, reply, request.body);
+      } catch (error) {
+        return refuse(context, request, reply, error);
+      }
+    },
   });
 }
 

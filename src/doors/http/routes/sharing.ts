@@ -12,7 +12,7 @@ import { FOREVER, formatInstant } from '../../../log/timestamp.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
-import { toInstant } from '../../instants.ts';
+import { instant, toInstant } from '../../instants.ts';
 import { idParams } from '../tenant-shapes.ts';
 import { look } from './registered-tenants.ts';
 
@@ -34,8 +34,8 @@ const terms = {
   target,
   permission: z.array(z.string()).min(1).describe('read, search, export, replay; read by default'),
   purposes: z.array(z.string()).describe('each with those below it; empty: any'),
-  valid_from: z.string().describe('ISO-8601 or nanoseconds; now by default'),
-  valid_to: z.string().nullable().describe('null: for ever'),
+  valid_from: instant.describe('ISO-8601 or nanoseconds; now by default'),
+  valid_to: instant.nullable().describe('null: for ever'),
   history: z.enum(['from_start', 'full', 'current_only']).describe('current_only by default'),
   masking: z.record(z.string(), masks).describe('by column'),
   onward_sharing: z.boolean().describe('true is not implemented'),

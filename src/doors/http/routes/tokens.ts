@@ -23,7 +23,12 @@ const mintBody = z
       ),
     principal: z.string().optional(),
     roles: z.array(z.string()).max(256).optional(),
-    attributes: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
+    attributes: z
+      .record(
+        z.string(),
+        z.union([z.string(), z.number(), z.boolean()], 'a text, a yes or no, or a number up to 2^53: write a longer one as text'),
+      )
+      .optional(),
     purposes: z.array(z.string()).max(256).optional().describe('empty or absent: any registered purpose'),
     expires_in_secs: z.int().min(1).optional(),
   })

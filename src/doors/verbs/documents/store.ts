@@ -7,6 +7,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { Batch, DeleteRows } from '../../../projections/command.ts';
 import { chunksMax } from '../../documents/document.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
+import { float } from '../../exact-values.ts';
 import { putting, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut } from '../verb.ts';
@@ -41,7 +42,12 @@ export const piece = z.object({
   page: z.int().min(0).optional(),
   heading: z.string().max(10_000).optional().describe('the heading that it stands under'),
   metadata: z.record(z.string(), z.unknown()).optional().describe('anything more; kept as JSON'),
-  embedding: z.array(z.number()).min(1).max(4_096).optional().describe('a vector of your own; of all chunks of one length'),
+  embedding: z
+    .array(float(z.number()))
+    .min(1)
+    .max(4_096)
+    .optional()
+    .describe('a vector of your own; of all chunks of one length'),
 });
 
 export type Piece = z.output<typeof piece>;

@@ -1,11 +1,13 @@
 /** consolidate, resolve and recognize: one memory in place of another. Source: specification, "States and transitions". */
 import { z } from 'zod';
+import { instant, toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows } from '../../../projections/command.ts';
 import { putting, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
-import { instant, nanosecondsOut, verb } from '../verb.ts';
-import { chainFrom, confidence, instantOf, itemId, memoryType, standingOf, successorOf, unknownItem } from './items.ts';
+import { nanosecondsOut, verb } from '../verb.ts';
+import { parseExactJson } from '../../http/read-exact-json.ts';
+import { chainFrom, confidence, itemId, memoryType, standingOf, successorOf, unknownItem } from './items.ts';
 import { storing } from './remember.ts';
 
 export const consolidate = verb({
@@ -35,6 +37,7 @@ export const consolidate = verb({
   contents: ['content', 'rationale'],
   example: { id: 'a memory', content: 'Ada prefers coffee now', confidence: 0.8 },
   run: async (session, { id, content, type, expected_version: version, ...input }) => {
+    const asRead = version === undefined ? null : toInstant(version);
     const standing = await standingOf(session, type, id);
     if (standing === null) throw unknownItem();
     if (standing.state === 'superseded') {
@@ -42,7 +45,7 @@ export const consolidate = verb({
       throw new ServiceError('REL_CONFLICT', `the memory was superseded: the live one is ${chain.at(-1)}`);
     }
     const { row } = standing;
-    const since = version === undefined ? (row['system_from'] as bigint) : instantOf(version);
+    const since = asRead ?? (row['system_from'] as bigint);
     const certainty = row['confidence'];
     const sure = input.confidence ?? (typeof certainty === 'number' ? certainty : 1);
     const newId = session.parts.ids.next();
@@ -82,7 +85,7 @@ function keptOf(session: VerbSession, type: string, row: Row): Kept {
     const cell = row[name];
     const isOwn = name === primaryKey || name === 'id' || name.startsWith('_') || argumentColumns.has(name);
     if (isOwn || masked.has(name) || cell === null || cell === undefined) continue;
-    fields[name] = column === 'json' ? (JSON.parse(String(cell)) as unknown) : cell instanceof Float32Array ? [...cell] : cell;
+    fields[name] = column === 'json' ? parseExactJson(String(cell)) : cell instanceof Float32Array ? [...cell] : cell;
   }
   return {
     fields,

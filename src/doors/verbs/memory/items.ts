@@ -1,7 +1,6 @@
 /** What memory verbs have in common: the types, the ids, and how an item stands. */
 import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
-import { parseInstant } from '../../../log/timestamp.ts';
 import type { Row } from '../rows.ts';
 import { quoted, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
@@ -16,14 +15,6 @@ export const memoryType = z
   .describe('a registered type that the memory is of; MemoryItem by default');
 export const confidence = z.number().min(0).max(1);
 export const sessionId = z.string().min(1).max(1_024);
-
-/** Nanoseconds. */
-export function instantOf(text: string | number): bigint {
-  const digits = typeof text === 'number' ? (Number.isSafeInteger(text) && text >= 0 ? String(text) : '') : text;
-  if (/^\d{9,19}$/.test(digits)) return BigInt(digits);
-  if (typeof text === 'number') throw new ServiceError('REL_INVALID', 'an instant is ISO-8601 in UTC, or nanoseconds');
-  return parseInstant(text);
-}
 
 /** How an item stands now; every version of it that may be seen, the newest last. */
 export interface Standing {

@@ -10,6 +10,7 @@
 import { ServiceError } from '../../../errors.ts';
 import { listOf, quoted, type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
+import { parseExactJson } from '../../http/read-exact-json.ts';
 import { memoryItem } from './items.ts';
 
 export interface Link {
@@ -221,7 +222,7 @@ class Reader {
   async recallsOf(id: string): Promise<readonly Row[]> {
     const rows = await this.#newest('ToolCall', "name = 'recall' AND result LIKE $1", [`%${JSON.stringify(id)}%`]);
     return rows.filter(
-      (row) => (JSON.parse(textOf(row['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(id) === true,
+      (row) => (parseExactJson(textOf(row['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(id) === true,
     );
   }
 

@@ -9,10 +9,11 @@
  *   score = rel * rec * ret; ties by the later valid_from, then by id
  */
 import { z } from 'zod';
+import { float } from '../../exact-values.ts';
+import { instant } from '../../instants.ts';
 import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/value.ts';
 import { type Row, textOf } from '../rows.ts';
-import { instant } from '../verb.ts';
 import { confidence, memoryItem, memoryType, sessionId } from './items.ts';
 import { type CandidateParts, candidates } from './recall-candidates.ts';
 
@@ -31,18 +32,14 @@ export const recallInput = z.object({
   type: memoryType,
   session_id: sessionId.optional().describe('of this session only'),
   min_confidence: confidence.optional().describe('leave out what is less sure'),
-  recency_half_life_secs: z
-    .number()
-    .positive()
+  recency_half_life_secs: float(z.number().positive())
     .optional()
     .describe('newer memories count more: the score falls to 1/e in this time'),
   budget_tokens: z.int().min(0).optional().describe('the contents returned cost at most this many tokens'),
-  stability_days: z
-    .number()
-    .positive()
+  stability_days: float(z.number().positive())
     .optional()
     .describe('memories fade in this time, less so the more often they are recalled'),
-  cancel_threshold: z.number().optional().describe('stop looking at the first memory that scores above this'),
+  cancel_threshold: float(z.number()).optional().describe('stop looking at the first memory that scores above this'),
   detailed: z.boolean().default(false).describe('say what the recall cost and how each score came about'),
 });
 

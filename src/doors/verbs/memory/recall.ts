@@ -1,5 +1,6 @@
 /** recall, and the replay of one that was recorded. Source: specification, "Agent memory (HTTP)" and "Recall quality parameters". */
 import { z } from 'zod';
+import { toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PinnedGrant } from '../../../governance/gate-contract.ts';
 import { grantOf } from '../../../planner/exhibits/recipe.ts';
@@ -7,7 +8,7 @@ import { type Row, textOf } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { tokenCounter, tokenizerName } from '../tokens.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { instantOf } from './items.ts';
+import { parseExactJson } from '../../http/read-exact-json.ts';
 import { keyOf, quarantined } from './recall-candidates.ts';
 import {
   contentOf,
@@ -71,7 +72,7 @@ export const recall = verb({
     }
     const { snapshot } = session;
     const basis = snapshot.instant;
-    const at = input.as_of === undefined ? basis : instantOf(input.as_of);
+    const at = input.as_of === undefined ? basis : toInstant(input.as_of);
     if (at > basis) throw new ServiceError('REL_INVALID', 'as_of lies ahead: nothing is believed then yet');
     const { vector, embedder, notices } = await embedded(session, query);
     const ask: RankingParts['ask'] = (sql, values, time) => session.ask(sql, values, time);
@@ -185,8 +186,8 @@ export const replayRecall = verb({
 });
 
 export async function replay(session: VerbSession, call: Row) {
-  const [given, result, recipe] = ['arguments', 'result', 'recipe'].map(
-    (name) => JSON.parse(textOf(call[name]) ?? 'null') as unknown,
+  const [given, result, recipe] = ['arguments', 'result', 'recipe'].map((name) =>
+    parseExactJson(textOf(call[name]) ?? 'null'),
   ) as [unknown, { ids: string[]; scores: number[] }, Recipe];
   const recorded = { ids: result.ids, scores: result.scores };
   if (recipe.scorer !== scorerName || (recipe.tokenizer ?? tokenizerName) !== tokenizerName) {

@@ -1,13 +1,14 @@
 /** remember and remember_batch. Source: specification, "Agent memory (HTTP)" and "Memory types". */
 import { z } from 'zod';
+import { instant, toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { issuesOf } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
-import { instant, nanosecondsOut, verb } from '../verb.ts';
-import { confidence, instantOf, memoryType, sessionId } from './items.ts';
+import { nanosecondsOut, verb } from '../verb.ts';
+import { confidence, memoryType, sessionId } from './items.ts';
 
 const item = z.object({
   content: z
@@ -62,7 +63,7 @@ export const remember = verb({
     return {
       id: session.type(input.type).primaryKey === null ? id : (ids[0] ?? id),
       confidence: input.confidence,
-      valid_from: input.valid_from === undefined ? systemFrom : instantOf(input.valid_from),
+      valid_from: input.valid_from === undefined ? systemFrom : toInstant(input.valid_from),
       ...(notices.length > 0 && { notices: [...notices] }),
     };
   },
@@ -121,7 +122,7 @@ export const rememberBatch = verb({
       );
     const told = (of: readonly Accepted[], systemFrom: bigint): void => {
       for (const [i, { index, id, item: stored }] of of.entries()) {
-        const validFrom = stored.valid_from === undefined ? systemFrom + BigInt(i) : instantOf(stored.valid_from);
+        const validFrom = stored.valid_from === undefined ? systemFrom + BigInt(i) : toInstant(stored.valid_from);
         results.set(index, { id, confidence: stored.confidence, valid_from: validFrom });
       }
     };
@@ -227,7 +228,7 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
   }
   if (takes('confidence')) row['confidence'] = each.confidence;
   if (takes('tool_call_id')) row['tool_call_id'] = session.callId;
-  if (valid_from !== undefined) row['valid_from'] = instantOf(valid_from);
+  if (valid_from !== undefined) row['valid_from'] = toInstant(valid_from);
   if (definition.primaryKey === null) row['_pk'] = id;
   else if (definition.primaryKey === 'id') row['id'] = id;
   if (definition.name === 'DecisionRecord') row['choice'] ??= content;

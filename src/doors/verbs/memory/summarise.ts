@@ -10,6 +10,7 @@ import type { Literal } from '../../../planner/statement.ts';
 import { grouped, type Row, textOf } from '../rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import type { VerbSession } from '../session.ts';
+import { parseExactJson } from '../../http/read-exact-json.ts';
 import { sessionId } from './items.ts';
 import { keyOf, quarantined } from './recall-candidates.ts';
 import { rank, recallInput } from './recall-ranking.ts';
@@ -227,7 +228,7 @@ async function sessionsOf(
     ]),
   );
   const hidden = await hiddenMemories(session);
-  const keys = [...new Set([...hidden].map((key) => (JSON.parse(key) as [unknown, string])[1]))];
+  const keys = [...new Set([...hidden].map((key) => (parseExactJson(key) as [unknown, string])[1]))];
   const touched = new Set<string>();
   for (const rows of await inPieces(session, 'SELECT session_id FROM MemoryItem WHERE _pk', keys)) {
     for (const row of rows) touched.add(String(row['session_id']));
