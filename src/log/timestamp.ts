@@ -35,8 +35,8 @@ export function parseInstant(text: string): bigint {
   return ns;
 }
 
-/** Numbers below are seconds, milliseconds or microseconds of our days: read as nanoseconds they would be of early 1970. */
-const coarseMax = 10_000_000_000_000_000n;
+/** Numbers between are seconds, milliseconds or microseconds since 1973: read as nanoseconds they would be of early 1970. */
+const [coarseMin, coarseMax] = [100_000_000n, 10_000_000_000_000_000n];
 
 /** An instant that was sent as a number. Throws REL_INVALID out of range, and for what can only be of another unit. */
 export function nanosecondsOf(number: bigint): bigint {
@@ -46,8 +46,14 @@ export function nanosecondsOf(number: bigint): bigint {
   return number;
 }
 
+/** Columns of an instant that is never a measured one: numbers there are checked. */
+export function isBound(column: string): boolean {
+  return column === 'valid_from' || column === 'valid_to';
+}
+
 export function isCoarse(number: bigint): boolean {
-  return number !== 0n && number < coarseMax && number > -coarseMax;
+  const size = number < 0n ? -number : number;
+  return size >= coarseMin && size < coarseMax;
 }
 
 export const coarseHint = 'nanoseconds; did you mean milliseconds? Append the zeros, or write ISO-8601';

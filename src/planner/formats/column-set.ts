@@ -10,7 +10,7 @@ import { AssertionError, didYouMean, ServiceError } from '../../errors.ts';
 import type { NamedColumn, RowBatch } from '../../log/columns.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
 import type { SentCells } from '../../projections/command.ts';
-import { coarseHint, isCoarse } from '../../log/timestamp.ts';
+import { coarseHint, isBound, isCoarse } from '../../log/timestamp.ts';
 import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/value.ts';
 import { VectorBuilder } from '../../log/vector-builder.ts';
 import { exactInDouble, jsonFrom, numbersFrom, scalarToken, textFrom, typedFromText, typeOfKind } from './inferred-column.ts';
@@ -319,7 +319,7 @@ export class ColumnSet implements ColumnNames {
       case 'timestamp':
         if (kind === cellKind.integer || kind === cellKind.wide) {
           const instant = integerAt(tape.bytes, tape.starts[i]!, tape.ends[i]!);
-          if (isCoarse(instant)) return this.#misfit(i, column, `is no number of ${coarseHint}`);
+          if (isBound(column.name) && isCoarse(instant)) return this.#misfit(i, column, `is no number of ${coarseHint}`);
           this.#instants[i] = instant;
           return;
         }

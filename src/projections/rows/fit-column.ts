@@ -2,7 +2,7 @@
 import { ServiceError, unreachable } from '../../errors.ts';
 import type { NamedColumn, Vector } from '../../log/columns.ts';
 import type { PropertyDefinition } from '../../log/entry.ts';
-import { coarseHint, isCoarse, parseInstant } from '../../log/timestamp.ts';
+import { coarseHint, isBound, isCoarse, parseInstant } from '../../log/timestamp.ts';
 import { becomesText, type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { jsonText } from './json-text.ts';
@@ -28,12 +28,13 @@ export function fitColumn(
   for (let row = 0; row < length; row++) {
     const cell = cellAt(vector, type, row);
     const asText = open && property.type === 'string' && becomesText(type);
-    const fitted = cell === null ? null : asText ? jsonText(cell, type) : fitCell(cell, type, property);
+    const fits = cell === null ? null : asText ? jsonText(cell, type) : fitCell(cell, type, property);
+    const fitted = typeof fits === 'bigint' && type === 'integer' && isBound(column.name) && isCoarse(fits) ? undefined : fits;
     if (fitted === undefined) {
       rejections.add(
         row,
         'REL_TYPE_MISMATCH',
-        `column ${JSON.stringify(column.name)}: ${type} given, ${describe(property, type)} expected`,
+        `column ${JSON.stringify(column.name)}: ${type} given, ${isBound(column.name) && type === 'integer' ? coarseHint : `${describe(property)} expected`}`,
       );
       builder.appendNull();
     } else builder.append(fitted);
@@ -88,7 +89,7 @@ function fitCell(cell: Exclude<Cell, null>, from: ColumnType, property: Property
     case 'number':
       return exactNumber(value);
     case 'timestamp':
-      return typeof value === 'string' ? instantOf(value) : instantFrom(exactInteger(value));
+      return typeof value === 'string' ? instantOf(value) : exactInteger(value);
     case 'vector':
       return Array.isArray(value) ? floatsOf(value, property.dims) : undefined;
     default:
@@ -140,12 +141,6 @@ function parseJson(cell: Cell): unknown {
   }
 }
 
-/** Undefined for what can only be seconds or milliseconds. */
-function instantFrom(number: bigint | undefined): bigint | undefined {
-  return number === undefined || isCoarse(number) ? undefined : number;
-}
-
-function describe(property: PropertyDefinition, given?: ColumnType): string {
-  if (property.type === 'timestamp' && given === 'integer') return coarseHint;
+function describe(property: PropertyDefinition): string {
   return property.type === 'vector' ? `a vector of ${property.dims} finite numbers` : property.type;
 }

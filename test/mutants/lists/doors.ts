@@ -38,8 +38,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'milliseconds that are taken for nanoseconds',
     file: 'src/log/timestamp.ts',
-    find: 'return number !== 0n && number < coarseMax && number > -coarseMax;',
-    replace: 'return number > coarseMax && number < -coarseMax;',
+    find: 'return size >= coarseMin && size < coarseMax;',
+    replace: 'return size >= coarseMin && size < coarseMin;',
     killedBy: test('exact-values'),
   },
   {
