@@ -12,6 +12,7 @@ import { KvSession } from '../../src/doors/kv/session.ts';
 import { Channels } from '../../src/doors/kv/subscriptions.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { RateLimiter } from '../../src/governance/admission/rate-limit.ts';
+import { readText, textOf } from '../../src/planner/documents/json.ts';
 import type { StoredObject } from '../../src/planner/documents/values.ts';
 import type { Adversary } from './adversaries.ts';
 import { type Conversation, talk } from './conversations.ts';
@@ -122,7 +123,7 @@ async function talkKv(stage: Stage, { token, organization, purpose }: Comes, hea
 }
 
 const deals = { $db: 'shop' } as const;
-const statements: readonly StoredObject[] = [
+const statements = [
   { find: 'deals', filter: { _id: 'x1' }, ...deals },
   { find: 'deals', filter: {}, ...deals },
   { find: 'deals', filter: { note: { $exists: true } }, sort: { _id: 1 }, projection: { note: 1 }, ...deals },
@@ -145,26 +146,31 @@ const statements: readonly StoredObject[] = [
     { find: type, filter: {}, $db: 'types' },
     { count: type, query: { amount: { $gt: 1_000_000 } }, $db: 'types' },
   ]),
-];
+].map((statement) => readText(JSON.stringify(statement)) as StoredObject);
 
 async function talkDocuments(stage: Stage, { token, organization, purpose }: Comes, heard: Heard[]): Promise<void> {
   const parts = partsOf(stage);
   const gone = new AbortController();
   const cursors = new OpenCursors(parts.random);
-  const stated = purpose === null ? {} : { comment: { annals: { purpose } } };
+  const stated = purpose === null ? [] : [['comment', readText(JSON.stringify({ annals: { purpose } }))] as const];
   for (const statement of statements) {
     await stage.lab.tick();
-    const [name] = Object.keys(statement) as [string];
+    const [name] = [...statement.keys()] as [string];
     const run = async (): Promise<Buffer> => {
       const caller = parts.authenticator.passwordCaller(token, { door: 'document', clientIp: '127.0.0.1', organization });
-      const context = new CommandContext(name, { ...stated, ...statement }, new Asker(parts, caller, gone.signal), cursors);
+      const context = new CommandContext(
+        name,
+        new Map([...statement, ...stated]),
+        new Asker(parts, caller, gone.signal),
+        cursors,
+      );
       return writeDocument(await documentCommands[name]!.run(context));
     };
     const reply = await run().catch((error: unknown) => {
       if (!(error instanceof ServiceError)) throw error;
       return writeDocument(errorDocument(error));
     });
-    heard.push(heardOf('DOCUMENT', JSON.stringify(statement), reply));
+    heard.push(heardOf('DOCUMENT', textOf(statement), reply));
   }
   gone.abort();
 }

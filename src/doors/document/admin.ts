@@ -1,9 +1,10 @@
 /** Commands about collections, and what drivers and shells ask of a server before they ask for anything. */
 import { batchRowsMax } from '../../projections/command.ts';
-import { documentBytesMax, type Writable, type WritableObject } from './bson.ts';
+import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
 import { messageBytesMax } from '../frame/codec.ts';
-import { collectionName, type CommandContext, type CommandRow, doorName } from './command.ts';
+import { collectionName, type CommandContext, type CommandRow, doorName, flagOf } from './command.ts';
 import { compileFilter } from '../../planner/documents/filter.ts';
+import { documentOf, Special } from '../../planner/documents/values.ts';
 import { entryType, find, namesIn, typesDatabase } from './documents.ts';
 import { DocumentRefusal } from './errors.ts';
 
@@ -17,14 +18,14 @@ export interface HelloFacts {
   readonly legacy: boolean;
 }
 
-export function helloReply({ connection, now, legacy }: HelloFacts): WritableObject {
+export function helloReply({ connection, now, legacy }: HelloFacts): Members {
   return {
     helloOk: true,
     [legacy ? 'ismaster' : 'isWritablePrimary']: true,
     maxBsonObjectSize: documentBytesMax,
     maxMessageSizeBytes: messageBytesMax,
     maxWriteBatchSize: batchRowsMax,
-    localTime: { $date: { $numberLong: String(now / 1_000_000n) } },
+    localTime: new Special('$date', now / 1_000_000n),
     logicalSessionTimeoutMinutes: 30,
     connectionId: connection,
     minWireVersion: wireVersion.least,
@@ -34,35 +35,37 @@ export function helloReply({ connection, now, legacy }: HelloFacts): WritableObj
 }
 
 const cursorOf = (namespace: string, firstBatch: readonly Writable[]): WritableObject => ({
-  cursor: { id: { $numberLong: '0' }, ns: namespace, firstBatch },
+  cursor: { id: 0n, ns: namespace, firstBatch },
   ok: 1,
 });
 
 async function listCollections(context: CommandContext): Promise<WritableObject> {
   const { database } = context;
-  const nameOnly = context.command['nameOnly'] === true;
-  const fits = compileFilter(context.object('filter') ?? {});
+  const nameOnly = context.flag('nameOnly') === true;
+  const fits = compileFilter(context.object('filter') ?? new Map());
   const { result } = await context.read((reading) => namesIn(reading, database, context.time));
   const listed = result
-    .map((name) => ({ name, type: 'collection', options: {}, info: { readOnly: database === typesDatabase } }))
+    .map((name) =>
+      documentOf({ name, type: 'collection', options: new Map(), info: documentOf({ readOnly: database === typesDatabase }) }),
+    )
     .filter(fits)
-    .map((each) => (nameOnly ? { name: each.name, type: each.type } : each));
+    .map((each) => (nameOnly ? new Map([...each].slice(0, 2)) : each));
   return cursorOf(`${database}.$cmd.listCollections`, listed);
 }
 
 async function listDatabases(context: CommandContext): Promise<WritableObject> {
-  const nameOnly = context.command['nameOnly'] === true;
-  const fits = compileFilter(context.object('filter') ?? {});
+  const nameOnly = context.flag('nameOnly') === true;
+  const fits = compileFilter(context.object('filter') ?? new Map());
   const { result } = await context.read((reading) => namesIn(reading, null, context.time));
-  const listed = [...result, typesDatabase].map((name) => ({ name, sizeOnDisk: 0, empty: false })).filter(fits);
-  return { databases: nameOnly ? listed.map(({ name }) => ({ name })) : listed, totalSize: 0, ok: 1 };
+  const listed = [...result, typesDatabase].map((name) => documentOf({ name, sizeOnDisk: 0, empty: false })).filter(fits);
+  return { databases: nameOnly ? listed.map((each) => new Map([...each].slice(0, 1))) : listed, totalSize: 0, ok: 1 };
 }
 
 const idIndex = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
 
 async function listIndexes(context: CommandContext): Promise<WritableObject> {
   const { place } = context;
-  const { result } = await context.read((reading) => find(reading, { ...place, filter: {}, time: context.time, most: 1 }));
+  const { result } = await context.read((reading) => find(reading, { ...place, filter: new Map(), time: context.time, most: 1 }));
   if (result.length === 0) throw new DocumentRefusal(26, `ns does not exist: ${context.namespace}`, 'REL_NOT_FOUND');
   return cursorOf(context.namespace, [idIndex]);
 }
@@ -70,9 +73,9 @@ async function listIndexes(context: CommandContext): Promise<WritableObject> {
 /** A collection is there once a document is in it, and keys are all that is indexed. */
 const nothingDone =
   (note: string) =>
-  async (context: CommandContext): Promise<WritableObject> => {
+  async (context: CommandContext): Promise<Members> => {
     if (context.database === typesDatabase) throw new DocumentRefusal(13, `${typesDatabase} is read-only`, 'REL_ACL');
-    collectionName(context.command[context.name]);
+    collectionName(context.subject);
     return { ok: 1, note };
   };
 
@@ -82,7 +85,7 @@ async function drop(context: CommandContext): Promise<WritableObject> {
   const count = await context.write(null, async (reading) => {
     let dropped = 0;
     for (;;) {
-      const found = await find(reading, { ...place, filter: {}, time: 'current', most: batchRowsMax });
+      const found = await find(reading, { ...place, filter: new Map(), time: 'current', most: batchRowsMax });
       const keys = found.filter(({ own }) => own).map(({ key }) => key);
       if (keys.length === 0) return dropped;
       await reading.invocation.submit({ kind: 'delete-rows', type: entryType, keys });
@@ -103,7 +106,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
     takes: ['capped', 'size', 'max', 'validator', 'validationLevel', 'validationAction', 'collation', 'autoIndexId', 'idIndex'],
     run: async (context) => {
       for (const name of ['capped', 'validator', 'collation', 'viewOn', 'timeseries'])
-        if (context.command[name] !== undefined && context.command[name] !== false)
+        if (context.command.has(name) && context.command.get(name) !== false)
           throw new DocumentRefusal(115, `create with ${name} is not supported`, 'REL_NOT_IMPLEMENTED');
       return nothingDone('nothing was made: a collection is there once a document is in it')(context);
     },
@@ -111,7 +114,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
   createIndexes: {
     takes: ['indexes', 'commitQuorum'],
     run: async (context) => {
-      if (context.objects('indexes').some(({ unique }) => unique === true))
+      if (context.objects('indexes').some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
         throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
       const made = await nothingDone('no index was made: documents are found by _id, or one by one')(context);
       return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...made };

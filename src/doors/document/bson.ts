@@ -1,25 +1,24 @@
 /**
- * BSON and documents as they are stored, both ways. Lengths and depth are checked before anything is made of what they say; where a
- * document has a name twice, the last one counts. Pure.
+ * BSON and documents, both ways. Lengths and depth are checked before anything is made of what they say; where a document has a name
+ * twice, the last one counts. Reading and writing are steps, since a document may be long. Pure.
  */
 import { isUtf8 } from 'node:buffer';
 import { Decimal128 } from 'bson';
-import { ServiceError } from '../../errors.ts';
+import { allAtOnce, Pace, type Steps } from '../../planner/documents/json.ts';
+import { doubleValue, isInt32 } from '../../planner/documents/numbers.ts';
 import {
-  bytesOf,
-  milliseconds,
+  asSpecial,
+  Decimal,
+  depthMax,
+  Double,
+  isList,
+  Special,
   type Stored,
   type StoredObject,
-  timestampOf,
-  wrapperNames,
-  wrapperOf,
 } from '../../planner/documents/values.ts';
-import { depthMax } from '../../planner/documents/filter.ts';
 import { DocumentRefusal } from './errors.ts';
 
-const malformed = (what = 'malformed BSON'): ServiceError => new ServiceError('REL_INVALID', what);
-
-/** What is well-formed and nested further is refused by its command: the connection goes on. */
+const malformed = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);
 const tooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at most ${depthMax} levels deep`);
 
 /** So many bytes at least has a document. */
@@ -27,159 +26,183 @@ export const documentBytesMin = 5;
 /** What a document and its command, or its place in a reply, may be at most. */
 export const documentBytesMax = 16_000_000;
 
-/** The document that begins there; its length says where it ends. */
-export function readDocument(bytes: Buffer, at = 0): { readonly document: StoredObject; readonly end: number } {
-  const end = endOf(bytes, at, bytes.length);
-  const reader = { bytes, at: at + 4 };
-  const document = members(reader, end, 0) as StoredObject;
-  return { document, end };
+interface Open {
+  readonly values: Stored[] | Map<string, Stored>;
+  readonly end: number;
+  /** What it is a member of has it under this name. */
+  readonly name: string;
+  /** It is the scope of this code. */
+  readonly code: string | null;
 }
 
-interface Reader {
-  readonly bytes: Buffer;
+class Reader {
+  readonly #bytes: Buffer;
   at: number;
-}
 
-function endOf(bytes: Buffer, at: number, limit: number): number {
-  if (at + documentBytesMin > limit) throw malformed();
-  const length = bytes.readInt32LE(at);
-  if (length < documentBytesMin || at + length > limit || bytes[at + length - 1] !== 0) throw malformed();
-  return at + length;
-}
-
-function members(reader: Reader, end: number, depth: number): Record<string, Stored> {
-  if (depth > depthMax) throw tooDeep();
-  const object: Record<string, Stored> = {};
-  while (reader.at < end - 1) {
-    const type = reader.bytes[reader.at++]!;
-    const name = cString(reader, end);
-    if (wrapperNames.has(name)) throw malformed(`${name} is no name of a field, and no operator`);
-    const value = valueOf(reader, type, end, depth);
-    // A plain assignment would take `__proto__` for something else.
-    if (name === '__proto__')
-      Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
-    else object[name] = value;
+  constructor(bytes: Buffer, at: number) {
+    this.#bytes = bytes;
+    this.at = at;
   }
-  if (reader.at !== end - 1) throw malformed();
-  reader.at = end;
-  return object;
-}
 
-function list(reader: Reader, end: number, depth: number): Stored[] {
-  if (depth > depthMax) throw tooDeep();
-  const values: Stored[] = [];
-  while (reader.at < end - 1) {
-    const type = reader.bytes[reader.at++]!;
-    cString(reader, end);
-    values.push(valueOf(reader, type, end, depth));
+  /** Where the document ends that begins here; its length is taken. */
+  open(limit: number): number {
+    const { at } = this;
+    if (at + documentBytesMin > limit) throw malformed();
+    const length = this.#bytes.readInt32LE(at);
+    if (length < documentBytesMin || at + length > limit || this.#bytes[at + length - 1] !== 0) throw malformed();
+    this.at = at + 4;
+    return at + length;
   }
-  if (reader.at !== end - 1) throw malformed();
-  reader.at = end;
-  return values;
-}
 
-/** By `toString`, since a strict TextDecoder makes two bytes a character of whatever it reads. */
-function textIn(bytes: Buffer, from: number, to: number): string {
-  if (!isUtf8(bytes.subarray(from, to))) throw malformed('a text is not UTF-8');
-  return bytes.toString('utf8', from, to);
-}
-
-function cString(reader: Reader, limit: number): string {
-  const end = reader.bytes.indexOf(0, reader.at);
-  if (end < 0 || end >= limit) throw malformed();
-  const text = textIn(reader.bytes, reader.at, end);
-  reader.at = end + 1;
-  return text;
-}
-
-/** So many bytes, none of them beyond the document. */
-function taken(reader: Reader, bytes: number, limit: number): number {
-  const at = reader.at;
-  if (bytes < 0 || at + bytes > limit) throw malformed();
-  reader.at = at + bytes;
-  return at;
-}
-
-function string(reader: Reader, limit: number): string {
-  const length = reader.bytes.readInt32LE(taken(reader, 4, limit));
-  if (length < 1) throw malformed();
-  const at = taken(reader, length, limit);
-  if (reader.bytes[at + length - 1] !== 0) throw malformed();
-  return textIn(reader.bytes, at, at + length - 1);
-}
-
-function valueOf(reader: Reader, type: number, end: number, depth: number): Stored {
-  const { bytes } = reader;
-  const limit = end - 1;
-  switch (type) {
-    case 0x01:
-      return doubleValue(bytes.readDoubleLE(taken(reader, 8, limit)));
-    case 0x02:
-      return string(reader, limit);
-    case 0x03:
-    case 0x04: {
-      const innerEnd = endOf(bytes, reader.at, limit);
-      reader.at += 4;
-      return type === 0x03 ? members(reader, innerEnd, depth + 1) : list(reader, innerEnd, depth + 1);
-    }
-    case 0x05: {
-      const length = bytes.readInt32LE(taken(reader, 4, limit));
-      const subType = bytes[taken(reader, 1, limit)]!;
-      const at = taken(reader, length, limit);
-      return { $binary: { base64: bytes.toString('base64', at, at + length), subType: hex(subType) } };
-    }
-    case 0x06:
-      return { $undefined: true };
-    case 0x07: {
-      const at = taken(reader, 12, limit);
-      return { $oid: bytes.toString('hex', at, at + 12) };
-    }
-    case 0x08: {
-      const byte = bytes[taken(reader, 1, limit)]!;
-      if (byte > 1) throw malformed();
-      return byte === 1;
-    }
-    case 0x09:
-      return { $date: { $numberLong: String(bytes.readBigInt64LE(taken(reader, 8, limit))) } };
-    case 0x0a:
-      return null;
-    case 0x0b: {
-      const pattern = cString(reader, limit);
-      return { $regularExpression: { pattern, options: cString(reader, limit) } };
-    }
-    case 0x0d:
-      return { $code: string(reader, limit) };
-    case 0x0e:
-      return { $symbol: string(reader, limit) };
-    case 0x10:
-      return bytes.readInt32LE(taken(reader, 4, limit));
-    case 0x11: {
-      const at = taken(reader, 8, limit);
-      return { $timestamp: { t: bytes.readUInt32LE(at + 4), i: bytes.readUInt32LE(at) } };
-    }
-    case 0x12:
-      return { $numberLong: String(bytes.readBigInt64LE(taken(reader, 8, limit))) };
-    case 0x13: {
-      const at = taken(reader, 16, limit);
-      return { $numberDecimal: new Decimal128(Uint8Array.from(bytes.subarray(at, at + 16))).toString() };
-    }
-    case 0xff:
-      return { $minKey: 1 };
-    case 0x7f:
-      return { $maxKey: 1 };
+  byte(limit: number): number {
+    return this.#bytes[this.#take(1, limit)]!;
   }
-  throw malformed(`a value of BSON type 0x${hex(type)} is not taken`);
+
+  long(limit: number): bigint {
+    return this.#bytes.readBigInt64LE(this.#take(8, limit));
+  }
+
+  /** By `toString`, since a strict TextDecoder makes two bytes a character of whatever it reads. */
+  #text(from: number, to: number): string {
+    if (!isUtf8(this.#bytes.subarray(from, to))) throw malformed('a text is not UTF-8');
+    return this.#bytes.toString('utf8', from, to);
+  }
+
+  cString(limit: number): string {
+    const end = this.#bytes.indexOf(0, this.at);
+    if (end < 0 || end >= limit) throw malformed();
+    const text = this.#text(this.at, end);
+    this.at = end + 1;
+    return text;
+  }
+
+  /** So many bytes, none of them beyond the document. */
+  #take(bytes: number, limit: number): number {
+    const { at } = this;
+    if (bytes < 0 || at + bytes > limit) throw malformed();
+    this.at = at + bytes;
+    return at;
+  }
+
+  string(limit: number): string {
+    const length = this.#bytes.readInt32LE(this.#take(4, limit));
+    if (length < 1) throw malformed();
+    const at = this.#take(length, limit);
+    if (this.#bytes[at + length - 1] !== 0) throw malformed();
+    return this.#text(at, at + length - 1);
+  }
+
+  #hex(limit: number): string {
+    const at = this.#take(12, limit);
+    return this.#bytes.toString('hex', at, at + 12);
+  }
+
+  /** A value that holds no others. */
+  scalar(type: number, limit: number): Stored {
+    const bytes = this.#bytes;
+    switch (type) {
+      case 0x01:
+        return doubleValue(bytes.readDoubleLE(this.#take(8, limit)));
+      case 0x02:
+        return this.string(limit);
+      case 0x05: {
+        const length = bytes.readInt32LE(this.#take(4, limit));
+        const kind = this.byte(limit);
+        const at = this.#take(length, limit);
+        return new Special('$binary', { bytes: Buffer.from(bytes.subarray(at, at + length)), type: kind });
+      }
+      case 0x06:
+        return new Special('$undefined', true);
+      case 0x07:
+        return new Special('$oid', this.#hex(limit));
+      case 0x08: {
+        const byte = this.byte(limit);
+        if (byte > 1) throw malformed(`a boolean is 0 or 1, not ${byte}`);
+        return byte === 1;
+      }
+      case 0x09:
+        return new Special('$date', this.long(limit));
+      case 0x0a:
+        return null;
+      case 0x0b:
+        return new Special('$regularExpression', { pattern: this.cString(limit), options: this.cString(limit) });
+      case 0x0c:
+        return new Special('$dbPointer', { ref: this.string(limit), oid: this.#hex(limit) });
+      case 0x0d:
+        return new Special('$code', this.string(limit));
+      case 0x0e:
+        return new Special('$symbol', this.string(limit));
+      case 0x10:
+        return bytes.readInt32LE(this.#take(4, limit));
+      case 0x11:
+        return new Special('$timestamp', BigInt.asUintN(64, this.long(limit)));
+      case 0x12:
+        return this.long(limit);
+      case 0x13: {
+        const at = this.#take(16, limit);
+        return Decimal.of(new Decimal128(Uint8Array.from(bytes.subarray(at, at + 16))).toString())!;
+      }
+      case 0xff:
+        return new Special('$minKey', 1);
+      case 0x7f:
+        return new Special('$maxKey', 1);
+    }
+    throw malformed(`Unrecognized BSON type 0x${type.toString(16).padStart(2, '0')}`);
+  }
 }
 
-const hex = (byte: number): string => byte.toString(16).padStart(2, '0');
-
-/** A double stands bare where JSON does not take it for a whole number of 32 bits. */
-export function doubleValue(value: number): Stored {
-  if (Number.isFinite(value) && !Number.isInteger(value)) return value;
-  return { $numberDouble: Object.is(value, -0) ? '-0.0' : Number.isInteger(value) ? wholeText(value) : String(value) };
+/** Where the document that begins there ends. */
+export function documentEnd(bytes: Buffer, at: number, limit = bytes.length): number {
+  return new Reader(bytes, at).open(limit);
 }
 
-const wholeText = (value: number): string => (/e/.test(String(value)) ? String(value) : `${value}.0`);
+/** The document that begins there. */
+export function* readSteps(bytes: Buffer, from = 0): Steps<StoredObject> {
+  const reader = new Reader(bytes, from);
+  const pace = new Pace();
+  const open: Open[] = [{ values: new Map(), end: reader.open(bytes.length), name: '', code: null }];
+  for (;;) {
+    if (pace.spent()) yield;
+    const around = open.at(-1)!;
+    const limit = around.end - 1;
+    if (reader.at < limit) {
+      const type = reader.byte(limit);
+      const name = reader.cString(limit);
+      if (type === 0x03 || type === 0x04 || type === 0x0f) {
+        if (open.length > depthMax) throw tooDeep();
+        if (type === 0x0f) open.push(scoped(reader, name, limit));
+        else open.push({ values: type === 0x03 ? new Map() : [], end: reader.open(limit), name, code: null });
+      } else put(around, name, reader.scalar(type, limit));
+      continue;
+    }
+    if (reader.at !== limit) throw malformed();
+    reader.at = around.end;
+    open.pop();
+    const { values, name, code } = around;
+    const outer = open.at(-1);
+    if (outer === undefined) return values as StoredObject;
+    put(outer, name, code === null ? values : new Special('$scope', { code, scope: values as StoredObject }));
+  }
+}
+
+function scoped(reader: Reader, name: string, limit: number): Open {
+  const { at } = reader;
+  // The least of it: its length, an empty text, an empty document.
+  const end = reader.open(limit);
+  const code = reader.string(end);
+  const scopeEnd = reader.open(end);
+  if (scopeEnd !== end || end - at < 14) throw malformed();
+  return { values: new Map(), end, name, code };
+}
+
+function put({ values }: Open, name: string, value: Stored): void {
+  if (values instanceof Map) values.set(name, value);
+  else values.push(value);
+}
+
+export function readDocument(bytes: Buffer, at = 0): { readonly document: StoredObject; readonly end: number } {
+  return { document: allAtOnce(readSteps(bytes, at)), end: documentEnd(bytes, at) };
+}
 
 /** A document that is BSON already. */
 export class Encoded {
@@ -190,19 +213,52 @@ export class Encoded {
   }
 }
 
+/** A document, or members that are named in the code. */
 export type Writable = Stored | Encoded | readonly Writable[] | WritableObject;
-export interface WritableObject {
+export interface Members {
   readonly [name: string]: Writable;
 }
-
-export function writeDocument(document: WritableObject): Buffer {
-  const writer = new Writer();
-  writer.document(document);
-  return writer.take();
-}
+export type WritableObject = StoredObject | Members;
 
 function isWritableList(value: Writable): value is readonly Writable[] {
-  return Array.isArray(value);
+  return isList(value);
+}
+
+export const writeDocument = (document: WritableObject): Buffer => allAtOnce(writeSteps(document));
+
+export function* writeSteps(document: WritableObject): Steps<Buffer> {
+  const writer = new Writer();
+  const pace = new Pace();
+  const open = [writer.open(document)];
+  for (;;) {
+    if (pace.spent()) yield;
+    const around = open.at(-1)!;
+    const next = around.members.next();
+    if (next.done === true) {
+      writer.close(around.starts);
+      open.pop();
+      if (open.length === 0) return writer.take();
+      continue;
+    }
+    const inner = writer.member(next.value[0], next.value[1]);
+    if (inner !== null) open.push(inner);
+  }
+}
+
+interface Writing {
+  readonly members: Iterator<readonly [string, Writable]>;
+  /** Where the lengths stand that its end tells. */
+  readonly starts: readonly number[];
+}
+
+function membersOf(value: WritableObject | readonly Writable[]): Iterator<readonly [string, Writable]> {
+  if (isWritableList(value)) return elements(value);
+  return value instanceof Map ? value.entries() : Object.entries(value).values();
+}
+
+function* elements(values: readonly Writable[]): Generator<readonly [string, Writable], undefined, undefined> {
+  for (let i = 0; i < values.length; i++) yield [String(i), values[i]!];
+  return undefined;
 }
 
 class Writer {
@@ -213,97 +269,82 @@ class Writer {
     return this.#bytes.subarray(0, this.#at);
   }
 
-  document(value: WritableObject | readonly Writable[]): void {
-    const start = this.#at;
-    this.#room(4);
-    this.#at += 4;
-    if (isWritableList(value)) for (const [i, each] of value.entries()) this.#member(String(i), each);
-    else for (const name of Object.keys(value)) this.#member(name, value[name]!);
-    this.#byte(0);
-    this.#bytes.writeInt32LE(this.#at - start, start);
+  open(value: WritableObject | readonly Writable[]): Writing {
+    return { members: membersOf(value), starts: [this.#start()] };
   }
 
-  #member(name: string, value: Writable): void {
+  close(starts: readonly number[]): void {
+    this.#byte(0);
+    for (const start of starts) this.#bytes.writeInt32LE(this.#at - start, start);
+  }
+
+  #start(): number {
+    this.#room(4);
+    this.#at += 4;
+    return this.#at - 4;
+  }
+
+  /** What is to be written within it; null: nothing. */
+  member(name: string, value: Writable): Writing | null {
     const start = this.#at;
     this.#byte(0);
     this.#cString(name);
     const type = this.#value(value);
-    this.#bytes[start] = type;
+    if (typeof type === 'number') {
+      this.#bytes[start] = type;
+      return null;
+    }
+    this.#bytes[start] = type.type;
+    return type;
   }
 
-  /** Writes it, and tells its type. */
-  #value(value: Writable): number {
+  /** Writes it, and tells its type; of what holds others, only its beginning. */
+  #value(value: Writable): number | (Writing & { readonly type: number }) {
     if (value === null) return 0x0a;
-    if (value instanceof Encoded) {
-      this.#room(value.bytes.length);
-      this.#bytes.set(value.bytes, this.#at);
-      this.#at += value.bytes.length;
-      return 0x03;
-    }
     if (typeof value === 'string') return this.#string(value, 0x02);
     if (typeof value === 'boolean') return this.#byte(value ? 1 : 0, 0x08);
-    if (typeof value === 'number') return this.#number(value);
-    if (isWritableList(value)) {
-      this.document(value);
-      return 0x04;
-    }
-    // What is no value of JSON holds a document, and is in no disguise.
-    const wrapper = wrapperOf(value as StoredObject);
-    if (wrapper === null) {
-      this.document(value);
-      return 0x03;
-    }
-    return this.#wrapped(wrapper, value[wrapper] as Stored, value as StoredObject);
+    if (typeof value === 'number') return isInt32(value) ? this.#int(value) : this.#double(value);
+    if (typeof value === 'bigint') return this.#long(value, 0x12);
+    if (value instanceof Encoded) return this.#raw(value.bytes, 0x03);
+    if (value instanceof Double) return this.#double(value.value);
+    if (value instanceof Decimal) return this.#raw(Decimal128.fromString(value.text).bytes, 0x13);
+    if (isWritableList(value)) return { type: 0x04, ...this.open(value) };
+    if (!(value instanceof Special)) return { type: 0x03, ...this.open(value) };
+    const scoped = asSpecial(value, '$scope');
+    if (scoped === null) return this.#special(value);
+    const whole = this.#start();
+    this.#string(scoped.code, 0);
+    const { members, starts } = this.open(scoped.scope);
+    return { type: 0x0f, members, starts: [...starts, whole] };
   }
 
-  #wrapped(wrapper: string, inner: Stored, value: StoredObject): number {
-    switch (wrapper) {
-      case '$numberInt':
-        return this.#number(Number(inner));
-      case '$numberLong':
-        return this.#long(BigInt.asIntN(64, BigInt(inner as string)), 0x12);
-      case '$numberDouble':
-        return this.#double(Number(inner));
-      case '$numberDecimal':
-        return this.#decimal(inner as string);
-      case '$oid':
-        this.#room(12);
-        this.#at += this.#bytes.write(inner as string, this.#at, 'hex');
-        return 0x07;
-      case '$date':
-        return this.#long(BigInt.asIntN(64, milliseconds(value)), 0x09);
-      case '$timestamp':
-        return this.#long(BigInt.asIntN(64, timestampOf(value)), 0x11);
-      case '$binary': {
-        const { bytes, type } = bytesOf(value);
-        this.#room(5 + bytes.length);
-        this.#at = this.#bytes.writeInt32LE(bytes.length, this.#at);
-        this.#bytes[this.#at++] = type;
-        this.#bytes.set(bytes, this.#at);
-        this.#at += bytes.length;
-        return 0x05;
-      }
-      case '$regularExpression': {
-        const { pattern, options } = inner as { pattern: string; options: string };
-        this.#cString(pattern);
-        this.#cString(options);
-        return 0x0b;
-      }
-      case '$code':
-        return this.#string(inner as string, 0x0d);
-      case '$symbol':
-        return this.#string(inner as string, 0x0e);
-      case '$undefined':
-        return 0x06;
-      case '$minKey':
-        return 0xff;
-      default:
-        return 0x7f;
+  #special(value: Special): number {
+    if (value.is('$oid')) return this.#raw(Buffer.from(value.inner, 'hex'), 0x07);
+    if (value.is('$date')) return this.#long(value.inner, 0x09);
+    if (value.is('$timestamp')) return this.#long(value.inner, 0x11);
+    if (value.is('$code')) return this.#string(value.inner, 0x0d);
+    if (value.is('$symbol')) return this.#string(value.inner, 0x0e);
+    if (value.is('$undefined')) return 0x06;
+    if (value.is('$minKey')) return 0xff;
+    if (value.is('$binary')) {
+      const { bytes, type } = value.inner;
+      this.#int(bytes.length);
+      this.#byte(type);
+      return this.#raw(bytes, 0x05);
     }
+    if (value.is('$regularExpression')) {
+      this.#cString(value.inner.pattern);
+      this.#cString(value.inner.options);
+      return 0x0b;
+    }
+    if (value.is('$dbPointer')) {
+      this.#string(value.inner.ref, 0);
+      return this.#raw(Buffer.from(value.inner.oid, 'hex'), 0x0c);
+    }
+    return 0x7f;
   }
 
-  #number(value: number): number {
-    if (!Number.isInteger(value) || value !== (value | 0) || Object.is(value, -0)) return this.#double(value);
+  #int(value: number): number {
     this.#room(4);
     this.#at = this.#bytes.writeInt32LE(value, this.#at);
     return 0x10;
@@ -317,22 +358,15 @@ class Writer {
 
   #long(value: bigint, type: number): number {
     this.#room(8);
-    this.#at = this.#bytes.writeBigInt64LE(value, this.#at);
+    this.#at = this.#bytes.writeBigInt64LE(BigInt.asIntN(64, value), this.#at);
     return type;
   }
 
-  /** What another door wrote may say that it is one, and be none. */
-  #decimal(text: string): number {
-    let bytes: Uint8Array;
-    try {
-      ({ bytes } = Decimal128.fromString(text));
-    } catch {
-      return this.#string(text, 0x02);
-    }
-    this.#room(16);
+  #raw(bytes: Uint8Array, type: number): number {
+    this.#room(bytes.length);
     this.#bytes.set(bytes, this.#at);
-    this.#at += 16;
-    return 0x13;
+    this.#at += bytes.length;
+    return type;
   }
 
   #string(text: string, type: number): number {

@@ -7,20 +7,19 @@
  * OP_QUERY (2004), with which clients begin: flags [4] · name · skip [4] · count [4] · document
  */
 import { ServiceError } from '../../errors.ts';
+import { Pace, type Steps } from '../../planner/documents/json.ts';
 import type { Stored, StoredObject } from '../../planner/documents/values.ts';
 import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
-import { readDocument, type WritableObject, writeDocument } from './bson.ts';
+import { documentEnd, readSteps } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 
 export interface Message {
   readonly number: number;
   readonly form: 'msg' | 'query';
-  /** Lists of documents that came beside it are among its members. */
-  readonly command: StoredObject;
+  /** Not read yet: whatever is wrong in it is told by its reply, since the next message begins where this one says. */
+  readonly body: Buffer;
   /** Nobody waits for a reply. */
   readonly silent: boolean;
-  /** It was framed as it should be, and holds what is not taken: its reply says why. */
-  readonly refused?: DocumentRefusal;
 }
 
 export const wireCodec: Codec<null, Message> = { start: null, decode };
@@ -31,6 +30,7 @@ const flags = { checksum: 1, moreToCome: 2 } as const;
 const knownFlags = 0x1_0003;
 
 const malformed = (what: string): ServiceError => new ServiceError('REL_INVALID', what);
+const refused = (what: string): DocumentRefusal => new DocumentRefusal(22, what);
 
 function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   if (bytes.length < headBytes) return { needs: headBytes };
@@ -42,28 +42,23 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   if (bytes.length < length) return { needs: length };
   const number = bytes.readInt32LE(4);
   const body = bytes.subarray(headBytes, length);
-  return { message: code === opCodes.msg ? decodeMsg(number, body) : decodeQuery(number, body), taken: length, state: null };
+  const isMsg = code === opCodes.msg;
+  const silent = isMsg && (body.readUInt32LE(0) & flags.moreToCome) !== 0;
+  return { message: { number, form: isMsg ? 'msg' : 'query', body, silent }, taken: length, state: null };
 }
 
-function decodeMsg(number: number, whole: Buffer): Message {
+/** What a message asks; lists of documents that came beside it are among its members. */
+export function* commandSteps({ form, body }: Pick<Message, 'form' | 'body'>): Steps<StoredObject> {
+  if (form === 'msg') return yield* sectionSteps(body);
+  const nameEnd = body.indexOf(0, 4);
+  if (nameEnd < 0 || nameEnd + 9 > body.length) throw refused('a query is cut short');
+  return yield* readSteps(body, nameEnd + 9);
+}
+
+function* sectionSteps(whole: Buffer): Steps<StoredObject> {
   const bits = whole.readUInt32LE(0);
-  const silent = (bits & flags.moreToCome) !== 0;
-  try {
-    return { number, form: 'msg', command: commandIn(whole, bits), silent };
-  } catch (error) {
-    return { number, form: 'msg', command: {}, silent, refused: refusal(error) };
-  }
-}
-
-/** Anything else that is wrong with a message is wrong with all that follows it. */
-function refusal(error: unknown): DocumentRefusal {
-  if (error instanceof DocumentRefusal) return error;
-  throw error;
-}
-
-function commandIn(whole: Buffer, bits: number): StoredObject {
   // The lower half of the flags must be understood; the checksum is of a connection that TCP checks already.
-  if ((bits & 0xffff & ~knownFlags) !== 0) throw malformed('a message has flags that are not known');
+  if ((bits & 0xffff & ~knownFlags) !== 0) throw refused('a message has flags that are not known');
   const body = bits & flags.checksum ? whole.subarray(0, -4) : whole;
   let command: StoredObject | null = null;
   const lists: [string, Stored[]][] = [];
@@ -71,47 +66,34 @@ function commandIn(whole: Buffer, bits: number): StoredObject {
   while (at < body.length) {
     const kind = body[at++];
     if (kind === 0) {
-      if (command !== null) throw malformed('a message has one document of kind 0');
-      const read = readDocument(body, at);
-      command = read.document;
-      at = read.end;
+      if (command !== null) throw refused('a message has one document of kind 0');
+      command = yield* readSteps(body, at);
+      at = documentEnd(body, at);
     } else if (kind === 1) {
-      if (at + 5 > body.length) throw malformed('a section is cut short');
+      if (at + 5 > body.length) throw refused('a section is cut short');
       const end = at + body.readInt32LE(at);
       const nameEnd = body.indexOf(0, at + 4);
-      if (end > body.length || nameEnd < 0 || nameEnd >= end) throw malformed('a section is cut short');
+      if (end > body.length || nameEnd < 0 || nameEnd >= end) throw refused('a section is cut short');
       const name = body.toString('utf8', at + 4, nameEnd);
       const documents: Stored[] = [];
       const section = body.subarray(0, end);
-      for (at = nameEnd + 1; at < end; ) {
-        const read = readDocument(section, at);
-        documents.push(read.document);
-        at = read.end;
+      const pace = new Pace();
+      for (at = nameEnd + 1; at < end; at = documentEnd(section, at)) {
+        if (pace.spent(32)) yield;
+        documents.push(yield* readSteps(section, at));
       }
       lists.push([name, documents]);
-    } else throw malformed('a section is of a kind that is not known');
+    } else throw refused('a section is of a kind that is not known');
   }
-  if (command === null) throw malformed('a message has one document of kind 0');
-  for (const [name, documents] of lists) {
-    if (Object.hasOwn(command, name) || name === '__proto__') throw malformed(`${name} is given twice`);
-    command = { ...command, [name]: documents };
-  }
-  return command;
+  if (command === null) throw refused('a message has one document of kind 0');
+  const given = command;
+  const twice = lists.find(([name], i) => given.has(name) || lists.findIndex(([other]) => other === name) < i);
+  if (twice !== undefined) throw refused(`${twice[0]} is given twice`);
+  return lists.length === 0 ? given : new Map([...given, ...lists]);
 }
 
-function decodeQuery(number: number, body: Buffer): Message {
-  const nameEnd = body.indexOf(0, 4);
-  if (nameEnd < 0 || nameEnd + 9 > body.length) throw malformed('a query is cut short');
-  try {
-    return { number, form: 'query', command: readDocument(body, nameEnd + 9).document, silent: false };
-  } catch (error) {
-    return { number, form: 'query', command: {}, silent: false, refused: refusal(error) };
-  }
-}
-
-/** The reply to a message, in the form in which that was asked. `own` numbers it. */
-export function encodeReply(own: number, { number, form }: Pick<Message, 'number' | 'form'>, document: WritableObject): Buffer {
-  const bytes = writeDocument(document);
+/** The reply to a message, in the form in which that was asked: a document as BSON. `own` numbers it. */
+export function encodeReply(own: number, { number, form }: Pick<Message, 'number' | 'form'>, bytes: Buffer): Buffer {
   const between = form === 'msg' ? 5 : 20;
   const reply = Buffer.alloc(headBytes + between + bytes.length);
   reply.writeInt32LE(reply.length, 0);

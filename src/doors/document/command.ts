@@ -1,7 +1,8 @@
 /** What a command of the document door is, and what it works with. */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import { isList, isObject, kindOf, numberOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import { isNumeric, numberIdentity, toWhole } from '../../planner/documents/numbers.ts';
+import { isList, isObject, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Command } from '../../projections/command.ts';
@@ -43,21 +44,26 @@ export class CommandContext {
     this.command = command;
     this.asker = asker;
     this.cursors = cursors;
-    this.terms = termsIn(command['comment']);
+    this.terms = termsIn(command.get('comment'));
     this.time = timeOfTerms(this.terms);
   }
 
   get database(): string {
-    const { $db: database } = this.command;
+    const database = this.command.get('$db');
     if (typeof database !== 'string' || !/^[^\s/\\."$*<>:|?\0]{1,64}$/u.test(database))
       throw new DocumentRefusal(73, 'the command names no database, or one that is none');
     return database;
   }
 
+  /** What stands beside its name, however that is spelled. */
+  get subject(): Stored | undefined {
+    const [subject] = this.command.values();
+    return subject;
+  }
+
   /** The collection that the command is about. */
   get place(): Place {
-    const collection = this.command[this.name];
-    return { database: this.database, collection: collectionName(collection) };
+    return { database: this.database, collection: collectionName(this.subject) };
   }
 
   get namespace(): string {
@@ -65,25 +71,29 @@ export class CommandContext {
   }
 
   object(name: string): StoredObject | undefined {
-    const value = this.command[name];
+    const value = this.command.get(name);
     if (value === undefined || value === null) return undefined;
     if (!isObject(value)) throw refusals.wrongType(`${this.name}.${name}`, 'an object');
     return value;
   }
 
   number(name: string): number | undefined {
-    const value = this.command[name];
+    const value = this.command.get(name);
     if (value === undefined || value === null) return undefined;
-    const number = kindOf(value) === 'number' ? Number(numberOf(value)) : Number.NaN;
-    if (!Number.isInteger(number)) throw refusals.wrongType(`${this.name}.${name}`, 'a whole number');
-    return number;
+    const whole = isNumeric(value) ? toWhole(value) : null;
+    if (whole === null) throw refusals.wrongType(`${this.name}.${name}`, 'a whole number');
+    return Number(whole);
+  }
+
+  flag(name: string): boolean | undefined {
+    return flagOf(this.command.get(name), `${this.name}.${name}`);
   }
 
   objects(name: string): readonly StoredObject[] {
-    const value = this.command[name];
-    if (!isList(value) || !value.every((each) => isObject(each)))
-      throw refusals.wrongType(`${this.name}.${name}`, 'a list of objects');
-    return value as readonly StoredObject[];
+    const value = this.command.get(name);
+    if (value === undefined) throw refusals.missing(`${this.name}.${name}`);
+    if (!isList(value) || !value.every(isObject)) throw refusals.wrongType(`${this.name}.${name}`, 'a list of objects');
+    return value;
   }
 
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
@@ -133,6 +143,14 @@ export class CommandContext {
   }
 }
 
+/** A number stands for what it is worth. */
+export function flagOf(value: Stored | undefined, name: string): boolean | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'boolean') return value;
+  if (!isNumeric(value)) throw refusals.wrongType(name, 'bool');
+  return toWhole(value) !== 0n;
+}
+
 export const namespaceOf = ({ database, collection }: Place): string => `${database}.${collection}`;
 
 export function collectionName(value: Stored | undefined): string {
@@ -145,12 +163,12 @@ export function collectionName(value: Stored | undefined): string {
 /** `comment: {annals: {as_of: …}}`: drivers pass a comment on as it is. */
 function termsIn(comment: Stored | undefined): Terms {
   if (!isObject(comment)) return noTerms;
-  const { annals } = comment;
+  const annals = comment.get('annals');
   if (annals === undefined) return noTerms;
   if (!isObject(annals)) throw refusals.wrongType('comment.annals', 'an object');
   let terms = noTerms;
-  for (const [name, value] of Object.entries(annals)) {
-    const text = typeof value === 'string' ? value : kindOf(value) === 'number' ? String(numberOf(value)) : null;
+  for (const [name, value] of annals) {
+    const text = typeof value === 'string' ? value : isNumeric(value) ? numberIdentity(value) : null;
     if (text === null) throw refusals.wrongType(`comment.annals.${name}`, 'a string');
     terms = withTerm(terms, name, text);
   }

@@ -2,10 +2,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';
+import { inTurns } from '../../planner/documents/json.ts';
 import type { StoredObject } from '../../planner/documents/values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Terms } from '../frame/session-terms.ts';
-import { Encoded, writeDocument } from './bson.ts';
+import { Encoded, writeSteps } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 
 export interface OpenCursor {
@@ -65,8 +66,24 @@ export function ownerOf({ principal, tokenId, path, branch, sharedFrom }: Caller
   return JSON.stringify([principal, tokenId, path, branch, sharedFrom]);
 }
 
-export function encoded(documents: readonly StoredObject[]): Encoded[] {
-  return documents.map((document) => new Encoded(writeDocument(document)));
+/** So many bytes are written in one turn. */
+const bytesPerTurn = 256 << 10;
+
+export async function encoded(documents: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {
+  const made: Encoded[] = [];
+  let turn = bytesPerTurn;
+  for (const document of documents) {
+    const steps = writeSteps(document);
+    const { done, value } = steps.next();
+    const bytes = done === true ? value : await inTurns(steps, yieldTurn);
+    made.push(new Encoded(bytes));
+    turn -= bytes.length;
+    if (turn <= 0) {
+      await yieldTurn();
+      turn = bytesPerTurn;
+    }
+  }
+  return made;
 }
 
 /** The next of them, and what is left. */

@@ -4,14 +4,24 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { NamedColumn } from '../../log/columns.ts';
 import { type Cell, type ColumnType, limits, systemColumns } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
-import { compileFilter } from '../../planner/documents/filter.ts';
-import { isList, isObject, kindOf, numberOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import { compileFilter, type Filter, isOperators } from '../../planner/documents/filter.ts';
+import { inTurns, readSteps, readText, textOf } from '../../planner/documents/json.ts';
+import { compareNumbers, doubleValue, isNumeric, numberIdentity, toNumber, toWhole } from '../../planner/documents/numbers.ts';
+import {
+  asSpecial,
+  Decimal,
+  isList,
+  isObject,
+  kindOf,
+  Special,
+  type Stored,
+  type StoredObject,
+} from '../../planner/documents/values.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import type { Terms } from '../frame/session-terms.ts';
 import { quoted } from '../verbs/rows.ts';
-import { doubleValue } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 
 export const entryType = 'DocumentEntry';
@@ -59,11 +69,22 @@ export function keyOf({ database, collection }: Place, id: Stored): string {
 
 function idText(id: Stored): string {
   if (typeof id === 'string') return looksOther.test(id) ? JSON.stringify(id) : id;
-  if (isList(id) || kindOf(id) === 'regex') throw new DocumentRefusal(2, `The '_id' value cannot be of type ${kindOf(id)}`);
-  if (kindOf(id) !== 'number') return JSON.stringify(id);
-  const number = numberOf(id);
-  if (typeof number === 'number' && !Number.isInteger(number)) return String(number);
-  return String(BigInt(number));
+  if (isNoId(id)) throw new DocumentRefusal(53, `The '_id' value cannot be of type ${kindOf(id)}`);
+  return isNumeric(id) ? numberIdentity(id) : textOf(alike(id));
+}
+
+const isNoId = (id: Stored): boolean => isList(id) || kindOf(id) === 'regex' || asSpecial(id, '$undefined') !== null;
+
+/** Equal values as one: their numbers of one type. */
+function alike(value: Stored): Stored {
+  if (isList(value)) return value.map(alike);
+  if (isObject(value)) return new Map([...value].map(([name, inner]) => [name, alike(inner)]));
+  if (!isNumeric(value)) return value;
+  const whole = toWhole(value);
+  if (whole !== null && whole === BigInt.asIntN(32, whole)) return Number(whole);
+  if (whole !== null && whole === BigInt.asIntN(64, whole)) return whole;
+  const nearest = doubleValue(toNumber(value));
+  return compareNumbers(nearest, value) === 0 ? nearest : Decimal.of(numberIdentity(value))!;
 }
 
 const looksOther = /^$|^["{[]|^-?\d[\d.eE+-]*$|^(null|true|false|NaN|-?Infinity)$/;
@@ -72,7 +93,7 @@ function idOf({ database, collection }: Place, key: string): Stored {
   const text = key.slice(`${database}.${collection}/`.length);
   if (!looksOther.test(text)) return text;
   try {
-    return JSON.parse(text) as Stored;
+    return readText(text);
   } catch {
     return text;
   }
@@ -80,41 +101,36 @@ function idOf({ database, collection }: Place, key: string): Stored {
 
 /** Keys of what a filter can mean, where it says so by `_id`; null: it does not. */
 function idsIn(filter: StoredObject): readonly Stored[] | null {
-  const id = filter['_id'];
+  const id = filter.get('_id');
   if (id === undefined) return null;
-  if (!isObject(id)) return kindOf(id) === 'regex' || isList(id) ? null : [id];
-  const names = Object.keys(id);
-  if (!names.some((name) => name.startsWith('$'))) return [id];
-  const one = id['$eq'];
-  if (one !== undefined) return kindOf(one) === 'regex' || isList(one) ? null : [one];
-  const several = id['$in'];
-  if (!isList(several) || several.some((each) => isList(each) || kindOf(each) === 'regex')) return null;
-  return several;
+  const one = isOperators(id) ? id.get('$eq') : id;
+  if (one !== undefined) return isNoId(one) ? null : [one];
+  const several = (id as StoredObject).get('$in');
+  return !isList(several) || several.some(isNoId) ? null : several;
 }
 
 export function isById(filter: StoredObject): boolean {
-  return Object.keys(filter).length === 1 && idsIn(filter) !== null;
+  return filter.size === 1 && idsIn(filter) !== null;
 }
 
 const columns = ['_pk', 'document', 'namespace_path'] as const;
 
 export async function find(reading: Reading, wanted: Wanted): Promise<Found[]> {
-  if (wanted.database === typesDatabase) return rowsOfType(reading, wanted);
+  const fits = compileFilter(wanted.filter);
+  if (wanted.database === typesDatabase) return rowsOfType(reading, wanted, fits);
   const { planner, invocation } = reading;
   const ids = idsIn(wanted.filter);
   if (ids !== null) {
     const keys = [...new Set(ids.map((id) => keyOf(wanted, id)))];
     const answer = planner.lookUp(invocation, { type: entryType, keys, columns, time: wanted.time });
     reading.keep(answer);
-    const filter = compileFilter(wanted.filter);
     const found = await documentsOf(reading, answer, wanted);
-    return oneOfEach(found).filter(({ document }) => filter(document));
+    return oneOfEach(found).filter(({ document }) => fits(document));
   }
-  compileFilter(wanted.filter);
   const parameters: (string | bigint)[] = [wanted.database, wanted.collection];
   let sql = 'SELECT _pk, document, namespace_path FROM DocumentEntry WHERE database = $1 AND collection = $2';
-  if (Object.keys(wanted.filter).length > 0) {
-    parameters.push(JSON.stringify(wanted.filter));
+  if (wanted.filter.size > 0) {
+    parameters.push(textOf(wanted.filter));
     sql += ` AND DOCUMENT_MATCHES(document, $${parameters.length})`;
   }
   if (wanted.most !== undefined) {
@@ -148,22 +164,31 @@ function oneOfEach(found: readonly Found[]): Found[] {
   return byKey.size === found.length ? [...found] : [...byKey.values()];
 }
 
-/** So many documents are read, or go through what is done with them, in one turn. */
+/** So many documents go through what is done with them in one turn. */
 export const documentsPerTurn = 2_000;
+/** Texts of so many characters are read in one. */
+const textPerTurn = 256 << 10;
 
 async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, place: Place): Promise<Found[]> {
   const { path } = invocation.caller;
   const found: Found[] = [];
   let held = 0;
+  let turn = textPerTurn;
   for (const { columns: vectors, selection, first, count } of answer.batches) {
     for (let i = 0; i < count; i++) {
       const at = selection === null ? first + i : selection[i]!;
-      if (found.length % documentsPerTurn === documentsPerTurn - 1) await yieldTurn();
       const key = cellAt(vectors[0]!, 'string', at) as string;
       const text = cellAt(vectors[1]!, 'json', at) as string | null;
       held += text?.length ?? 0;
       if (held > heldBytesMax) throw tooMuch();
-      found.push({ key, document: parsed(text, place, key), own: cellAt(vectors[2]!, 'string', at) === path });
+      turn -= (text?.length ?? 0) + 64;
+      if (turn <= 0) {
+        await yieldTurn();
+        turn = textPerTurn;
+      }
+      const read = parsed(text, { place, key, yieldTurn });
+      const document = read instanceof Promise ? await read : read;
+      found.push({ key, document, own: cellAt(vectors[2]!, 'string', at) === path });
     }
   }
   return found;
@@ -173,21 +198,26 @@ const tooMuch = (): DocumentRefusal =>
   new DocumentRefusal(292, `a command holds at most ${heldBytesMax >> 20} MiB of documents: ask for fewer`, 'REL_MEMORY_CAP');
 
 /** A masked document is shown as its mask has it. */
-function parsed(text: string | null, place: Place, key: string): StoredObject {
-  const id = (): Stored => idOf(place, key);
-  if (text === null) return { _id: id() };
-  let value: Stored;
+function parsed(
+  text: string | null,
+  { place, key, yieldTurn }: { readonly place: Place; readonly key: string } & Pick<Reading, 'yieldTurn'>,
+): Promise<StoredObject> | StoredObject {
+  const shown = (value: Stored | undefined): StoredObject => {
+    if (!isObject(value))
+      return new Map([['_id', idOf(place, key)], ...(value === undefined ? [] : [['document', value] as const])]);
+    return value.has('_id') ? value : new Map([['_id', idOf(place, key)], ...value]);
+  };
+  if (text === null) return shown(undefined);
+  if (text.length > textPerTurn) return inTurns(readSteps(text), yieldTurn).then(shown, () => shown(text));
   try {
-    value = JSON.parse(text) as Stored;
+    return shown(readText(text));
   } catch {
-    return { _id: id(), document: text };
+    return shown(text);
   }
-  if (!isObject(value)) return { _id: id(), document: value };
-  return Object.hasOwn(value, '_id') ? value : { _id: id(), ...value };
 }
 
 /** Rows of a type: `_id` is the key, and all columns that the caller sees. */
-async function rowsOfType(reading: Reading, { collection: type, filter, time, most }: Wanted): Promise<Found[]> {
+async function rowsOfType(reading: Reading, { collection: type, filter, time, most }: Wanted, fits: Filter): Promise<Found[]> {
   const { planner, invocation } = reading;
   const ids = idsIn(filter);
   let answer: Answer;
@@ -196,11 +226,10 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
     answer = planner.lookUp(invocation, { type, keys, columns: null, time });
     reading.keep(answer);
   } else {
-    const isOpen = most !== undefined && Object.keys(filter).length === 0;
+    const isOpen = most !== undefined && filter.size === 0;
     const sql = `SELECT * FROM ${quoted(type)}${isOpen ? ' LIMIT $1' : ''}`;
     answer = await ask(reading, { sql, parameters: isOpen ? [BigInt(most)] : [], time });
   }
-  const fits = compileFilter(filter);
   const found: Found[] = [];
   const names = answer.columns.map(({ name }) => name);
   for (const { columns: vectors, selection, first, count } of answer.batches) {
@@ -211,26 +240,27 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
         storedCell(cellAt(vectors[n]!, of, at), of, name),
       ]);
       const key = cells[names.indexOf('_pk')]![1] as string;
-      const document = { _id: key, ...Object.fromEntries(cells.filter(([name, value]) => value !== null && name !== '_pk')) };
+      const shown = cells.filter(([name, value]) => value !== null && name !== '_pk');
+      const document: StoredObject = new Map([['_id', key], ...shown]);
       const own = cells[names.indexOf('namespace_path')]![1] === invocation.caller.path;
       if (fits(document)) found.push({ key: `${key}\0${found.length}`, document, own });
     }
   }
-  return ids === null ? found : oneOfEach(found.map((each) => ({ ...each, key: each.document['_id'] as string })));
+  return ids === null ? found : oneOfEach(found.map((each) => ({ ...each, key: each.document.get('_id') as string })));
 }
 
 /** The instants of the system are nanoseconds; others are dates, which have milliseconds. */
 function storedCell(cell: Cell, type: ColumnType, name: string): Stored {
   if (cell === null || typeof cell === 'boolean') return cell;
   if (typeof cell === 'number') return doubleValue(cell);
-  if (cell instanceof Float32Array) return [...cell].map(doubleValue);
+  if (cell instanceof Float32Array) return Array.from(cell, doubleValue);
   if (typeof cell === 'bigint') {
-    if (type === 'timestamp' && !Object.hasOwn(systemColumns, name)) return { $date: { $numberLong: String(cell / 1_000_000n) } };
-    return type === 'integer' && cell === BigInt.asIntN(32, cell) ? Number(cell) : { $numberLong: String(cell) };
+    if (type === 'timestamp' && !Object.hasOwn(systemColumns, name)) return new Special('$date', cell / 1_000_000n);
+    return type === 'integer' && cell === BigInt.asIntN(32, cell) ? Number(cell) : cell;
   }
   if (type !== 'json') return cell;
   try {
-    return JSON.parse(cell) as Stored;
+    return readText(cell);
   } catch {
     return cell;
   }

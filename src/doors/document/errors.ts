@@ -1,9 +1,11 @@
 /** Errors by the numbers and names that drivers branch on. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { StoredObject } from '../../planner/documents/values.ts';
+import { FilterError } from '../../planner/documents/filter.ts';
+import { doubleValue } from '../../planner/documents/numbers.ts';
+import type { Stored, StoredObject } from '../../planner/documents/values.ts';
 import { errorCodesOf } from '../error-codes.ts';
 
-const names = {
+const names: Readonly<Record<number, string>> = {
   2: 'BadValue',
   8: 'UnknownError',
   9: 'FailedToParse',
@@ -12,11 +14,16 @@ const names = {
   15: 'Overflow',
   18: 'AuthenticationFailed',
   20: 'IllegalOperation',
+  22: 'InvalidBSON',
   26: 'NamespaceNotFound',
+  28: 'PathNotViable',
   40: 'ConflictingUpdateOperators',
   43: 'CursorNotFound',
   50: 'MaxTimeMSExpired',
   52: 'DollarPrefixedFieldName',
+  53: 'InvalidIdField',
+  54: 'NotSingleValueField',
+  56: 'EmptyFieldName',
   59: 'CommandNotFound',
   66: 'ImmutableField',
   73: 'InvalidNamespace',
@@ -32,33 +39,42 @@ const names = {
   11_000: 'DuplicateKey',
   11_601: 'Interrupted',
   14_031: 'OutOfDiskSpace',
-  40_324: 'Location40324',
-  40_415: 'Location40415',
-} as const;
-
-export type DocumentCode = keyof typeof names;
+};
 
 /** An error that has a number of its own. */
 export class DocumentRefusal extends ServiceError {
-  readonly number: DocumentCode;
+  readonly number: number;
+  /** Members that its reply has beside number and text. */
+  readonly members: Readonly<Record<string, StoredObject>>;
 
-  constructor(number: DocumentCode, detail: string, code: ErrorCode = 'REL_INVALID') {
+  constructor(
+    number: number,
+    detail: string,
+    code: ErrorCode = 'REL_INVALID',
+    members: Readonly<Record<string, StoredObject>> = {},
+  ) {
     super(code, detail);
     this.number = number;
+    this.members = members;
   }
 }
 
 export function numberOfError(error: ServiceError): number {
-  return error instanceof DocumentRefusal ? error.number : errorCodesOf(error.code, error.facts.stale).document;
+  return error instanceof DocumentRefusal || error instanceof FilterError
+    ? error.number
+    : errorCodesOf(error.code, error.facts.stale).document;
 }
 
-export function errorDocument(error: ServiceError): StoredObject {
+export function errorDocument(error: ServiceError): Readonly<Record<string, Stored>> {
   const code = numberOfError(error);
-  const detail = error instanceof DocumentRefusal ? error.message : `${error.message} (${error.code})`;
-  return { ok: { $numberDouble: '0.0' }, errmsg: detail, code, codeName: names[code as DocumentCode] ?? `Location${code}` };
+  const detail =
+    error instanceof DocumentRefusal || error instanceof FilterError ? error.message : `${error.message} (${error.code})`;
+  const members = error instanceof DocumentRefusal ? error.members : {};
+  return { ok: doubleValue(0), errmsg: detail, code, codeName: names[code] ?? `Location${code}`, ...members };
 }
 
 export const refusals = {
+  missing: (field: string) => new DocumentRefusal(40_414, `BSON field '${field}' is missing but a required field`),
   unknownField: (command: string, field: string) =>
     new DocumentRefusal(40_415, `BSON field '${command}.${field}' is an unknown field.`),
   wrongType: (field: string, wanted: string) =>

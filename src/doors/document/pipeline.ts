@@ -1,30 +1,36 @@
 /** What is done with documents once they are found: sorted, cut, projected, grouped. Pure. */
 import { compileFilter } from '../../planner/documents/filter.ts';
+import { isNumeric, Sum, toWhole } from '../../planner/documents/numbers.ts';
 import {
   compare,
   identityOf,
   isList,
   isObject,
   kindOf,
-  numberOf,
+  Special,
   type Stored,
   type StoredObject,
   valuesAt,
 } from '../../planner/documents/values.ts';
-import { doubleValue } from './bson.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export type Stage = (documents: readonly StoredObject[]) => readonly StoredObject[];
 
-export function count(value: Stored | undefined, name: string, least = 0): number {
-  const number = value !== undefined && kindOf(value) === 'number' ? Number(numberOf(value)) : Number.NaN;
-  if (!Number.isInteger(number)) throw refusals.wrongType(name, 'a whole number');
-  if (number < least) throw new DocumentRefusal(2, `BSON field '${name}' value must be >= ${least}, actual value '${number}'`);
-  return number;
+/** A whole number of at least so much; `wrong` says what else it is. */
+function countIn(value: Stored | undefined, least: number, wrong: (why: string) => DocumentRefusal): number {
+  const whole = isNumeric(value) ? toWhole(value) : null;
+  if (whole === null || whole !== BigInt.asIntN(64, whole)) throw wrong('Expected a whole number of 64 bits');
+  if (whole < least) throw wrong(`value must be >= ${least}, actual value '${whole}'`);
+  return Number(whole);
+}
+
+export function count(value: Stored | undefined, name: string): number {
+  if (!isNumeric(value)) throw refusals.wrongType(name, 'a whole number');
+  return countIn(value, 0, (why) => new DocumentRefusal(2, `BSON field '${name}' ${why}`));
 }
 
 /** An empty list comes before all that is there. */
-const emptyList: readonly Stored[] = [{ $minKey: 1 }];
+const emptyList: readonly Stored[] = [new Special('$minKey', 1)];
 
 /** Least element of a list where the order rises, greatest where it falls: by it a document has its place. */
 function keyAt(document: StoredObject, path: readonly string[], direction: number): Stored | undefined {
@@ -39,15 +45,34 @@ function keyAt(document: StoredObject, path: readonly string[], direction: numbe
   return found;
 }
 
+/** The path of a field, as sorts, projections and expressions take it. */
+function fieldPath(name: string): readonly string[] {
+  if (name === '') throw new DocumentRefusal(40_352, 'FieldPath cannot be constructed with empty string');
+  if (name.endsWith('.')) throw new DocumentRefusal(40_353, "FieldPath must not end with a '.'.");
+  const path = name.split('.');
+  if (path.includes('')) throw new DocumentRefusal(15_998, 'FieldPath field names may not be empty strings.');
+  if (path.some((part) => part.startsWith('$')))
+    throw new DocumentRefusal(
+      16_410,
+      `FieldPath field names may not start with '$'. Consider using $getField or $setField. Found in '${name}'`,
+    );
+  return path;
+}
+
+const sortKeysMax = 32;
+
 export function sortOf(given: Stored | undefined): Stage {
   if (given === undefined) return (documents) => documents;
   if (!isObject(given)) throw refusals.wrongType('sort', 'an object');
-  const keys = Object.entries(given).map(([name, direction]) => {
-    if (isObject(direction)) throw refusals.notSupported('a sort by $meta');
-    const sign = kindOf(direction) === 'number' ? Number(numberOf(direction)) : 0;
+  if (given.size > sortKeysMax) throw new DocumentRefusal(13_103, `too many compound keys: at most ${sortKeysMax}`);
+  const keys = [...given].map(([name, direction]) => {
+    if (isObject(direction)) throw refusals.notSupported('a sort by an expression');
+    if (!isNumeric(direction))
+      throw new DocumentRefusal(15_974, `Illegal key in $sort specification: ${name}: ${kindOf(direction)}`);
+    const sign = Number(toWhole(direction));
     if (sign !== 1 && sign !== -1)
-      throw new DocumentRefusal(2, `$sort key ordering must be 1 (for ascending) or -1 (for descending)`);
-    return { path: name.split('.'), sign };
+      throw new DocumentRefusal(15_975, '$sort key ordering must be 1 (for ascending) or -1 (for descending)');
+    return { path: fieldPath(name), sign };
   });
   if (keys.length === 0) return (documents) => documents;
   return (documents) => {
@@ -63,6 +88,29 @@ export function sortOf(given: Stored | undefined): Stage {
   };
 }
 
+interface Field {
+  readonly path: readonly string[];
+  readonly keeps: boolean;
+}
+
+function* fieldsOf(given: StoredObject, before = ''): Generator<Field> {
+  for (const [member, value] of given) {
+    const name = `${before}${member}`;
+    if (/(^|\.)\$$/.test(name)) throw refusals.notSupported('$ in a projection');
+    const path = fieldPath(name);
+    if (isObject(value)) {
+      if (value.size === 0)
+        throw new DocumentRefusal(51_270, `An empty sub-projection is not a valid value. Found empty object at path ${name}`);
+      const [operator] = [...value.keys()].filter((each) => each.startsWith('$'));
+      if (operator !== undefined) throw refusals.notSupported(`${operator} in a projection`);
+      yield* fieldsOf(value, `${name}.`);
+    } else {
+      if (typeof value !== 'boolean' && !isNumeric(value)) throw refusals.notSupported('an expression in a projection');
+      yield { path, keeps: typeof value === 'boolean' ? value : toWhole(value) !== 0n };
+    }
+  }
+}
+
 interface Tree {
   readonly leaf: boolean;
   readonly inner: Map<string, Tree>;
@@ -72,94 +120,105 @@ interface Tree {
 export function projectionOf(given: Stored | undefined): (document: StoredObject) => StoredObject {
   if (given === undefined) return (document) => document;
   if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
-  const fields = Object.entries(given).map(([name, value]) => {
-    if (isObject(value) || typeof value === 'string' || isList(value))
-      throw refusals.notSupported('an expression in a projection');
-    if (name.includes('$')) throw refusals.notSupported('$ in a projection');
-    return { name, keeps: value !== false && value !== null && !(kindOf(value) === 'number' && Number(numberOf(value)) === 0) };
-  });
+  const fields = [...fieldsOf(given)];
   if (fields.length === 0) return (document) => document;
-  const others = fields.filter(({ name }) => name !== '_id');
+  const isId = ({ path }: Field): boolean => path.length === 1 && path[0] === '_id';
+  const others = fields.filter((field) => !isId(field));
   const keeps = others.length > 0 ? others[0]!.keeps : fields[0]!.keeps;
   const wrong = others.find((field) => field.keeps !== keeps);
-  if (wrong)
-    throw new DocumentRefusal(
-      2,
-      `Cannot do ${wrong.keeps ? 'inclusion' : 'exclusion'} on field ${wrong.name} in the other kind of projection`,
-    );
-  const id = fields.find(({ name }) => name === '_id');
+  if (wrong) {
+    const [number, kind, around] = wrong.keeps ? [31_253, 'inclusion', 'exclusion'] : [31_254, 'exclusion', 'inclusion'];
+    throw new DocumentRefusal(number as number, `Cannot do ${kind} on field ${wrong.path.join('.')} in ${around} projection`);
+  }
+  const id = fields.find(isId);
   const tree: Tree = { leaf: false, inner: new Map() };
-  for (const { name } of others) plant(tree, name.split('.'));
-  if (keeps ? (id?.keeps ?? true) : id?.keeps === false) plant(tree, ['_id']);
-  return (document) => (keeps ? kept(document, tree) : without(document, tree));
+  for (const field of fields) if (!isId(field) || field.keeps === keeps) plant(tree, field.path);
+  if (keeps && id === undefined && !tree.inner.has('_id')) plant(tree, ['_id']);
+  return (document) => projected(document, tree, keeps);
 }
 
 function plant(tree: Tree, path: readonly string[]): void {
   let at = tree;
   for (const [i, name] of path.entries()) {
-    let next = at.inner.get(name);
-    if (next === undefined) at.inner.set(name, (next = { leaf: i === path.length - 1, inner: new Map() }));
-    at = next;
+    const isLast = i === path.length - 1;
+    const next = at.inner.get(name);
+    if (next !== undefined && isLast) throw new DocumentRefusal(31_250, `Path collision at ${path.join('.')}`);
+    if (next?.leaf)
+      throw new DocumentRefusal(31_249, `Path collision at ${path.join('.')} remaining portion ${path.slice(i + 1).join('.')}`);
+    const made: Tree = next ?? { leaf: isLast, inner: new Map() };
+    at.inner.set(name, made);
+    at = made;
   }
 }
 
-function kept(object: StoredObject, tree: Tree): StoredObject {
-  const entries = Object.entries(object).flatMap(([name, value]): [string, Stored][] => {
+function projected(object: StoredObject, tree: Tree, keeps: boolean): StoredObject {
+  const made = new Map<string, Stored>();
+  for (const [name, value] of object) {
     const branch = tree.inner.get(name);
-    if (branch === undefined) return [];
-    if (branch.leaf) return [[name, value]];
-    if (isList(value)) return [[name, value.filter(isObject).map((each) => kept(each, branch))]];
-    return isObject(value) ? [[name, kept(value, branch)]] : [];
-  });
-  return Object.fromEntries(entries);
+    const inner = branch === undefined || branch.leaf ? undefined : within(value, branch, keeps);
+    if (inner !== undefined) made.set(name, inner);
+    else if (branch === undefined ? !keeps : branch.leaf && keeps) made.set(name, value);
+  }
+  return made;
 }
 
-function without(object: StoredObject, tree: Tree): StoredObject {
-  const entries = Object.entries(object).flatMap(([name, value]): [string, Stored][] => {
-    const branch = tree.inner.get(name);
-    if (branch === undefined) return [[name, value]];
-    if (branch.leaf) return [];
-    const inner = (each: Stored): Stored => (isObject(each) ? without(each, branch) : each);
-    return [[name, isList(value) ? value.map(inner) : inner(value)]];
-  });
-  return Object.fromEntries(entries);
+/** Into each element of a list; undefined: there is nothing within it that could be kept. */
+function within(value: Stored, tree: Tree, keeps: boolean): Stored | undefined {
+  if (isObject(value)) return projected(value, tree, keeps);
+  if (isList(value)) return value.flatMap((each): Stored[] => [within(each, tree, keeps)].filter((inner) => inner !== undefined));
+  return keeps ? undefined : value;
 }
 
 /** Stages of an aggregation behind the $match that it may begin with. */
 export function stageOf(given: Stored): Stage {
-  if (!isObject(given) || Object.keys(given).length !== 1)
-    throw new DocumentRefusal(40_324, 'A pipeline stage specification object must contain exactly one field.');
-  const [name, value] = Object.entries(given)[0]!;
+  if (!isObject(given) || given.size !== 1)
+    throw new DocumentRefusal(40_323, 'A pipeline stage specification object must contain exactly one field.');
+  const [[name, value]] = given as unknown as readonly [readonly [string, Stored]];
   switch (name) {
     case '$match': {
+      checkMatch(value);
       const filter = compileFilter(value);
       return (documents) => documents.filter(filter);
     }
     case '$sort':
+      if (!isObject(value)) throw new DocumentRefusal(15_973, 'the $sort key specification must be an object');
+      if (value.size === 0) throw new DocumentRefusal(15_976, '$sort stage must have at least one sort key');
       return sortOf(value);
     case '$skip': {
-      const skipped = count(value, '$skip');
+      const skipped = countIn(value, 0, (why) => new DocumentRefusal(5_107_200, `invalid argument to $skip stage: ${why}`));
       return (documents) => documents.slice(skipped);
     }
     case '$limit': {
-      const most = count(value, '$limit', 1);
+      const most = countIn(value, 0, (why) => new DocumentRefusal(5_107_201, `invalid argument to $limit stage: ${why}`));
+      if (most === 0) throw new DocumentRefusal(15_958, 'the limit must be positive');
       return (documents) => documents.slice(0, most);
     }
     case '$project': {
-      if (isObject(value) && Object.keys(value).length === 0)
-        throw new DocumentRefusal(2, 'Invalid $project :: caused by :: projection specification must have at least one field');
+      if (!isObject(value)) throw new DocumentRefusal(15_969, '$project specification must be an object');
+      if (value.size === 0)
+        throw new DocumentRefusal(
+          51_272,
+          'Invalid $project :: caused by :: projection specification must have at least one field',
+        );
       const project = projectionOf(value);
       return (documents) => documents.map(project);
     }
-    case '$count':
-      if (typeof value !== 'string' || value === '' || /[$.]/.test(value))
-        throw new DocumentRefusal(2, 'the count field must be a non-empty string without $ and .');
-      return (documents) => (documents.length === 0 ? [] : [{ [value]: documents.length }]);
+    case '$count': {
+      if (typeof value !== 'string') throw new DocumentRefusal(40_156, 'the count field must be a non-empty string');
+      if (value === '') throw new DocumentRefusal(40_157, 'the count field must be a non-empty string');
+      if (value.startsWith('$')) throw new DocumentRefusal(40_158, 'the count field cannot be a $-prefixed path');
+      if (value.includes('.')) throw new DocumentRefusal(40_160, "the count field cannot contain '.'");
+      return (documents) => (documents.length === 0 ? [] : [new Map([[value, documents.length]])]);
+    }
     case '$group':
       return groupOf(value);
   }
   if (knownStages.has(name)) throw refusals.notSupported(`the stage ${name}`);
   throw new DocumentRefusal(40_324, `Unrecognized pipeline stage name: '${name}'`);
+}
+
+export function checkMatch(value: Stored): asserts value is StoredObject {
+  if (!isObject(value)) throw new DocumentRefusal(15_959, 'the match filter must be an expression in an object');
 }
 
 const knownStages: ReadonlySet<string> = new Set(
@@ -169,48 +228,61 @@ const knownStages: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** A value of a document, a literal, or an object of both: what $group takes. */
+/** A value of a document, a literal, or an object or a list of both: what $group takes. */
 type Of = (document: StoredObject) => Stored | undefined;
 
 function expressionOf(given: Stored): Of {
-  if (typeof given === 'string' && given.startsWith('$')) {
-    if (given.startsWith('$$')) throw refusals.notSupported(`the variable ${given}`);
-    const path = given.slice(1).split('.');
-    return (document) => valueOf(document, path, 0);
+  if (typeof given === 'string' && given.startsWith('$')) return pathOf(given);
+  if (isList(given)) {
+    const elements = given.map(expressionOf);
+    return (document) => elements.map((of) => of(document) ?? null);
   }
   if (!isObject(given)) return () => given;
-  const entries = Object.entries(given);
-  const literal = given['$literal'];
-  if (entries.length === 1 && literal !== undefined) return () => literal;
-  const operator = entries.find(([name]) => name.startsWith('$'));
-  if (operator) throw refusals.notSupported(`the expression ${operator[0]}`);
-  const members = entries.map(([name, value]) => [name, expressionOf(value)] as const);
-  return (document) =>
-    Object.fromEntries(
-      members.flatMap(([name, of]): [string, Stored][] => {
-        const value = of(document);
-        return value === undefined ? [] : [[name, value]];
-      }),
-    );
+  const literal = given.get('$literal');
+  if (given.size === 1 && literal !== undefined) return () => literal;
+  const operator = [...given.keys()].find((name) => name.startsWith('$'));
+  if (operator !== undefined) throw refusals.notSupported(`the expression ${operator}`);
+  const members = [...given].map(([name, value]) => {
+    if (name === '' || name.includes('.'))
+      throw new DocumentRefusal(40_183, `FieldPath field names may not be empty or contain '.': '${name}'`);
+    return [name, expressionOf(value)] as const;
+  });
+  return (document) => {
+    const made = new Map<string, Stored>();
+    for (const [name, of] of members) {
+      const value = of(document);
+      if (value !== undefined) made.set(name, value);
+    }
+    return made;
+  };
+}
+
+function pathOf(given: string): Of {
+  if (given === '$') throw new DocumentRefusal(16_872, "'$' by itself is not a valid FieldPath");
+  const root = /^\$\$(?:ROOT|CURRENT)(?:\.|$)/.exec(given);
+  if (root === null && given.startsWith('$$')) throw refusals.notSupported(`the variable ${given}`);
+  const path = root === null ? given.slice(1) : given.slice(root[0].length);
+  if (path === '' && !given.endsWith('.')) return (document) => document;
+  const parts = fieldPath(path);
+  return (document) => valueOf(document, parts, 0);
 }
 
 /** Where a list lies on the path, the values of its elements as a list. */
 function valueOf(value: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
   if (at === path.length) return value;
-  if (isList(value)) return value.flatMap((each) => valueOf(each, path, at) ?? []);
-  return isObject(value) && Object.hasOwn(value, path[at]!) ? valueOf(value[path[at]!], path, at + 1) : undefined;
+  if (isList(value))
+    return value.flatMap((each): Stored[] => {
+      const inner = valueOf(each, path, at);
+      return inner === undefined ? [] : [inner];
+    });
+  return isObject(value) ? valueOf(value.get(path[at]!), path, at + 1) : undefined;
 }
 
 type Accumulate = (values: readonly (Stored | undefined)[]) => Stored;
 
 const accumulators: Readonly<Record<string, Accumulate>> = {
-  $sum: (values) => total(numbersOf(values)),
-  $avg: (values) => {
-    const numbers = numbersOf(values);
-    return numbers.length === 0
-      ? null
-      : doubleValue(numbers.reduce<number>((sum, each) => sum + Number(numberOf(each)), 0) / numbers.length);
-  },
+  $sum: (values) => sumOf(values).total(),
+  $avg: (values) => sumOf(values).mean(),
   $min: (values) => extreme(values, -1),
   $max: (values) => extreme(values, 1),
   $first: (values) => values[0] ?? null,
@@ -220,23 +292,20 @@ const accumulators: Readonly<Record<string, Accumulate>> = {
   $count: (values) => values.length,
 };
 
-function numbersOf(values: readonly (Stored | undefined)[]): Stored[] {
-  return values.filter((value): value is Stored => value !== undefined && kindOf(value) === 'number');
-}
+const unbuiltAccumulators: ReadonlySet<string> = new Set(
+  '$accumulator $bottom $bottomN $firstN $lastN $maxN $mergeObjects $minN $stdDevPop $stdDevSamp $top $topN'.split(' '),
+);
 
-function total(numbers: readonly Stored[]): Stored {
-  const values = numbers.map((each) => ({ value: numberOf(each), bare: typeof each === 'number' }));
-  const whole = values.every(({ value, bare }) => typeof value === 'bigint' || (bare && Number.isInteger(value)));
-  if (!whole) return doubleValue(values.reduce((sum, { value }) => sum + Number(value), 0));
-  const sum = values.reduce((all, { value }) => all + BigInt(value), 0n);
-  if (sum !== BigInt.asIntN(64, sum)) return doubleValue(Number(sum));
-  return values.every(({ bare }) => bare) && sum === BigInt.asIntN(32, sum) ? Number(sum) : { $numberLong: String(sum) };
+function sumOf(values: readonly (Stored | undefined)[]): Sum {
+  const sum = new Sum();
+  for (const value of values) if (isNumeric(value)) sum.add(value);
+  return sum;
 }
 
 function extreme(values: readonly (Stored | undefined)[], sign: number): Stored {
   let found: Stored = null;
   for (const value of values)
-    if (value !== undefined && value !== null && (found === null || compare(value, found) * sign > 0)) found = value;
+    if (value !== undefined && kindOf(value) !== 'null' && (found === null || compare(value, found) * sign > 0)) found = value;
   return found;
 }
 
@@ -251,18 +320,31 @@ export function distinct(values: readonly (Stored | undefined)[]): Stored[] {
   return [...found.values()];
 }
 
+function accumulatorOf(name: string, given: Stored): { readonly accumulate: Accumulate; readonly of: Of } {
+  if (name.includes('.')) throw new DocumentRefusal(40_235, `The field name '${name}' cannot contain '.'`);
+  if (name.startsWith('$')) throw new DocumentRefusal(40_236, `The field name '${name}' cannot be an operator name`);
+  if (!isObject(given) || ![...given.keys()].every((each) => each.startsWith('$')) || given.size === 0)
+    throw new DocumentRefusal(40_234, `The field '${name}' must be an accumulator object`);
+  if (given.size > 1) throw new DocumentRefusal(40_238, `The field '${name}' must specify one accumulator`);
+  const [[operator, argument]] = given as unknown as readonly [readonly [string, Stored]];
+  const accumulate = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
+  if (accumulate === undefined) {
+    if (unbuiltAccumulators.has(operator)) throw refusals.notSupported(`the accumulator ${operator}`);
+    throw new DocumentRefusal(15_952, `unknown group operator '${operator}'`);
+  }
+  if (isList(argument) && argument.length !== 1)
+    throw new DocumentRefusal(40_237, `The ${operator} accumulator is a unary operator`);
+  if (operator !== '$count') return { accumulate, of: expressionOf(isList(argument) ? argument[0]! : argument) };
+  if (!isObject(argument) || argument.size > 0) throw new DocumentRefusal(9, '$count takes no arguments, i.e. $count:{}');
+  return { accumulate, of: () => 1 };
+}
+
 function groupOf(given: Stored): Stage {
-  if (!isObject(given) || !Object.hasOwn(given, '_id')) throw new DocumentRefusal(2, 'a group specification must include an _id');
-  const { _id: by, ...fields } = given;
-  const key = expressionOf(by!);
-  const accumulated = Object.entries(fields).map(([name, value]) => {
-    const entries = isObject(value) ? Object.entries(value) : [];
-    if (entries.length !== 1) throw new DocumentRefusal(2, `The field '${name}' must be an accumulator object`);
-    const [operator, argument] = entries[0]!;
-    const accumulate = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
-    if (accumulate === undefined) throw refusals.notSupported(`the accumulator ${operator}`);
-    return { name, accumulate, of: operator === '$count' ? (): Stored => 1 : expressionOf(argument) };
-  });
+  if (!isObject(given)) throw new DocumentRefusal(15_947, "a group's fields must be specified in an object");
+  const by = given.get('_id');
+  if (by === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');
+  const key = expressionOf(by);
+  const accumulated = [...given].flatMap(([name, value]) => (name === '_id' ? [] : [{ name, ...accumulatorOf(name, value) }]));
   return (documents) => {
     const groups = new Map<string, { readonly id: Stored; readonly members: StoredObject[] }>();
     for (const document of documents) {
@@ -272,9 +354,12 @@ function groupOf(given: Stored): Stage {
       if (group === undefined) groups.set(identity, { id, members: [document] });
       else group.members.push(document);
     }
-    return [...groups.values()].map(({ id, members }) => ({
-      _id: id,
-      ...Object.fromEntries(accumulated.map(({ name, accumulate, of }) => [name, accumulate(members.map(of))])),
-    }));
+    return [...groups.values()].map(
+      ({ id, members }) =>
+        new Map<string, Stored>([
+          ['_id', id],
+          ...accumulated.map(({ name, accumulate, of }) => [name, accumulate(members.map(of))] as const),
+        ]),
+    );
   };
 }

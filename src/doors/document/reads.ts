@@ -1,25 +1,25 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
 import { compileFilter } from '../../planner/documents/filter.ts';
-import { isList, isObject, kindOf, numberOf, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
+import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
+import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
 import { batchOf, encoded, ownerOf } from './cursors.ts';
 import { documentsPerTurn, find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
-import { count as countOf, distinct as distinctOf, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
+import { checkMatch, count as countOf, distinct as distinctOf, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
 
 /** What a first batch has at most, where nobody said how many. */
 const firstBatch = 101;
 
 async function find(context: CommandContext): Promise<WritableObject> {
-  const { place, command } = context;
+  const { place } = context;
   for (const name of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
-    if (command[name] === true) throw refusals.notSupported(`find with ${name}`);
+    if (context.flag(name) === true) throw refusals.notSupported(`find with ${name}`);
   for (const name of ['collation', 'min', 'max', 'let'])
-    if (command[name] !== undefined && !(isObject(command[name]) && Object.keys(command[name]).length === 0))
-      throw refusals.notSupported(`find with ${name}`);
-  const filter = context.object('filter') ?? {};
+    if ((context.object(name)?.size ?? 0) > 0) throw refusals.notSupported(`find with ${name}`);
+  const filter = context.object('filter') ?? new Map();
   const sort = context.object('sort');
   const project = projectionOf(context.object('projection'));
   const skip = context.number('skip') ?? 0;
@@ -27,7 +27,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
   if (skip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${skip}'`);
   // A negative one is that many, in one batch.
   const limit = given === 0 ? Number.POSITIVE_INFINITY : Math.abs(given);
-  const isSorted = sort !== undefined && Object.keys(sort).length > 0;
+  const isSorted = sort !== undefined && sort.size > 0;
   const inOrder = sortOf(sort);
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
@@ -36,7 +36,12 @@ async function find(context: CommandContext): Promise<WritableObject> {
   );
   const found = result.slice(skip, skip + limit).map(project);
   const size = context.number('batchSize') ?? firstBatch;
-  return cursorReply(context, found, answers, given < 0 || command['singleBatch'] === true ? Number.POSITIVE_INFINITY : size);
+  return cursorReply(
+    context,
+    found,
+    answers,
+    given < 0 || context.flag('singleBatch') === true ? Number.POSITIVE_INFINITY : size,
+  );
 }
 
 /**
@@ -53,19 +58,19 @@ async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: 
 }
 
 const idsOf = (filter: StoredObject): number => {
-  const id = filter['_id'];
-  const several = isObject(id) ? id['$in'] : undefined;
+  const id = filter.get('_id');
+  const several = isObject(id) ? id.get('$in') : undefined;
   return isList(several) ? several.length : 1;
 };
 
-function cursorReply(
+async function cursorReply(
   context: CommandContext,
   documents: readonly StoredObject[],
   answers: readonly Answer[],
   size: number,
-): WritableObject {
+): Promise<WritableObject> {
   if (size < 0) throw new DocumentRefusal(2, `BSON field 'batchSize' value must be >= 0, actual value '${size}'`);
-  const { batch, rest } = batchOf(encoded(documents), size);
+  const { batch, rest } = batchOf(await encoded(documents, context.asker.parts.yieldTurn), size);
   const id = context.cursors.keep({
     namespace: context.namespace,
     rest,
@@ -73,12 +78,12 @@ function cursorReply(
     answers,
     of: ownerOf(context.asker.caller),
   });
-  return { cursor: { firstBatch: batch, id: { $numberLong: String(id) }, ns: context.namespace }, ok: 1 };
+  return { cursor: { firstBatch: batch, id, ns: context.namespace }, ok: 1 };
 }
 
 async function getMore(context: CommandContext): Promise<WritableObject> {
-  const id = BigInt(numberIn(context.command['getMore'], 'getMore'));
-  const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command['collection']) });
+  const id = wholeIn(context.subject, 'getMore');
+  const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command.get('collection')) });
   const { cursors, asker } = context;
   const open = cursors.take(id, namespace, asker.caller);
   const size = context.number('batchSize') ?? 0;
@@ -90,28 +95,27 @@ async function getMore(context: CommandContext): Promise<WritableObject> {
     keep({ overtaken: () => open.answers.some((answer) => answer.overtaken()) });
   });
   const next = cursors.keep({ ...open, rest });
-  return { cursor: { nextBatch: batch, id: { $numberLong: String(next) }, ns: namespace }, ok: 1 };
+  return { cursor: { nextBatch: batch, id: next, ns: namespace }, ok: 1 };
 }
 
-function numberIn(value: Stored | undefined, name: string): number | bigint {
-  if (value === undefined || kindOf(value) !== 'number') throw refusals.wrongType(name, 'a number');
-  const number = numberOf(value);
-  if (typeof number === 'number' && !Number.isInteger(number)) throw refusals.wrongType(name, 'a whole number');
-  return number;
+function wholeIn(value: Stored | undefined, name: string): bigint {
+  const whole = isNumeric(value) ? toWhole(value) : null;
+  if (whole === null) throw refusals.wrongType(name, 'a whole number');
+  return whole;
 }
 
 async function killCursors(context: CommandContext): Promise<WritableObject> {
   const { command, cursors, asker } = context;
-  const ids = command['cursors'];
+  const ids = command.get('cursors');
   if (!isList(ids)) throw refusals.wrongType('killCursors.cursors', 'a list');
   const killed: Stored[] = [];
   const missing: Stored[] = [];
-  for (const id of ids) (cursors.kill(BigInt(numberIn(id, 'cursors')), asker.caller) ? killed : missing).push(id);
+  for (const id of ids) (cursors.kill(wholeIn(id, 'cursors'), asker.caller) ? killed : missing).push(id);
   return { cursorsKilled: killed, cursorsNotFound: missing, cursorsAlive: [], cursorsUnknown: [], ok: 1 };
 }
 
 async function count(context: CommandContext): Promise<WritableObject> {
-  const filter = context.object('query') ?? {};
+  const filter = context.object('query') ?? new Map();
   const skip = context.number('skip') ?? 0;
   const limit = Math.abs(context.number('limit') ?? 0) || Number.POSITIVE_INFINITY;
   const { result } = await context.read((reading) => findDocuments(reading, { ...context.place, filter, time: context.time }));
@@ -119,9 +123,9 @@ async function count(context: CommandContext): Promise<WritableObject> {
 }
 
 async function distinct(context: CommandContext): Promise<WritableObject> {
-  const { key } = context.command;
-  if (typeof key !== 'string' || key === '') throw refusals.wrongType('distinct.key', 'a string');
-  const filter = context.object('query') ?? {};
+  const key = context.command.get('key');
+  if (typeof key !== 'string') throw refusals.wrongType('distinct.key', 'a string');
+  const filter = context.object('query') ?? new Map();
   const { result } = await context.read((reading) => findDocuments(reading, { ...context.place, filter, time: context.time }));
   const values = result
     .flatMap(({ document }) => valuesAt(document, key.split('.')))
@@ -130,19 +134,19 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
 }
 
 async function aggregate(context: CommandContext): Promise<WritableObject> {
-  const { command } = context;
-  if (command['explain'] === true) throw refusals.notSupported('aggregate with explain');
-  if (typeof command['aggregate'] !== 'string') throw refusals.notSupported('an aggregation over a whole database');
+  if (context.flag('explain') === true) throw refusals.notSupported('aggregate with explain');
+  if (typeof context.subject !== 'string') throw refusals.notSupported('an aggregation over a whole database');
   const pipeline = context.objects('pipeline');
   const [first] = pipeline;
-  const match = first !== undefined && Object.keys(first).length === 1 ? first['$match'] : undefined;
-  const filter = isObject(match) ? match : {};
+  const match = first?.size === 1 ? first.get('$match') : undefined;
+  if (match !== undefined) checkMatch(match);
+  const filter: StoredObject = match ?? new Map();
   compileFilter(filter);
-  const stages: Stage[] = pipeline.slice(isObject(match) ? 1 : 0).map(stageOf);
+  const stages: Stage[] = pipeline.slice(match === undefined ? 0 : 1).map(stageOf);
   const { result, answers } = await context.read((reading) =>
     foundThrough(stages, reading, { ...context.place, filter, time: context.time }),
   );
-  const size = context.object('cursor')?.['batchSize'];
+  const size = context.object('cursor')?.get('batchSize');
   return cursorReply(context, result, answers, size === undefined ? firstBatch : countOf(size, 'cursor.batchSize'));
 }
 

@@ -5,14 +5,15 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
-import type { Stored, StoredObject } from '../../planner/documents/values.ts';
+import { inTurns, type Steps } from '../../planner/documents/json.ts';
+import { asSpecial, isObject, kindOf, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { organizationOf } from '../frame/user-name.ts';
 import { answers, collections, helloReply } from './admin.ts';
-import type { WritableObject } from './bson.ts';
-import { encodeReply, type Message } from './codec.ts';
+import { type WritableObject, writeSteps } from './bson.ts';
+import { commandSteps, encodeReply, type Message } from './codec.ts';
 import { CommandContext, type CommandRow, doorName, ignored } from './command.ts';
 import type { OpenCursors } from './cursors.ts';
 import { DocumentRefusal, errorDocument, refusals } from './errors.ts';
@@ -28,7 +29,7 @@ export interface DocumentParts extends DoorParts {
 /** Commands that ask the gate. */
 export const rows: Readonly<Record<string, CommandRow>> = { ...reads, ...writes, ...collections };
 
-const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
+const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster']);
 /** Drivers ask every ten seconds unless they are told otherwise. */
 const silenceMs = 60_000;
 
@@ -64,17 +65,21 @@ export class DocumentSession implements Session<Message> {
 
   async handle(message: Message): Promise<void> {
     this.#atRest = false;
-    const { command } = message;
-    const [name = ''] = Object.keys(command);
+    let name = '';
     let reply: WritableObject;
     try {
       this.#asker?.begins();
-      if (message.refused !== undefined) throw message.refused;
-      reply = await this.#run(name, command, message.form);
+      const command = await this.#inTurns(commandSteps(message));
+      const [asked = ''] = command.keys();
+      name = canonicalName(asked);
+      reply = await this.#run(name, asked, command, message.form);
     } catch (error) {
       reply = errorDocument(await this.#refused(name, error));
     }
-    if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, reply));
+    if (!message.silent) {
+      const bytes = await this.#inTurns(writeSteps(reply));
+      this.#connection.write(encodeReply(++this.#sent, message, bytes));
+    }
     this.#atRest = true;
   }
 
@@ -87,6 +92,12 @@ export class DocumentSession implements Session<Message> {
     this.#proving = null;
   }
 
+  /** What is short is done at once. */
+  #inTurns<T>(steps: Steps<T>): Promise<T> | T {
+    const { done, value } = steps.next();
+    return done === true ? value : inTurns(steps, this.#parts.yieldTurn);
+  }
+
   async #refused(name: string, error: unknown): Promise<ServiceError> {
     const isOfConnection = this.#asker === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(answers, name);
     if (!isOfConnection) return this.#asker!.refused(error);
@@ -95,7 +106,7 @@ export class DocumentSession implements Session<Message> {
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
-  async #run(name: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
+  async #run(name: string, asked: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
     if (hellos.has(name)) return this.#hello(name, command);
     if (form === 'query') throw refusals.notSupported('OP_QUERY but for the first message of a connection');
     if (name === 'saslStart') return this.#saslStart(command);
@@ -108,16 +119,16 @@ export class DocumentSession implements Session<Message> {
     if (answered !== undefined) return answered(this.#id);
     if (name === 'connectionStatus') return this.#status();
     for (const transactional of ['txnNumber', 'startTransaction', 'autocommit'])
-      if (Object.hasOwn(command, transactional))
+      if (command.has(transactional))
         throw new DocumentRefusal(
           20,
           'Transaction numbers are only allowed on a replica set member or mongos',
           'REL_NOT_IMPLEMENTED',
         );
     const row = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (row === undefined) throw refusals.notFound(name.slice(0, 128));
-    for (const member of Object.keys(command))
-      if (member !== name && !ignored.has(member) && !row.takes.includes(member)) throw refusals.unknownField(name, member);
+    if (row === undefined) throw refusals.notFound(asked.slice(0, 128));
+    for (const member of command.keys())
+      if (member !== asked && !ignored.has(member) && !row.takes.includes(member)) throw refusals.unknownField(name, member);
     return row.run(new CommandContext(name, command, this.#asker, this.#parts.cursors));
   }
 
@@ -143,11 +154,11 @@ export class DocumentSession implements Session<Message> {
       void this.#limitSilence();
     }
     const reply = helloReply({ connection: this.#id, now: clock.now(), legacy: name !== 'hello' });
-    const speculative = command['speculativeAuthenticate'];
+    const speculative = command.get('speculativeAuthenticate');
     let started: WritableObject | null = null;
-    if (typeof speculative === 'object' && speculative !== null && !Array.isArray(speculative)) {
+    if (isObject(speculative)) {
       try {
-        started = await this.#saslStart(speculative as StoredObject);
+        started = await this.#saslStart(speculative);
       } catch (error) {
         // It was only tried: the client goes on by the mechanisms that are named.
         if (!(error instanceof ServiceError)) throw error;
@@ -155,18 +166,18 @@ export class DocumentSession implements Session<Message> {
     }
     return {
       ...reply,
-      ...(command['saslSupportedMechs'] !== undefined && { saslSupportedMechs: [scramMechanism] }),
+      ...(command.has('saslSupportedMechs') && { saslSupportedMechs: [scramMechanism] }),
       ...(started !== null && { speculativeAuthenticate: started }),
       ok: 1,
     };
   }
 
   async #saslStart(command: StoredObject): Promise<WritableObject> {
-    const { mechanism } = command;
+    const mechanism = command.get('mechanism');
     if (mechanism !== scramMechanism)
       throw new DocumentRefusal(
         334,
-        `Received authentication for mechanism ${JSON.stringify(mechanism ?? null).slice(0, 64)} which is not enabled`,
+        `Received authentication for mechanism ${typeof mechanism === 'string' ? mechanism.slice(0, 64) : kindOf(mechanism)} which is not enabled`,
         'REL_UNAUTHENTICATED',
       );
     return this.#step(async () => {
@@ -175,8 +186,8 @@ export class DocumentSession implements Session<Message> {
       const first = payloadOf(command);
       const exchange = authenticator.scram(random);
       const challenge = exchange.challenge(first);
-      const { options } = command;
-      const short = typeof options === 'object' && options !== null && (options as StoredObject)['skipEmptyExchange'] === true;
+      const options = command.get('options');
+      const short = isObject(options) && options.get('skipEmptyExchange') === true;
       this.#proving = { exchange, user: userIn(first), short, caller: null };
       return { conversationId: 1, done: false, payload: binary(challenge), ok: 1 };
     });
@@ -232,15 +243,24 @@ export class DocumentSession implements Session<Message> {
 }
 
 function payloadOf(command: StoredObject): string {
-  const { payload } = command;
-  const inner = typeof payload === 'object' && payload !== null ? (payload as StoredObject)['$binary'] : undefined;
-  const base64 = typeof inner === 'object' && inner !== null ? (inner as StoredObject)['base64'] : undefined;
-  if (typeof base64 === 'string') return Buffer.from(base64, 'base64').toString();
+  const payload = command.get('payload');
+  const binary = asSpecial(payload, '$binary');
+  if (binary !== null) return Buffer.from(binary.bytes).toString();
   if (typeof payload === 'string') return Buffer.from(payload, 'base64').toString();
   throw new ServiceError('REL_INVALID', 'a step of the login has a payload');
 }
 
-const binary = (text: string): Stored => ({ $binary: { base64: Buffer.from(text).toString('base64'), subType: '00' } });
+const binary = (text: string): Stored => new Special('$binary', { bytes: Buffer.from(text), type: 0 });
+
+const namesInSmall = new Map(
+  [...hellos, ...Object.keys(answers), ...Object.keys(rows), 'saslStart', 'saslContinue', 'connectionStatus'].map((name) => [
+    name.toLowerCase(),
+    name,
+  ]),
+);
+
+/** Drivers and shells send some names in small letters. */
+const canonicalName = (name: string): string => namesInSmall.get(name) ?? name;
 
 /** The name as the client's first message has it: `=2C` and `=3D` stand for what would end it. */
 function userIn(clientFirst: string): string {

@@ -1,128 +1,191 @@
-/** What an update makes of a document: $set, $inc, $setOnInsert, or another document in its place. Pure. */
-import { compare, isList, isObject, kindOf, numberOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
-import { doubleValue } from './bson.ts';
+/** What an update makes of a document: $set, $inc, $mul, $setOnInsert, or another document in its place. Pure. */
+import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/documents/numbers.ts';
+import { isOperators } from '../../planner/documents/filter.ts';
+import { compare, isIndex, isList, isObject, kindOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export type Update = (document: StoredObject, isInsert: boolean) => StoredObject;
 
+/** undefined: the place stays as it is. */
+type Write = (old: Stored | undefined, isInsert: boolean) => Stored | undefined;
+
+const operators: Readonly<Record<string, (value: Stored) => Write>> = {
+  $set: (value) => () => value,
+  $setOnInsert: (value) => (_old, isInsert) => (isInsert ? value : undefined),
+  $inc: (by) => arithmetic('add', by),
+  $mul: (by) => arithmetic('multiply', by),
+};
+
 const unbuilt: ReadonlySet<string> = new Set(
-  '$push $pull $pullAll $pop $addToSet $unset $rename $min $max $mul $bit $currentDate'.split(' '),
+  '$push $pull $pullAll $pop $addToSet $unset $rename $min $max $bit $currentDate'.split(' '),
 );
+
+/** Whether it is another document, to be put in the place of the one that is there. */
+export function isReplacement(given: Stored | undefined): boolean {
+  if (!isObject(given)) return false;
+  const [first] = given.keys();
+  return first === undefined || !first.startsWith('$');
+}
+
+interface Step {
+  readonly name: string;
+  readonly path: readonly string[];
+  readonly write: Write;
+}
 
 export function updateOf(given: Stored | undefined): Update {
   if (isList(given)) throw refusals.notSupported('an update that is a pipeline');
   if (!isObject(given)) throw refusals.wrongType('update.updates.u', 'an object');
-  const names = Object.keys(given);
-  if (!names.some((name) => name.startsWith('$'))) {
+  if (isReplacement(given)) {
     checkNames(given);
     return (document) => replaced(document, given);
   }
-  const steps = Object.entries(given).map(
-    ([operator, fields]): { on: 'all' | 'insert'; apply: (into: StoredObject) => StoredObject } => {
-      if (operator !== '$set' && operator !== '$inc' && operator !== '$setOnInsert') {
-        if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
-        throw new DocumentRefusal(9, `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update`);
-      }
-      if (!isObject(fields))
-        throw new DocumentRefusal(9, `Modifiers operate on fields but we found another type for ${operator}`);
-      checkNames(Object.values(fields));
-      const paths = Object.entries(fields).map(([name, value]) => ({ path: pathOf(name), value }));
-      const write = operator === '$inc' ? added : (_old: Stored | undefined, value: Stored): Stored => value;
-      return {
-        on: operator === '$setOnInsert' ? 'insert' : 'all',
-        apply: (into) => paths.reduce((document, { path, value }) => withValue(document, path, (old) => write(old, value)), into),
-      };
-    },
-  );
-  checkApart(Object.values(given).flatMap((fields) => Object.keys(fields as StoredObject)));
+  const steps = [...given].flatMap(([operator, fields]): Step[] => {
+    const made = Object.hasOwn(operators, operator) ? operators[operator]! : undefined;
+    if (made === undefined) {
+      if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
+      throw new DocumentRefusal(
+        9,
+        `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update specified as an array`,
+      );
+    }
+    if (!isObject(fields))
+      throw new DocumentRefusal(
+        9,
+        `Modifiers operate on fields but we found type ${kindOf(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: …}`,
+      );
+    return [...fields].map(([name, value]) => {
+      checkNames(value);
+      return { name, path: pathOf(name), write: made(value) };
+    });
+  });
+  checkApart(steps, (one, two) => new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`));
+  // New members come in the order of their names, whatever the order in which they are asked for.
+  steps.sort((a, b) => comparePaths(a.path, b.path));
   return (document, isInsert) => {
-    const made = steps.reduce((into, { on, apply }) => (on === 'all' || isInsert ? apply(into) : into), document);
-    if (!isInsert) checkSameId(document, made);
+    const made = steps.reduce((into, { path, write }) => withValue(into, path, (old) => write(old, isInsert)), document);
+    checkSameId(document, made);
     return made;
   };
 }
 
+function comparePaths(a: readonly string[], b: readonly string[]): number {
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const [one, two] = [a[i]!, b[i]!];
+    if (one === two) continue;
+    if (isIndex(one) && isIndex(two)) return Number(one) - Number(two);
+    return Buffer.compare(Buffer.from(one), Buffer.from(two));
+  }
+  return a.length - b.length;
+}
+
+/** With `_id` before all other members. */
+export function withId(id: Stored, document: StoredObject): StoredObject {
+  const [first] = document.keys();
+  if (first === '_id') return document;
+  return new Map([['_id', document.get('_id') ?? id], ...[...document].filter(([name]) => name !== '_id')]);
+}
+
 function replaced(document: StoredObject, by: StoredObject): StoredObject {
-  const { _id: old } = document;
-  const made = old === undefined ? by : { _id: old, ...by };
+  const old = document.get('_id');
+  if (old === undefined) return by;
+  const made = withId(old, by);
   checkSameId(document, made);
   return made;
 }
 
-function checkSameId({ _id: before }: StoredObject, { _id: after }: StoredObject): void {
-  if (before !== undefined && compare(before, after) !== 0)
+function checkSameId(before: StoredObject, after: StoredObject): void {
+  const id = before.get('_id');
+  if (id !== undefined && compare(id, after.get('_id')) !== 0)
     throw new DocumentRefusal(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
 }
 
 /** Two of them must not be about one field, or about a field and one in it. */
-function checkApart(names: readonly string[]): void {
-  const sorted = [...names].sort();
-  for (let i = 1; i < sorted.length; i++) {
-    const [one, two] = [sorted[i - 1]!, sorted[i]!];
-    if (two === one || two.startsWith(`${one}.`))
-      throw new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`);
+function checkApart(
+  fields: readonly Pick<Step, 'name' | 'path'>[],
+  refusal: (one: string, two: string) => DocumentRefusal,
+): void {
+  const names = new Set<string>();
+  for (const { name } of fields) {
+    if (names.has(name)) throw refusal(name, name);
+    names.add(name);
+  }
+  for (const { name, path } of fields) {
+    for (let length = 1; length < path.length; length++) {
+      const outer = path.slice(0, length).join('.');
+      if (names.has(outer)) throw refusal(outer, name);
+    }
   }
 }
 
 function pathOf(name: string): readonly string[] {
+  if (name === '') throw new DocumentRefusal(56, 'An empty update path is not valid.');
   const path = name.split('.');
-  if (path.includes('')) throw new DocumentRefusal(9, `The update path '${name}' contains an empty field name`);
+  if (path.includes(''))
+    throw new DocumentRefusal(56, `The update path '${name}' contains an empty field name, which is not allowed.`);
   const operator = path.find((part) => part.startsWith('$'));
-  if (operator !== undefined) throw refusals.notSupported(`the place ${operator} in the path of an update`);
-  return path;
+  if (operator === undefined) return path;
+  if (/^\$(\[.*\])?$/.test(operator)) throw refusals.notSupported(`the place ${operator} in the path of an update`);
+  throw new DocumentRefusal(
+    52,
+    `The dollar ($) prefixed field '${operator}' in '${name}' is not allowed in the context of an update`,
+  );
 }
 
 const indexMax = 10_000;
 
-function withValue(into: Stored | undefined, path: readonly string[], write: (old: Stored | undefined) => Stored): StoredObject {
-  return placed(into ?? {}, path, 0, write) as StoredObject;
+function withValue(
+  into: StoredObject,
+  path: readonly string[],
+  write: (old: Stored | undefined) => Stored | undefined,
+): StoredObject {
+  return placed(into, path, 0, write) as StoredObject;
 }
 
 function placed(
   value: Stored | undefined,
   path: readonly string[],
   at: number,
-  write: (old: Stored | undefined) => Stored,
-): Stored {
+  write: (old: Stored | undefined) => Stored | undefined,
+): Stored | undefined {
   if (at === path.length) return write(value);
   const name = path[at]!;
   if (isList(value)) {
-    if (!/^\d{1,9}$/.test(name)) throw cannotCreate(name, value);
+    if (!isIndex(name)) throw cannotCreate(path, at, value);
     const index = Number(name);
     if (index > indexMax) throw new DocumentRefusal(2, `an element beyond number ${indexMax} can't be made`);
+    const inner = placed(value[index], path, at + 1, write);
+    if (inner === undefined) return value;
     const made = [...value];
     while (made.length < index) made.push(null);
-    made[index] = placed(value[index], path, at + 1, write);
+    made[index] = inner;
     return made;
   }
-  if (value !== undefined && !isObject(value)) throw cannotCreate(name, value);
-  const made: Record<string, Stored> = { ...value };
-  const inner = placed(value !== undefined && Object.hasOwn(value, name) ? value[name] : undefined, path, at + 1, write);
-  Object.defineProperty(made, name, { value: inner, enumerable: true, configurable: true, writable: true });
-  return made;
+  if (value !== undefined && !isObject(value)) throw cannotCreate(path, at, value);
+  const inner = placed(value?.get(name), path, at + 1, write);
+  return inner === undefined ? value : new Map(value).set(name, inner);
 }
 
-const cannotCreate = (name: string, value: Stored): DocumentRefusal =>
-  new DocumentRefusal(2, `Cannot create field '${name}' in element of type ${kindOf(value)}`);
+function cannotCreate(path: readonly string[], at: number, value: Stored): DocumentRefusal {
+  const place = at === 0 ? 'the document' : `'${path[at - 1]}'`;
+  return new DocumentRefusal(28, `Cannot create field '${path[at]}' in element ${place} of type ${kindOf(value)}`);
+}
 
 /** Whole numbers stay whole for as long as they fit 64 bits. */
-function added(old: Stored | undefined, by: Stored): Stored {
-  if (kindOf(by) !== 'number') throw new DocumentRefusal(14, 'Cannot increment with non-numeric argument');
-  if (old === undefined) return by;
-  if (kindOf(old) !== 'number') throw new DocumentRefusal(14, `Cannot apply $inc to a value of non-numeric type ${kindOf(old)}`);
-  if (isDecimal(old) || isDecimal(by)) throw refusals.notSupported('$inc of decimals');
-  if (!isWhole(old) || !isWhole(by)) return doubleValue(Number(numberOf(old)) + Number(numberOf(by)));
-  const sum = BigInt(numberOf(old)) + BigInt(numberOf(by));
-  if (sum !== BigInt.asIntN(64, sum)) throw new DocumentRefusal(2, 'Failed to apply $inc: the sum does not fit 64 bits');
-  const isShort = typeof old === 'number' && typeof by === 'number' && sum === BigInt.asIntN(32, sum);
-  return isShort ? Number(sum) : { $numberLong: String(sum) };
+function arithmetic(operation: 'add' | 'multiply', by: Stored): Write {
+  const [name, verb] = operation === 'add' ? ['$inc', 'increment'] : ['$mul', 'multiply'];
+  if (!isNumeric(by)) throw new DocumentRefusal(14, `Cannot ${verb} with non-numeric argument`);
+  return (old) => {
+    if (old === undefined) return operation === 'add' ? by : zeroLike(by);
+    if (!isNumeric(old)) throw new DocumentRefusal(14, `Cannot apply ${name} to a value of non-numeric type ${kindOf(old)}`);
+    const result = combined(operation, old, by);
+    if (result === null) throw new DocumentRefusal(2, `Failed to apply ${name}: the result does not fit 64 bits`);
+    return result;
+  };
 }
 
-const isDecimal = (value: Stored): boolean => isWrapped(value, '$numberDecimal');
-const isWrapped = (value: Stored, name: string): boolean =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name);
-const isWhole = (value: Stored): boolean =>
-  (typeof value === 'number' && Number.isInteger(value)) || isWrapped(value, '$numberLong') || isWrapped(value, '$numberInt');
+/** What is not there counts as 0 of the same type. */
+const zeroLike = (by: Numeric): Numeric => combined('multiply', by, 0) ?? doubleValue(0);
 
 const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 
@@ -133,7 +196,7 @@ export function checkNames(value: Stored): void {
     return;
   }
   if (!isObject(value)) return;
-  for (const [name, inner] of Object.entries(value)) {
+  for (const [name, inner] of value) {
     if (name.startsWith('$') && !referenceNames.has(name))
       throw new DocumentRefusal(52, `The dollar ($) prefixed field '${name}' is not allowed in the context of what is stored`);
     checkNames(inner);
@@ -142,19 +205,29 @@ export function checkNames(value: Stored): void {
 
 /** The fields that a filter says the value of: what an upsert begins with. */
 export function seedOf(filter: Stored): StoredObject {
-  let seed: StoredObject = {};
+  const fields: Step[] = [];
   const take = (each: Stored): void => {
     if (!isObject(each)) return;
-    for (const [name, condition] of Object.entries(each)) {
-      if (name === '$and' && isList(condition)) for (const part of condition) take(part);
+    for (const [name, condition] of each) {
+      if (isList(condition) && (name === '$and' || (name === '$or' && condition.length === 1)))
+        for (const part of condition) take(part);
       if (name.startsWith('$')) continue;
-      const value =
-        isObject(condition) && Object.keys(condition).some((key) => key.startsWith('$')) ? condition['$eq'] : condition;
+      const value = isOperators(condition) ? onlyValue(condition) : condition;
       if (value === undefined || kindOf(value) === 'regex') continue;
       checkNames(value);
-      seed = withValue(seed, pathOf(name), () => value);
+      fields.push({ name, path: pathOf(name), write: () => value });
     }
   };
   take(filter);
-  return seed;
+  checkApart(fields, (one, two) => {
+    const why = one === two ? `path '${one}' is matched twice` : `both paths '${two}' and '${one}' are matched`;
+    return new DocumentRefusal(54, `cannot infer query fields to set, ${why}`);
+  });
+  return fields.reduce<StoredObject>((seed, { path, write }) => withValue(seed, path, (old) => write(old, true)), new Map());
+}
+
+function onlyValue(condition: StoredObject): Stored | undefined {
+  const all = condition.get('$all');
+  if (condition.has('$eq')) return condition.get('$eq');
+  return isList(all) && all.length === 1 && !isOperators(all[0]) ? all[0] : undefined;
 }

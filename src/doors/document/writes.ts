@@ -1,47 +1,62 @@
 /** Commands that write: insert, update, delete, findAndModify. What was written meanwhile is read again, never overwritten. */
 import { ServiceError } from '../../errors.ts';
-import { isObject, kindOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import { inTurns, textOf, textSteps } from '../../planner/documents/json.ts';
+import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
+import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
-import { type CommandContext, type CommandRow, doorName, namespaceOf } from './command.ts';
-import { entryType, find, type Found, isById, keyOf, presentKeys, putCommand, type Reading } from './documents.ts';
+import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf } from './command.ts';
+import { entryType, find, type Found, isById, keyOf, type Place, presentKeys, putCommand, type Reading } from './documents.ts';
 import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
-import { projectionOf, sortOf } from './pipeline.ts';
-import { checkNames, seedOf, updateOf } from './update.ts';
+import { projectionOf, sortOf, type Stage } from './pipeline.ts';
+import { checkNames, isReplacement, seedOf, type Update, updateOf, withId } from './update.ts';
 
 /** An _id for who has none: seconds, then chance. */
 function newId({ asker }: CommandContext): Stored {
   const bytes = Buffer.from(asker.parts.random.fill(new Uint8Array(12)));
   bytes.writeUInt32BE(Number(asker.parts.clock.now() / 1_000_000_000n) >>> 0, 0);
-  return { $oid: bytes.toString('hex') };
+  return new Special('$oid', bytes.toString('hex'));
 }
 
-type WriteError = {
-  readonly index: number;
-  readonly code: number;
-  readonly errmsg: string;
-};
+/** With its _id, which comes first. */
+function identified(context: CommandContext, document: StoredObject): { readonly id: Stored; readonly document: StoredObject } {
+  const given = document.get('_id');
+  const id = given === undefined ? newId(context) : given;
+  return { id, document: withId(id, document) };
+}
 
-const duplicate = (context: CommandContext, index: number, id: Stored): WriteError => ({
+type WriteError = { readonly index: number; readonly code: number; readonly errmsg: string } & WritableObject;
+
+function duplicate(place: Place, id: Stored): DocumentRefusal {
+  const detail = `E11000 duplicate key error collection: ${namespaceOf(place)} index: _id_ dup key: { _id: ${textOf(id)} }`;
+  const members = { keyPattern: documentOf({ _id: 1 }), keyValue: documentOf({ _id: id }) };
+  return new DocumentRefusal(11_000, detail, 'REL_CONFLICT', members);
+}
+
+const writeError = (index: number, error: ServiceError): WriteError => ({
   index,
-  code: 11_000,
-  errmsg: `E11000 duplicate key error collection: ${namespaceOf(context.place)} index: _id_ dup key: { _id: ${JSON.stringify(id)} }`,
+  code: numberOfError(error),
+  errmsg: error.message,
+  ...(error instanceof DocumentRefusal && error.members),
 });
 
 async function insert(context: CommandContext): Promise<WritableObject> {
   const { place } = context;
-  const ordered = context.command['ordered'] !== false;
+  const { yieldTurn } = context.asker.parts;
+  const ordered = context.flag('ordered') !== false;
   const documents = context.objects('documents');
   if (documents.length === 0 || documents.length > batchRowsMax)
     throw new DocumentRefusal(2, `a batch has 1 to ${batchRowsMax} documents`);
-  const rows = documents.map((document) => {
-    checkNames(document);
-    const id = document['_id'] ?? newId(context);
-    const whole = Object.hasOwn(document, '_id') ? document : { _id: id, ...document };
-    return { key: keyOf(place, id), id, text: JSON.stringify(whole) };
-  });
-  if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await context.asker.parts.yieldTurn();
+  const rows: { key: string; id: Stored; text: string }[] = [];
+  for (const given of documents) {
+    checkNames(given);
+    const { id, document } = identified(context, given);
+    const steps = textSteps(document);
+    const { done, value } = steps.next();
+    rows.push({ key: keyOf(place, id), id, text: done === true ? value : await inTurns(steps, yieldTurn) });
+  }
+  if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await yieldTurn();
   return context.write(rows.length, ({ invocation }) =>
     context.decided(invocation, async () => {
       const { planner } = context.asker.parts;
@@ -50,7 +65,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
       const written: typeof rows = [];
       for (const [index, row] of rows.entries()) {
         if (taken.has(row.key)) {
-          errors.push(duplicate(context, index, row.id));
+          errors.push(writeError(index, duplicate(place, row.id)));
           if (ordered) break;
         } else {
           taken.add(row.key);
@@ -71,8 +86,9 @@ interface Change {
   readonly filter: StoredObject;
   readonly multi: boolean;
   readonly upsert: boolean;
-  readonly update: (document: StoredObject, isInsert: boolean) => StoredObject;
-  readonly sort?: StoredObject | undefined;
+  readonly update: Update;
+  /** Which of several is meant. */
+  readonly inOrder?: Stage;
 }
 
 interface Changed {
@@ -86,13 +102,13 @@ interface Changed {
 async function ownDocuments(
   context: CommandContext,
   reading: Reading,
-  { filter, multi, sort }: Pick<Change, 'filter' | 'multi' | 'sort'>,
+  { filter, multi, inOrder }: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
 ) {
   const found = (await find(reading, { ...context.place, filter, time: 'current' })).filter(({ own }) => own);
   if (multi || found.length < 2) return found;
-  if (sort === undefined) return found.slice(0, 1);
+  if (inOrder === undefined) return found.slice(0, 1);
   const byDocument = new Map(found.map((each) => [each.document, each]));
-  return [byDocument.get(sortOf(sort)(found.map(({ document }) => document))[0]!)!];
+  return [byDocument.get(inOrder(found.map(({ document }) => document))[0]!)!];
 }
 
 function change(context: CommandContext, reading: Reading, wanted: Change): Promise<Changed> {
@@ -102,22 +118,19 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
     const since = invocation.snapshot().instant;
     const matched = await ownDocuments(context, reading, wanted);
     if (matched.length === 0 && wanted.upsert) {
-      const seed = seedOf(wanted.filter);
-      const document = wanted.update(seed, true);
-      const id = document['_id'] ?? newId(context);
-      const upserted = { _id: id, ...document };
+      const { id, document: upserted } = identified(context, wanted.update(seedOf(wanted.filter), true));
       checkNames(upserted);
-      const put = putCommand(place, [{ key: keyOf(place, id), text: JSON.stringify(upserted) }], {
-        when: 'absent',
-        door: doorName,
-        changes: false,
-      });
+      const key = keyOf(place, id);
+      // What is there under this _id is not what was asked for.
+      if (presentKeys(reading.planner, invocation, [key]).size > 0) throw duplicate(place, id);
+      const put = putCommand(place, [{ key, text: textOf(upserted) }], { when: 'absent', door: doorName, changes: false });
       return { commands: [put], result: { matched, made: [], modified: 0, upserted } };
     }
     const made = matched.map(({ document }) => wanted.update(document, false));
     const written = matched.flatMap(({ key, document }, i) => {
-      const text = JSON.stringify(made[i]!);
-      return JSON.stringify(document) === text ? [] : [{ key, text }];
+      if (made[i] === document) return [];
+      const text = textOf(made[i]!);
+      return textOf(document) === text ? [] : [{ key, text }];
     });
     checkCount(written.length);
     const terms = { when: { unchangedSince: since }, door: doorName, changes: true };
@@ -138,7 +151,7 @@ function checkCount(count: number): void {
 function end(
   context: CommandContext,
   reading: Reading,
-  wanted: Pick<Change, 'filter' | 'multi' | 'sort'>,
+  wanted: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
 ): Promise<readonly Found[]> {
   const { invocation } = reading;
   return context.decided(invocation, async () => {
@@ -150,7 +163,7 @@ function end(
       type: entryType,
       keys: matched.map(({ key }) => key),
       when: { unchangedSince: since },
-      ...(!isById(wanted.filter) && Object.keys(wanted.filter).length > 0 && { computedFrom: ['document'] }),
+      ...(!isById(wanted.filter) && wanted.filter.size > 0 && { computedFrom: ['document'] }),
     };
     return { commands: matched.length === 0 ? [] : [command], result: matched };
   });
@@ -158,7 +171,12 @@ function end(
 
 /** How many keys these read by; null where one of them has to look for its documents. */
 function keysOf(statements: readonly StoredObject[]): number | null {
-  return statements.every(({ q }) => isObject(q) && isById(q)) ? statements.length : null;
+  return statements.every((statement) => {
+    const filter = statement.get('q');
+    return isObject(filter) && isById(filter);
+  })
+    ? statements.length
+    : null;
 }
 
 const updateMembers: ReadonlySet<string> = new Set([
@@ -175,7 +193,7 @@ const updateMembers: ReadonlySet<string> = new Set([
 const deleteMembers: ReadonlySet<string> = new Set(['q', 'limit', 'hint', 'collation']);
 
 function checkMembers(statement: StoredObject, known: ReadonlySet<string>, command: string): void {
-  for (const [name, value] of Object.entries(statement)) {
+  for (const [name, value] of statement) {
     if (!known.has(name)) throw refusals.unknownField(command, name);
     if ((name === 'collation' || name === 'arrayFilters' || name === 'c') && value !== null)
       throw refusals.notSupported(`${command} with ${name}`);
@@ -183,7 +201,8 @@ function checkMembers(statement: StoredObject, known: ReadonlySet<string>, comma
 }
 
 function filterIn(statement: StoredObject, command: string): StoredObject {
-  const { q } = statement;
+  const q = statement.get('q');
+  if (q === undefined) throw refusals.missing(`${command}.q`);
   if (!isObject(q)) throw refusals.wrongType(`${command}.q`, 'an object');
   return q;
 }
@@ -195,14 +214,15 @@ async function each(
   run: (statement: StoredObject, index: number) => Promise<void>,
 ): Promise<WriteError[]> {
   const errors: WriteError[] = [];
+  const ordered = context.flag('ordered') !== false;
   for (const [index, statement] of statements.entries()) {
     try {
       await run(statement, index);
     } catch (error) {
       // What refuses the caller refuses the command; what is wrong with one statement is told of it.
       if (!(error instanceof ServiceError) || !ofStatement.has(error.kind)) throw error;
-      errors.push({ index, code: numberOfError(error), errmsg: error.message });
-      if (context.command['ordered'] !== false) break;
+      errors.push(writeError(index, error));
+      if (ordered) break;
     }
   }
   return errors;
@@ -215,22 +235,23 @@ async function update(context: CommandContext): Promise<WritableObject> {
   return context.write(keysOf(statements), async (reading) => {
     let n = 0;
     let nModified = 0;
-    const upserted: { readonly index: number; readonly _id: Stored }[] = [];
+    const upserted: WritableObject[] = [];
     const errors = await each(context, statements, async (statement, index) => {
       checkMembers(statement, updateMembers, 'update.updates');
-      const multi = statement['multi'] === true;
-      const replaces = isObject(statement['u']) && !Object.keys(statement['u']).some((name) => name.startsWith('$'));
-      if (multi && replaces) throw new DocumentRefusal(9, 'multi update is not supported for replacement-style update');
+      const by = statement.get('u');
+      if (by === undefined) throw refusals.missing('update.updates.u');
+      const multi = flagOf(statement.get('multi'), 'update.updates.multi') === true;
+      if (multi && isReplacement(by)) throw new DocumentRefusal(9, 'multi update is not supported for replacement-style update');
       const done = await change(context, reading, {
         filter: filterIn(statement, 'update.updates'),
         multi,
-        upsert: statement['upsert'] === true,
-        update: updateOf(statement['u']),
-        sort: isObject(statement['sort']) ? statement['sort'] : undefined,
+        upsert: flagOf(statement.get('upsert'), 'update.updates.upsert') === true,
+        update: updateOf(by),
+        inOrder: sortOf(statement.get('sort')),
       });
       n += done.matched.length + (done.upserted === null ? 0 : 1);
       nModified += done.modified;
-      if (done.upserted !== null) upserted.push({ index, _id: done.upserted['_id']! });
+      if (done.upserted !== null) upserted.push({ index, _id: done.upserted.get('_id')! });
     });
     return {
       n,
@@ -238,7 +259,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
       ...(upserted.length > 0 && { upserted }),
       ...(errors.length > 0 && { writeErrors: errors }),
       ok: 1,
-    } as WritableObject;
+    };
   });
 }
 
@@ -248,42 +269,49 @@ async function remove(context: CommandContext): Promise<WritableObject> {
     let n = 0;
     const errors = await each(context, statements, async (statement) => {
       checkMembers(statement, deleteMembers, 'delete.deletes');
-      const { limit } = statement;
-      if (limit !== 0 && limit !== 1) throw new DocumentRefusal(9, 'The limit field in delete objects must be 0 or 1');
-      n += (await end(context, reading, { filter: filterIn(statement, 'delete.deletes'), multi: limit === 0 })).length;
+      const given = statement.get('limit');
+      if (given === undefined) throw refusals.missing('delete.deletes.limit');
+      const limit = isNumeric(given) ? toWhole(given) : null;
+      if (limit !== 0n && limit !== 1n) throw new DocumentRefusal(9, 'The limit field in delete objects must be 0 or 1');
+      n += (await end(context, reading, { filter: filterIn(statement, 'delete.deletes'), multi: limit === 0n })).length;
     });
-    return { n, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 } as WritableObject;
+    return { n, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 };
   });
 }
 
 async function findAndModify(context: CommandContext): Promise<WritableObject> {
   const { command } = context;
   for (const name of ['collation', 'arrayFilters', 'let'])
-    if (command[name] !== undefined) throw refusals.notSupported(`findAndModify with ${name}`);
-  const filter = context.object('query') ?? {};
-  const sort = context.object('sort');
+    if (command.has(name)) throw refusals.notSupported(`findAndModify with ${name}`);
+  const filter = context.object('query') ?? new Map();
+  const inOrder = sortOf(context.object('sort'));
   const project = projectionOf(context.object('fields'));
-  const isRemoval = command['remove'] === true;
-  if (isRemoval === (command['update'] !== undefined))
-    throw new DocumentRefusal(9, 'Either an update or remove=true must be specified, and not both');
-  return context.write(isById(filter) ? 1 : null, async (reading) => {
-    if (isRemoval) {
-      const [ended] = await end(context, reading, { filter, multi: false, sort });
+  const by = command.get('update');
+  const isNew = context.flag('new') === true;
+  const upsert = context.flag('upsert') === true;
+  if (context.flag('remove') === true) {
+    if (by !== undefined) throw new DocumentRefusal(9, 'Cannot specify both an update and remove=true');
+    if (upsert) throw new DocumentRefusal(9, 'Cannot specify both upsert=true and remove=true');
+    if (isNew)
+      throw new DocumentRefusal(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document");
+    return context.write(isById(filter) ? 1 : null, async (reading) => {
+      const [ended] = await end(context, reading, { filter, multi: false, inOrder });
       return { lastErrorObject: { n: ended ? 1 : 0 }, value: ended ? project(ended.document) : null, ok: 1 };
-    }
-    const wanted = { filter, multi: false, upsert: command['upsert'] === true, update: updateOf(command['update']), sort };
-    const { matched, made, upserted } = await change(context, reading, wanted);
-    const isNew = command['new'] === true;
+    });
+  }
+  if (by === undefined) throw new DocumentRefusal(9, 'Either an update or remove=true must be specified');
+  const update = updateOf(by);
+  return context.write(isById(filter) ? 1 : null, async (reading) => {
+    const { matched, made, upserted } = await change(context, reading, { filter, multi: false, upsert, update, inOrder });
     const before = matched[0]?.document ?? null;
-    const after = upserted ?? made[0] ?? null;
-    const shown = isNew ? after : before;
+    const shown = isNew ? (upserted ?? made[0] ?? null) : before;
     return {
       lastErrorObject: {
         n: before === null && upserted === null ? 0 : 1,
         updatedExisting: before !== null,
-        ...(upserted !== null && { upserted: upserted['_id']! }),
+        ...(upserted !== null && { upserted: upserted.get('_id')! }),
       },
-      value: shown === null || kindOf(shown) === 'null' ? null : project(shown),
+      value: shown === null ? null : project(shown),
       ok: 1,
     };
   });
@@ -296,5 +324,4 @@ export const writes: Readonly<Record<string, CommandRow>> = {
   update: { takes: ['updates', 'ordered', 'let'], run: update },
   delete: { takes: ['deletes', 'ordered', 'let'], run: remove },
   findAndModify: { takes: modifyMembers.split(' '), run: findAndModify },
-  findandmodify: { takes: modifyMembers.split(' '), run: findAndModify },
 };

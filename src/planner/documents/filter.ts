@@ -1,17 +1,41 @@
 /**
  * Filters of the document door: `{age: {$gt: 20}, 'address.city': 'Oslo'}` over stored documents, by the order and the rules of BSON.
- * What is recognised and not there is REL_NOT_IMPLEMENTED, whatever else is malformed is REL_INVALID.
+ * What is recognised and not there is REL_NOT_IMPLEMENTED, whatever else is malformed is REL_INVALID: no operator is ever passed over.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS, RE2JSException } from 're2js';
 import { ServiceError } from '../../errors.ts';
-import { compare, isList, isObject, type Kind, kindOf, numberOf, type Stored, type StoredObject, valuesAt } from './values.ts';
+import { readText } from './json.ts';
+import { isNumeric, type NumberType, numberType, type Numeric, toNumber, toTruncated, toWhole } from './numbers.ts';
+import {
+  asSpecial,
+  compare,
+  depthMax,
+  identityOf,
+  isList,
+  isObject,
+  type Kind,
+  kindOf,
+  type Stored,
+  type StoredObject,
+  valuesAt,
+} from './values.ts';
 
 export type Filter = (document: Stored) => boolean;
 /** Whether a value that a path leads to is meant; undefined: it leads to none. */
 type Test = (value: Stored | undefined) => boolean;
 
-const invalid = (detail: string): ServiceError => new ServiceError('REL_INVALID', detail);
+/** What is wrong with a filter, by the number that MongoDB has for it. */
+export class FilterError extends ServiceError {
+  readonly number: 2 | 9 | 14 | 51_075 | 51_091 | 51_108;
+
+  constructor(detail: string, number: FilterError['number'] = 2) {
+    super('REL_INVALID', detail);
+    this.number = number;
+  }
+}
+
+const invalid = (detail: string, number?: FilterError['number']): FilterError => new FilterError(detail, number);
 const missing = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', `${name} is not implemented`);
 
 const compiled = new LRUCache<string, Filter>({ max: 256 });
@@ -23,39 +47,30 @@ export function filterOf(text: string): Filter {
   if (last?.text === text) return last.filter;
   let known = compiled.get(text);
   if (known === undefined) {
-    let filter: Stored;
-    try {
-      filter = JSON.parse(text) as Stored;
-    } catch {
-      throw invalid('a filter is an object of JSON');
-    }
-    known = compileFilter(filter);
+    known = compileFilter(readText(text));
     if (text.length <= 4_096) compiled.set(text, known);
   }
   last = { text, filter: known };
   return known;
 }
 
-/** Filters and documents alike. */
-export const depthMax = 64;
+/** Each is looked at for each document: a list of values that a field may have counts as one. */
+const conditionsMax = 1_000;
+const operandsMax = 100_000;
 
-function checkDepth(value: Stored, left = depthMax): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (left === 0) throw invalid(`a filter is at most ${depthMax} levels deep`);
-  for (const inner of isList(value) ? value : Object.values(value)) checkDepth(inner, left - 1);
+function checkSize(filter: Stored): void {
+  let levels: Stored[] = [filter];
+  for (let depth = 0, seen = 0; levels.length > 0; depth++) {
+    if (depth > depthMax) throw invalid(`a filter is at most ${depthMax} levels deep`);
+    seen += levels.length;
+    if (seen > operandsMax) throw invalid(`a filter has at most ${operandsMax} values`);
+    levels = levels.flatMap((value): Stored[] => (isList(value) ? [...value] : isObject(value) ? [...value.values()] : []));
+  }
 }
 
 export function compileFilter(filter: Stored): Filter {
-  checkDepth(filter);
-  return compiledPart(filter);
-}
-
-function compiledPart(filter: Stored): Filter {
-  if (!isObject(filter)) throw invalid('a filter is an object');
-  const parts = Object.entries(filter).map(([name, condition]) =>
-    name.startsWith('$') ? whole(name, condition) : field(name, condition),
-  );
-  return (document) => parts.every((part) => part(document));
+  checkSize(filter);
+  return new Compiler().filter(filter);
 }
 
 const unbuilt: ReadonlySet<string> = new Set(
@@ -64,48 +79,163 @@ const unbuilt: ReadonlySet<string> = new Set(
   ),
 );
 
-function whole(name: string, condition: Stored): Filter {
-  switch (name) {
-    case '$and':
-    case '$or':
-    case '$nor': {
-      if (!isList(condition) || condition.length === 0) throw invalid(`${name} takes a list of filters`);
-      const alike = name === '$or' ? oneField(condition) : null;
-      if (alike !== null) return field(alike.name, { $in: alike.values });
-      const filters = condition.map(compiledPart);
-      if (name === '$and') return (document) => filters.every((filter) => filter(document));
-      const any: Filter = (document) => filters.some((filter) => filter(document));
-      return name === '$or' ? any : (document) => !any(document);
-    }
-    case '$comment':
-      return () => true;
-  }
-  if (unbuilt.has(name)) throw missing(name);
-  throw invalid(`unknown top level operator: ${name}`);
-}
-
-function field(name: string, condition: Stored): Filter {
-  const path = name.split('.');
-  const test = testOf(condition);
-  return (document) => test(valuesAt(document, path));
-}
-
 /** About all values that a path leads to together: `$ne` and `$not` are about none of them. */
 type PathTest = (values: readonly (Stored | undefined)[]) => boolean;
 
-function testOf(condition: Stored): PathTest {
-  if (isObject(condition)) {
-    const names = Object.keys(condition);
-    if (names.some((name) => name.startsWith('$'))) {
-      const tests = Object.entries(condition).flatMap(([name, value]) =>
-        name === '$options' ? [] : [operator(name, value, condition)],
-      );
-      return (values) => tests.every((test) => test(values));
-    }
-  }
-  if (kindOf(condition) === 'regex') return some(regex(condition));
-  return some(equals(condition));
+const references: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
+
+/** Its first name says whether an object is one of operators; all that come after it are, then. */
+export function isOperators(value: Stored | undefined): value is StoredObject {
+  if (!isObject(value)) return false;
+  const [first] = value.keys();
+  return first !== undefined && first.startsWith('$') && !references.has(first);
 }
+
+class Compiler {
+  #conditions = 0;
+
+  filter(filter: Stored): Filter {
+    if (!isObject(filter)) throw invalid('a filter is an object');
+    const parts = [...filter].map(([name, condition]) =>
+      name.startsWith('$') ? this.#whole(name, condition) : this.#field(name, condition),
+    );
+    const [only] = parts;
+    return parts.length === 1 ? only! : (document) => parts.every((part) => part(document));
+  }
+
+  #counted<T>(test: T): T {
+    if (++this.#conditions > conditionsMax) throw invalid(`a filter has at most ${conditionsMax} conditions`);
+    return test;
+  }
+
+  #whole(name: string, condition: Stored): Filter {
+    switch (name) {
+      case '$and':
+      case '$or':
+      case '$nor': {
+        if (!isList(condition) || condition.length === 0) throw invalid(`${name} must be a nonempty array`);
+        if (!condition.every(isObject)) throw invalid(`${name} entries need to be full objects`);
+        const alike = name === '$or' ? oneField(condition) : null;
+        if (alike !== null) return this.#field(alike.name, new Map([['$in', alike.values]]));
+        const filters = condition.map((each) => this.filter(each));
+        if (name === '$and') return (document) => filters.every((filter) => filter(document));
+        const any: Filter = (document) => filters.some((filter) => filter(document));
+        return name === '$or' ? any : (document) => !any(document);
+      }
+      case '$comment':
+        return () => true;
+    }
+    if (unbuilt.has(name)) throw missing(name);
+    throw invalid(`unknown top level operator: ${name}`);
+  }
+
+  #field(name: string, condition: Stored): Filter {
+    const path = name.split('.');
+    const test = this.#condition(condition);
+    return (document) => test(valuesAt(document, path));
+  }
+
+  #condition(condition: Stored): PathTest {
+    if (isOperators(condition)) return this.#operators(condition);
+    this.#counted(null);
+    return some(kindOf(condition) === 'regex' ? regex(condition) : equals(condition));
+  }
+
+  #operators(condition: StoredObject): PathTest {
+    const tests = [...condition].flatMap(([name, value]) => {
+      if (name !== '$options') return [this.#counted(this.#operator(name, value, condition))];
+      if (!condition.has('$regex')) throw invalid('$options needs a $regex');
+      return [];
+    });
+    const [only] = tests;
+    return tests.length === 1 ? only! : (values) => tests.every((test) => test(values));
+  }
+
+  #operator(name: string, value: Stored, around: StoredObject): PathTest {
+    switch (name) {
+      case '$eq':
+        return some(equals(value));
+      case '$ne':
+        if (kindOf(value) === 'regex') throw invalid("Can't have regex as arg to $ne.");
+        return none(some(equals(value)));
+      case '$gt':
+        return some(ordered(value, (order) => order > 0));
+      case '$gte':
+        return some(ordered(value, (order) => order >= 0));
+      case '$lt':
+        return some(ordered(value, (order) => order < 0));
+      case '$lte':
+        return some(ordered(value, (order) => order <= 0));
+      case '$in':
+      case '$nin': {
+        if (!isList(value)) throw invalid(`${name} needs an array`);
+        if (value.some(isOperators)) throw invalid(`cannot nest $ under ${name}`);
+        for (const each of value) if (kindOf(each) === 'regex') this.#counted(each);
+        const any = some(oneOf(value));
+        return name === '$in' ? any : none(any);
+      }
+      case '$exists': {
+        const wanted = isTrue(value);
+        return (values) => values.some((each) => each !== undefined) === wanted;
+      }
+      case '$not': {
+        if (kindOf(value) === 'regex') return none(some(regex(value)));
+        if (!isObject(value)) throw invalid('$not needs a regex or a document');
+        if (value.size === 0) throw invalid('$not cannot be empty');
+        return none(this.#operators(value));
+      }
+      case '$regex':
+        return some(regex(value, around.get('$options')));
+      case '$size': {
+        const size = lengthOf(value);
+        return (values) => values.some((each) => isList(each) && each.length === size);
+      }
+      case '$all':
+        return this.#all(value);
+      case '$elemMatch': {
+        const fits = this.#element(value);
+        return (values) => values.some((each) => isList(each) && each.some(fits));
+      }
+      case '$mod':
+        return some(remainder(value));
+      case '$type': {
+        const kinds = (isList(value) ? value : [value]).map(typeTest);
+        if (kinds.length === 0) throw invalid('$type must match at least one type', 9);
+        return (values) =>
+          values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
+      }
+    }
+    if (unbuilt.has(name)) throw missing(name);
+    throw invalid(`unknown operator: ${name}`);
+  }
+
+  #all(value: Stored): PathTest {
+    if (!isList(value)) throw invalid('$all needs an array');
+    const isElements = value.map((each) => isObject(each) && each.has('$elemMatch') && isOperators(each));
+    if (isElements.includes(true) && isElements.includes(false)) throw invalid('$all/$elemMatch has to be consistent');
+    if (isElements[0] !== true && value.some(isOperators)) throw invalid('no $ expressions in $all');
+    const tests = value.map((each) => this.#condition(each));
+    return (values) => tests.length > 0 && tests.every((test) => test(values));
+  }
+
+  #element(value: Stored): (element: Stored) => boolean {
+    if (!isObject(value)) throw invalid('$elemMatch needs an Object');
+    const [first = ''] = value.keys();
+    if (isOperators(value) && !['$and', '$or', '$nor', '$where', '$expr', '$comment'].includes(first)) {
+      const test = this.#operators(value);
+      return (element) => test([element]);
+    }
+    const filter = this.filter(value);
+    return (element) => {
+      if (isList(element)) return filter(new Map(element.map((each, i) => [String(i), each])));
+      return isObject(element) && filter(element);
+    };
+  }
+}
+
+/** As conditions take a flag. */
+const isTrue = (value: Stored): boolean =>
+  kindOf(value) !== 'null' && value !== false && !(isNumeric(value) && toWhole(value) === 0n);
 
 /** One of the values, or of the elements of one. */
 const some =
@@ -118,142 +248,107 @@ const none =
   (values) =>
     !test(values);
 
-const equals =
-  (wanted: Stored): Test =>
-  (value) =>
-    compare(value, wanted) === 0;
+function checkComparable(wanted: Stored): void {
+  if (asSpecial(wanted, '$undefined') !== null) throw invalid('cannot compare to undefined');
+}
 
-/** Texts and numbers are looked up: a list may be long, and there are many documents. */
+function equals(wanted: Stored): Test {
+  checkComparable(wanted);
+  return (value) => compare(value, wanted) === 0;
+}
+
+/** They are looked up: a list may be long, and there are many documents. */
 function oneOf(wanted: readonly Stored[]): Test {
+  for (const each of wanted) checkComparable(each);
   const plain = new Set(wanted.filter((each) => typeof each === 'string' || typeof each === 'number'));
-  const others = wanted.filter((each) => typeof each !== 'string' && typeof each !== 'number');
-  const test = (each: Stored): Test => (kindOf(each) === 'regex' ? regex(each) : equals(each));
-  const rest = others.map(test);
-  let all: readonly Test[] | null = null;
+  const patterns = wanted.filter((each) => kindOf(each) === 'regex').map((each) => regex(each));
+  let identities: ReadonlySet<string> | null = null;
   return (value) => {
-    if (typeof value === 'string' || typeof value === 'number') return plain.has(value) || rest.some((each) => each(value));
-    return (all ??= wanted.map(test)).some((each) => each(value));
+    if ((typeof value === 'string' || typeof value === 'number') && plain.has(value)) return true;
+    if (patterns.some((pattern) => pattern(value))) return true;
+    identities ??= new Set(wanted.map(identityOf));
+    return identities.has(identityOf(value));
   };
 }
 
 /** Alternatives that are all about what one field equals; null: they are not. */
-function oneField(alternatives: readonly Stored[]): { readonly name: string; readonly values: readonly Stored[] } | null {
+function oneField(alternatives: readonly StoredObject[]): { readonly name: string; readonly values: readonly Stored[] } | null {
   let name: string | null = null;
   const values: Stored[] = [];
   for (const each of alternatives) {
-    const [only, ...others] = isObject(each) ? Object.entries(each) : [];
+    const [only, ...others] = each;
     if (only === undefined || others.length > 0 || only[0].startsWith('$') || (name ??= only[0]) !== only[0]) return null;
-    if (isObject(only[1]) && Object.keys(only[1]).some((key) => key.startsWith('$'))) return null;
+    if (isOperators(only[1])) return null;
     values.push(only[1]);
   }
   return name === null ? null : { name, values };
 }
 
-/** Among values of one kind only: no number is more than a text. */
-const ordered =
-  (wanted: Stored, holds: (order: number) => boolean): Test =>
-  (value) => {
-    if (kindOf(value) !== kindOf(wanted)) return false;
-    if (kindOf(value) === 'number' && (Number.isNaN(numberOf(value!)) || Number.isNaN(numberOf(wanted)))) {
-      return Number.isNaN(numberOf(value!)) && Number.isNaN(numberOf(wanted)) && holds(0);
-    }
+/** Among values of one kind only: no number is more than a text. The least and the greatest key are beside all others. */
+function ordered(wanted: Stored, holds: (order: number) => boolean): Test {
+  checkComparable(wanted);
+  const kind = kindOf(wanted);
+  if (kind === 'regex') throw invalid("Can't have RegEx as arg to predicate over field");
+  const isNaN = (value: Stored | undefined): boolean => isNumeric(value) && Number.isNaN(toNumber(value));
+  const wantsNaN = isNaN(wanted);
+  return (value) => {
+    if (kindOf(value) !== kind) return kind === 'minKey' || kind === 'maxKey';
+    if (wantsNaN || isNaN(value)) return wantsNaN && isNaN(value) && holds(0);
     return holds(compare(value, wanted));
   };
-
-function operator(name: string, value: Stored, around: StoredObject): PathTest {
-  switch (name) {
-    case '$eq':
-      return some(equals(value));
-    case '$ne':
-      return none(some(equals(value)));
-    case '$gt':
-      return some(ordered(value, (order) => order > 0));
-    case '$gte':
-      return some(ordered(value, (order) => order >= 0));
-    case '$lt':
-      return some(ordered(value, (order) => order < 0));
-    case '$lte':
-      return some(ordered(value, (order) => order <= 0));
-    case '$in':
-    case '$nin': {
-      if (!isList(value)) throw invalid(`${name} needs an array`);
-      const any = some(oneOf(value));
-      return name === '$in' ? any : none(any);
-    }
-    case '$exists': {
-      const wanted = value !== false && value !== null && !(kindOf(value) === 'number' && Number(numberOf(value)) === 0);
-      return (values) => values.some((each) => each !== undefined) === wanted;
-    }
-    case '$not':
-      if (!isObject(value) && kindOf(value) !== 'regex') throw invalid('$not needs a regex or a document');
-      return none(testOf(value));
-    case '$regex':
-      return some(regex(value, around['$options']));
-    case '$size': {
-      const size = whole32(value, '$size');
-      return (values) => values.some((each) => isList(each) && each.length === size);
-    }
-    case '$all': {
-      if (!isList(value)) throw invalid('$all needs an array');
-      const tests = value.map((each) => testOf(each));
-      return (values) => tests.length > 0 && tests.every((test) => test(values));
-    }
-    case '$elemMatch': {
-      if (!isObject(value)) throw invalid('$elemMatch needs an Object');
-      const isOperators = Object.keys(value).some((each) => each.startsWith('$') && !['$and', '$or', '$nor'].includes(each));
-      const byValue = isOperators ? testOf(value) : null;
-      const byFilter = isOperators ? null : compiledPart(value);
-      const fits = (element: Stored): boolean => (byValue ? byValue([element]) : isObject(element) && byFilter!(element));
-      return (values) => values.some((each) => isList(each) && each.some(fits));
-    }
-    case '$mod': {
-      if (!isList(value) || value.length !== 2) throw invalid('malformed mod, not enough elements');
-      const [divisor, rest] = value.map((each) => BigInt(Math.trunc(Number(numberIn(each, '$mod')))));
-      if (divisor === 0n) throw invalid('divisor cannot be 0');
-      return some((each) => {
-        if (kindOf(each) !== 'number') return false;
-        const number = Number(numberOf(each!));
-        return Number.isFinite(number) && BigInt(Math.trunc(number)) % divisor! === rest;
-      });
-    }
-    case '$type': {
-      const kinds = (isList(value) ? value : [value]).map(typeTest);
-      return (values) =>
-        values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
-    }
-  }
-  if (unbuilt.has(name)) throw missing(name);
-  throw invalid(`unknown operator: ${name}`);
 }
 
-function numberIn(value: Stored | undefined, name: string): number | bigint {
-  if (value === undefined || kindOf(value) !== 'number') throw invalid(`${name} takes numbers`);
-  const number = numberOf(value);
-  if (typeof number === 'number' && !Number.isFinite(number)) throw invalid(`${name} takes numbers`);
-  return number;
+function lengthOf(value: Stored): number {
+  const whole = isNumeric(value) ? toWhole(value) : null;
+  if (whole === null) throw invalid('Failed to parse $size. Expected an integer', 9);
+  if (whole < 0n) throw invalid('Failed to parse $size. Expected a non-negative number', 9);
+  return Number(whole);
 }
 
-function whole32(value: Stored, name: string): number {
-  const number = Number(numberIn(value, name));
-  if (!Number.isInteger(number) || number < 0) throw invalid(`${name} takes a whole number of at least 0`);
-  return number;
+function remainder(value: Stored): Test {
+  if (!isList(value)) throw invalid('malformed mod, needs to be an array');
+  if (value.length < 2) throw invalid('malformed mod, not enough elements');
+  if (value.length > 2) throw invalid('malformed mod, too many elements');
+  const [divisor, rest] = value.map((each, i) => {
+    const name = i === 0 ? 'divisor' : 'remainder';
+    if (!isNumeric(each)) throw invalid(`malformed mod, ${name} not a number`);
+    const whole = longOf(each);
+    if (whole === null) throw invalid(`malformed mod, ${name} value is invalid`);
+    return whole;
+  });
+  if (divisor === 0n) throw invalid('divisor cannot be 0');
+  return (each) => {
+    const whole = isNumeric(each) ? longOf(each) : null;
+    return whole !== null && whole % divisor! === rest;
+  };
+}
+
+/** Without its fraction; null: it does not fit 64 bits. */
+function longOf(value: Numeric): bigint | null {
+  const whole = toTruncated(value);
+  return whole !== null && whole === BigInt.asIntN(64, whole) ? whole : null;
 }
 
 const regexMax = 1_000;
 
 /** In time linear in the text: back references and look-around are refused. */
 function regex(value: Stored, options?: Stored): Test {
-  const given = kindOf(value) === 'regex' ? ((value as StoredObject)['$regularExpression'] as StoredObject) : null;
-  const pattern = given ? given['pattern'] : value;
-  const flags = options ?? given?.['options'] ?? '';
-  if (typeof pattern !== 'string' || typeof flags !== 'string') throw invalid('$regex has to be a string');
+  const given = asSpecial(value, '$regularExpression');
+  const pattern = given?.pattern ?? value;
+  if (typeof pattern !== 'string') throw invalid('$regex has to be a string');
+  if (options !== undefined && typeof options !== 'string') throw invalid('$options has to be a string');
+  if (options !== undefined && given !== null && given.options !== '')
+    throw invalid('options set in both $regex and $options', 51_075);
+  const flags = options ?? given?.options ?? '';
+  if (pattern.includes('\0') || flags.includes('\0')) throw invalid('$regex and its $options cannot contain embedded null bytes');
   if (pattern.length > regexMax) throw invalid(`a regular expression has at most ${regexMax} characters`);
   let bits = 0;
   for (const flag of flags) {
     if (flag === 'i') bits |= RE2JS.CASE_INSENSITIVE;
     else if (flag === 'm') bits |= RE2JS.MULTILINE;
     else if (flag === 's') bits |= RE2JS.DOTALL;
-    else if (flag !== 'u') throw invalid(`invalid flag in regex options: ${flag}`);
+    else if (flag === 'x') throw missing('the option x of regular expressions');
+    else if (flag !== 'u') throw invalid(`invalid flag in regex options: ${flag}`, 51_108);
   }
   let made: RE2JS;
   try {
@@ -262,14 +357,20 @@ function regex(value: Stored, options?: Stored): Test {
     if (error instanceof RE2JSException || error instanceof RangeError)
       throw invalid(
         'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
+        51_091,
       );
     throw error;
   }
-  return (text) => typeof text === 'string' && made.matcher(text).find();
+  return (each) => {
+    if (typeof each === 'string') return made.matcher(each).find();
+    const symbol = asSpecial(each, '$symbol');
+    if (symbol !== null) return made.matcher(symbol).find();
+    const same = asSpecial(each, '$regularExpression');
+    return same !== null && same.pattern === pattern && same.options === flags;
+  };
 }
 
 const kindsByName: Readonly<Record<string, Kind>> = {
-  double: 'number',
   string: 'string',
   object: 'object',
   array: 'array',
@@ -277,28 +378,31 @@ const kindsByName: Readonly<Record<string, Kind>> = {
   objectId: 'objectId',
   bool: 'bool',
   date: 'date',
-  null: 'null',
   regex: 'regex',
+  dbPointer: 'dbPointer',
   javascript: 'javascript',
-  int: 'number',
+  javascriptWithScope: 'javascriptWithScope',
   timestamp: 'timestamp',
-  long: 'number',
-  decimal: 'number',
   minKey: 'minKey',
   maxKey: 'maxKey',
 };
+const numberTypes: ReadonlySet<string> = new Set<NumberType>(['int', 'long', 'double', 'decimal']);
 const namesByNumber: Readonly<Record<string, string>> = {
   '1': 'double',
   '2': 'string',
   '3': 'object',
   '4': 'array',
   '5': 'binData',
+  '6': 'undefined',
   '7': 'objectId',
   '8': 'bool',
   '9': 'date',
   '10': 'null',
   '11': 'regex',
+  '12': 'dbPointer',
   '13': 'javascript',
+  '14': 'symbol',
+  '15': 'javascriptWithScope',
   '16': 'int',
   '17': 'timestamp',
   '18': 'long',
@@ -308,22 +412,21 @@ const namesByNumber: Readonly<Record<string, string>> = {
 };
 
 function typeTest(asked: Stored): Test {
-  const name = typeof asked === 'string' ? asked : (namesByNumber[String(Number(numberIn(asked, '$type')))] ?? '');
-  if (name === 'number') return (value) => value !== undefined && kindOf(value) === 'number';
+  let name: string;
+  if (typeof asked === 'string') name = asked;
+  else {
+    if (!isNumeric(asked)) throw invalid('type must be represented as a number or a string', 14);
+    const code = String(toWhole(asked));
+    if (!Object.hasOwn(namesByNumber, code)) throw invalid(`Invalid numerical type code: ${toNumber(asked)}`);
+    name = namesByNumber[code]!;
+  }
+  if (name === 'number') return isNumeric;
+  if (numberTypes.has(name)) return (value) => isNumeric(value) && numberType(value) === name;
+  if (name === 'null') return (value) => value === null;
+  if (name === 'undefined') return (value) => asSpecial(value, '$undefined') !== null;
+  if (name === 'symbol') return (value) => asSpecial(value, '$symbol') !== null;
+  if (name === 'string') return (value) => typeof value === 'string';
   const kind = Object.hasOwn(kindsByName, name) ? kindsByName[name]! : undefined;
-  if (kind === undefined) throw invalid(`unknown type name alias: ${JSON.stringify(asked)}`);
-  if (kind !== 'number') return (value) => value !== undefined && kindOf(value) === kind;
-  return (value) => value !== undefined && kindOf(value) === 'number' && numberType(value) === name;
-}
-
-function numberType(value: Stored): string {
-  if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'double';
-  const [wrapper] = Object.keys(value as StoredObject);
-  return wrapper === '$numberLong'
-    ? 'long'
-    : wrapper === '$numberDecimal'
-      ? 'decimal'
-      : wrapper === '$numberInt'
-        ? 'int'
-        : 'double';
+  if (kind === undefined) throw invalid(`Unknown type name alias: ${name}`);
+  return (value) => value !== undefined && kindOf(value) === kind;
 }

@@ -1,13 +1,12 @@
 /**
- * Values of documents as they are stored: JSON, and canonical Extended JSON where JSON alone loses the type. Whole numbers of 32 bits
- * and fractions stand bare; all else that is no text, list or object of JSON is an object of one `$` member. Pure.
+ * Values of documents, with the types and the order of BSON. Documents keep their members in the order in which they were written:
+ * an object of JavaScript would move names that look like numbers. Pure.
  */
+import { compareNumbers, Decimal, Double, numberIdentity, type Numeric } from './numbers.ts';
 
-/** What `JSON.parse` gives. */
-export type Stored = null | boolean | number | string | readonly Stored[] | StoredObject;
-export interface StoredObject {
-  readonly [name: string]: Stored;
-}
+/** A bare number is of 32 bits where it is whole and fits, else a double; a bigint is of 64 bits. */
+export type Stored = null | boolean | Numeric | string | Special | readonly Stored[] | StoredObject;
+export type StoredObject = ReadonlyMap<string, Stored>;
 
 export type Kind =
   | 'minKey'
@@ -22,7 +21,9 @@ export type Kind =
   | 'date'
   | 'timestamp'
   | 'regex'
+  | 'dbPointer'
   | 'javascript'
+  | 'javascriptWithScope'
   | 'maxKey';
 
 /** In BSON order. */
@@ -39,127 +40,104 @@ const order: readonly Kind[] = [
   'date',
   'timestamp',
   'regex',
+  'dbPointer',
   'javascript',
+  'javascriptWithScope',
   'maxKey',
 ];
 const rank = new Map(order.map((kind, i) => [kind, i]));
 
-interface Wrapper {
-  readonly kind: Kind;
-  /** Whether this is what stands in one. Objects that only look alike are objects. */
-  readonly holds: (inner: Stored) => boolean;
+/** By the name that it has in Extended JSON. */
+interface Inner {
+  /** 24 hexadecimal digits. */
+  readonly $oid: string;
+  /** Milliseconds. */
+  readonly $date: bigint;
+  /** Seconds in the upper half. */
+  readonly $timestamp: bigint;
+  readonly $binary: { readonly bytes: Uint8Array; readonly type: number };
+  readonly $regularExpression: { readonly pattern: string; readonly options: string };
+  readonly $code: string;
+  readonly $scope: { readonly code: string; readonly scope: StoredObject };
+  readonly $dbPointer: { readonly ref: string; readonly oid: string };
+  readonly $symbol: string;
+  readonly $undefined: true;
+  readonly $minKey: 1;
+  readonly $maxKey: 1;
 }
 
-const isText = (inner: Stored): inner is string => typeof inner === 'string';
-const isWhole = (inner: Stored): boolean => isText(inner) && /^-?\d{1,19}$/.test(inner);
-const isTexts = (inner: Stored, ...names: readonly string[]): boolean =>
-  typeof inner === 'object' && inner !== null && !isList(inner) && names.every((name) => isText(inner[name] ?? null));
-const isOne = (inner: Stored): boolean => inner === 1;
-const isCount = (inner: Stored | undefined): boolean => typeof inner === 'number' && Number.isInteger(inner) && inner >= 0;
-
-const wrappers: Readonly<Record<string, Wrapper>> = {
-  $numberInt: { kind: 'number', holds: isWhole },
-  $numberLong: { kind: 'number', holds: isWhole },
-  $numberDouble: { kind: 'number', holds: (inner) => isText(inner) && (inner === 'NaN' || !Number.isNaN(Number(inner))) },
-  $numberDecimal: { kind: 'number', holds: isText },
-  $oid: { kind: 'objectId', holds: (inner) => isText(inner) && /^[0-9a-f]{24}$/.test(inner) },
-  $date: {
-    kind: 'date',
-    holds: (inner) =>
-      isText(inner)
-        ? !Number.isNaN(Date.parse(inner))
-        : isTexts(inner, '$numberLong') && isWhole((inner as StoredObject)['$numberLong']!),
-  },
-  $timestamp: {
-    kind: 'timestamp',
-    holds: (inner) => typeof inner === 'object' && inner !== null && !isList(inner) && isCount(inner['t']) && isCount(inner['i']),
-  },
-  $binary: { kind: 'binData', holds: (inner) => isTexts(inner, 'base64', 'subType') },
-  $regularExpression: { kind: 'regex', holds: (inner) => isTexts(inner, 'pattern', 'options') },
-  $code: { kind: 'javascript', holds: isText },
-  $symbol: { kind: 'string', holds: isText },
-  $undefined: { kind: 'null', holds: (inner) => inner === true },
-  $minKey: { kind: 'minKey', holds: isOne },
-  $maxKey: { kind: 'maxKey', holds: isOne },
+const kinds: Readonly<Record<keyof Inner, Kind>> = {
+  $oid: 'objectId',
+  $date: 'date',
+  $timestamp: 'timestamp',
+  $binary: 'binData',
+  $regularExpression: 'regex',
+  $code: 'javascript',
+  $scope: 'javascriptWithScope',
+  $dbPointer: 'dbPointer',
+  $symbol: 'string',
+  $undefined: 'null',
+  $minKey: 'minKey',
+  $maxKey: 'maxKey',
 };
 
-export const wrapperNames: ReadonlySet<string> = new Set(Object.keys(wrappers));
+/** What JSON has no value for, but for numbers. */
+export class Special<N extends keyof Inner = keyof Inner> {
+  readonly name: N;
+  readonly inner: Inner[N];
 
-/** The `$` member that makes an object a value of another kind; null: it is an object. */
-export function wrapperOf(value: StoredObject): string | null {
-  let found: string | null = null;
-  for (const name in value) {
-    if (found !== null || !name.startsWith('$')) return null;
-    found = name;
+  constructor(name: N, inner: Inner[N]) {
+    this.name = name;
+    this.inner = inner;
   }
-  return found !== null && Object.hasOwn(wrappers, found) && wrappers[found]!.holds(value[found]!) ? found : null;
+
+  is<M extends keyof Inner>(name: M): this is Special<M> {
+    return (this.name as string) === name;
+  }
 }
+
+export function asSpecial<N extends keyof Inner>(value: Stored | undefined, name: N): Inner[N] | null {
+  return value instanceof Special && value.is(name) ? value.inner : null;
+}
+
+/** Filters, documents and updates alike. */
+export const depthMax = 64;
 
 export function kindOf(value: Stored | undefined): Kind {
   if (value === null || value === undefined) return 'null';
-  if (typeof value === 'number') return 'number';
   if (typeof value === 'string') return 'string';
   if (typeof value === 'boolean') return 'bool';
+  if (value instanceof Map) return 'object';
   if (isList(value)) return 'array';
-  const wrapper = wrapperOf(value);
-  return wrapper === null ? 'object' : wrappers[wrapper]!.kind;
+  return value instanceof Special ? kinds[value.name] : 'number';
 }
 
-export function isList(value: Stored | undefined): value is readonly Stored[] {
+export function isList(value: unknown): value is readonly Stored[] {
   return Array.isArray(value);
 }
 
-/** An object of members, not a value in disguise. */
-export function isObject(value: Stored | undefined): value is StoredObject {
-  return typeof value === 'object' && value !== null && !isList(value) && wrapperOf(value) === null;
+export function isObject(value: unknown): value is StoredObject {
+  return value instanceof Map;
 }
 
-/** A number as it is worth: exact where it is whole. */
-export function numberOf(value: Stored): number | bigint {
-  if (typeof value === 'number') return value;
-  const [wrapper, text] = Object.entries(value as StoredObject)[0]!;
-  if (wrapper === '$numberLong') return BigInt(text as string);
-  return Number(text as string);
+/** A document of a few members whose names are known. */
+export function documentOf(members: Readonly<Record<string, Stored>>): StoredObject {
+  return new Map(Object.entries(members));
 }
 
-/** Text by which two of a kind compare, where neither is a number, a list or an object. */
-function textOf(value: Stored): string {
-  if (typeof value !== 'object' || value === null) return String(value);
-  const [wrapper, inner] = Object.entries(value as StoredObject)[0]!;
-  if (wrapper === '$regularExpression') {
-    const { pattern, options } = inner as { pattern: string; options: string };
-    return `${pattern}\0${options}`;
-  }
-  return typeof inner === 'string' ? inner : JSON.stringify(inner);
+/** Whether it is an object of operators, or of a mixture, which is none. */
+export function hasOperators(value: StoredObject): boolean {
+  for (const name of value.keys()) if (name.startsWith('$')) return true;
+  return false;
 }
 
-export function milliseconds(value: Stored): bigint {
-  const inner = (value as StoredObject)['$date']!;
-  if (isText(inner)) return BigInt(Date.parse(inner));
-  return BigInt((inner as StoredObject)['$numberLong'] as string);
-}
-
-export function timestampOf(value: Stored): bigint {
-  const { t, i } = (value as StoredObject)['$timestamp'] as { t: number; i: number };
-  return (BigInt(t) << 32n) | BigInt(i);
-}
-
-export function bytesOf(value: Stored): { readonly bytes: Uint8Array; readonly type: number } {
-  const { base64, subType } = (value as StoredObject)['$binary'] as { base64: string; subType: string };
-  return { bytes: Buffer.from(base64, 'base64'), type: Number.parseInt(subType, 16) & 0xff };
-}
-
-const sign = (a: number | bigint | string, b: number | bigint | string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-/** NaN comes before every other number. */
-function compareNumbers(a: number | bigint, b: number | bigint): number {
-  if (Number.isNaN(a)) return Number.isNaN(b) ? 0 : -1;
-  if (Number.isNaN(b)) return 1;
-  return sign(a, b);
-}
+const sign = (a: number | bigint, b: number | bigint): number => (a < b ? -1 : a > b ? 1 : 0);
+const compareTexts = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)));
+const textIn = (value: Stored): string => (typeof value === 'string' ? value : asSpecial(value, '$symbol')!);
 
 /** Negative, 0 or positive, in BSON order; whatever the kinds. */
 export function compare(a: Stored | undefined, b: Stored | undefined): number {
+  if (typeof a === 'number' && typeof b === 'number') return compareNumbers(a, b);
   const kind = kindOf(a);
   const other = kindOf(b);
   if (kind !== other) return rank.get(kind)! - rank.get(other)!;
@@ -169,26 +147,35 @@ export function compare(a: Stored | undefined, b: Stored | undefined): number {
     case 'maxKey':
       return 0;
     case 'number':
-      return compareNumbers(numberOf(a!), numberOf(b!));
+      return compareNumbers(a as Numeric, b as Numeric);
+    case 'string':
+      return compareTexts(textIn(a!), textIn(b!));
     case 'bool':
       return Number(a) - Number(b);
-    case 'date':
-      return sign(milliseconds(a!), milliseconds(b!));
-    case 'timestamp':
-      return sign(timestampOf(a!), timestampOf(b!));
-    case 'binData': {
-      const [one, two] = [bytesOf(a!), bytesOf(b!)];
-      return one.bytes.length - two.bytes.length || one.type - two.type || Buffer.compare(one.bytes, two.bytes);
-    }
     case 'array':
       return compareLists(a as readonly Stored[], b as readonly Stored[]);
     case 'object':
       return compareObjects(a as StoredObject, b as StoredObject);
-    default: {
-      const [one, two] = [Buffer.from(textOf(a!)), Buffer.from(textOf(b!))];
-      return Buffer.compare(one, two);
-    }
+    default:
+      return compareSpecials(a as Special, b as Special);
   }
+}
+
+function compareSpecials(a: Special, b: Special): number {
+  if (a.is('$binary') && b.is('$binary')) {
+    const [one, two] = [a.inner, b.inner];
+    return one.bytes.length - two.bytes.length || one.type - two.type || Buffer.compare(one.bytes, two.bytes);
+  }
+  if (a.is('$regularExpression') && b.is('$regularExpression'))
+    return compareTexts(a.inner.pattern, b.inner.pattern) || compareTexts(a.inner.options, b.inner.options);
+  if (a.is('$scope') && b.is('$scope'))
+    return compareTexts(a.inner.code, b.inner.code) || compareObjects(a.inner.scope, b.inner.scope);
+  if (a.is('$dbPointer') && b.is('$dbPointer'))
+    return (
+      a.inner.ref.length - b.inner.ref.length || compareTexts(a.inner.ref, b.inner.ref) || compareTexts(a.inner.oid, b.inner.oid)
+    );
+  const [one, two] = [a.inner as string | bigint, b.inner as string | bigint];
+  return typeof one === 'string' ? compareTexts(one, two as string) : sign(one, two as bigint);
 }
 
 function compareLists(a: readonly Stored[], b: readonly Stored[]): number {
@@ -200,42 +187,48 @@ function compareLists(a: readonly Stored[], b: readonly Stored[]): number {
 }
 
 function compareObjects(a: StoredObject, b: StoredObject): number {
-  const [one, two] = [Object.entries(a), Object.entries(b)];
-  for (let i = 0; i < Math.min(one.length, two.length); i++) {
-    const [name, value] = one[i]!;
-    const [otherName, otherValue] = two[i]!;
-    const kinds = rank.get(kindOf(value))! - rank.get(kindOf(otherValue))!;
-    if (kinds !== 0) return kinds;
-    const names = Buffer.compare(Buffer.from(name), Buffer.from(otherName));
-    if (names !== 0) return names;
-    const values = compare(value, otherValue);
-    if (values !== 0) return values;
+  const others = b.entries();
+  for (const [name, value] of a) {
+    const { done, value: other } = others.next();
+    if (done === true) return 1;
+    const kinds = rank.get(kindOf(value))! - rank.get(kindOf(other[1]))!;
+    const order = kinds || compareTexts(name, other[0]) || compare(value, other[1]);
+    if (order !== 0) return order;
   }
-  return one.length - two.length;
+  return a.size - b.size;
 }
 
 /** Equal values have one text: numbers by what they are worth, whatever their type. */
 export function identityOf(value: Stored | undefined): string {
-  const kind = kindOf(value);
-  switch (kind) {
-    case 'number': {
-      const number = numberOf(value!);
-      return `n${typeof number === 'bigint' || Number.isSafeInteger(number) ? BigInt(number) : number}`;
-    }
+  switch (kindOf(value)) {
+    case 'number':
+      return `n${numberIdentity(value as Numeric)}`;
+    case 'string':
+      return JSON.stringify(textIn(value!));
+    case 'bool':
+    case 'null':
+      return String(value === true || (value !== false && null));
     case 'array':
       return `[${(value as readonly Stored[]).map(identityOf).join()}]`;
     case 'object':
-      return `{${Object.entries(value as StoredObject)
-        .map(([name, member]) => `${JSON.stringify(name)}:${identityOf(member)}`)
-        .join()}}`;
-    case 'date':
-      return `d${milliseconds(value!)}`;
-    case 'null':
-      return 'null';
-    default:
-      return `${kind} ${JSON.stringify(textOf(value!))}`;
+      return `{${[...(value as StoredObject)].map(([name, member]) => `${JSON.stringify(name)}:${identityOf(member)}`).join()}}`;
+    default: {
+      const { name, inner } = value as Special;
+      if (name === '$binary') {
+        const { bytes, type } = inner as Inner['$binary'];
+        return `${name}${type}:${Buffer.from(bytes).toString('base64')}`;
+      }
+      if (name === '$scope') {
+        const { code, scope } = inner as Inner['$scope'];
+        return `${name}${JSON.stringify(code)}${identityOf(scope)}`;
+      }
+      return `${name}${typeof inner === 'object' ? JSON.stringify(Object.values(inner)) : String(inner)}`;
+    }
   }
 }
+
+const index = /^(?:0|[1-9]\d{0,8})$/;
+export const isIndex = (name: string): boolean => index.test(name);
 
 /** Every value that a path leads to: into the members of each element, too, where lists lie on the way. */
 export function valuesAt(document: Stored | undefined, path: readonly string[]): readonly (Stored | undefined)[] {
@@ -251,10 +244,12 @@ function walk(value: Stored | undefined, path: readonly string[], at: number, fo
   }
   const name = path[at]!;
   if (isList(value)) {
-    if (/^\d{1,9}$/.test(name) && Number(name) < value.length) walk(value[Number(name)], path, at + 1, found);
+    if (isIndex(name) && Number(name) < value.length) walk(value[Number(name)], path, at + 1, found);
     for (const element of value) if (isObject(element)) walk(element, path, at, found);
     return;
   }
-  if (isObject(value) && Object.hasOwn(value, name)) walk(value[name], path, at + 1, found);
+  if (isObject(value) && value.has(name)) walk(value.get(name), path, at + 1, found);
   else found.push(undefined);
 }
+
+export { Decimal, Double };

@@ -2,25 +2,33 @@
  * What a client of the document door may send, as any bytes. What must hold: however they are cut, the same messages come out, or the
  * same refusal at the same place; what was read is written as it was; and filters, updates and stages end, or refuse.
  */
-import { readDocument, writeDocument } from '../../../src/doors/document/bson.ts';
-import { encodeReply, wireCodec } from '../../../src/doors/document/codec.ts';
-import { stageOf } from '../../../src/doors/document/pipeline.ts';
+import { readDocument, type WritableObject, writeDocument } from '../../../src/doors/document/bson.ts';
+import { commandSteps, encodeReply, wireCodec } from '../../../src/doors/document/codec.ts';
+import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
 import { seedOf, updateOf } from '../../../src/doors/document/update.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { compileFilter } from '../../../src/planner/documents/filter.ts';
+import { allAtOnce, readText, textOf } from '../../../src/planner/documents/json.ts';
 import { compare, identityOf, isList, type Stored, type StoredObject } from '../../../src/planner/documents/values.ts';
 import { checkCuts } from '../cuts.ts';
 
 export const name = 'document-codec';
 
 export function run(bytes: Uint8Array): void {
-  for (const { command } of checkCuts(wireCodec, bytes).slice(0, 4)) {
-    const written = writeDocument(command);
-    const again = readDocument(written).document;
-    assert(JSON.stringify(again) === JSON.stringify(command), 'what was read is written as it was');
-    assert(compare(again, command) === 0 && identityOf(again) === identityOf(command), 'equal documents compare as equal');
-    for (const value of Object.values(command)) attempt(() => work(value, command));
-  }
+  for (const message of checkCuts(wireCodec, bytes).slice(0, 4)) attempt(() => check(allAtOnce(commandSteps(message))));
+}
+
+function check(command: StoredObject): void {
+  const written = writeDocument(command);
+  const again = readDocument(written).document;
+  assert(writeDocument(again).equals(written), 'what was read is written as it was');
+  assert(compare(again, command) === 0 && identityOf(again) === identityOf(command), 'equal documents compare as equal');
+  attempt(() => {
+    const text = textOf(command);
+    assert(writeDocument(readText(text) as StoredObject).equals(written), 'what is stored is read as it was');
+    assert(JSON.stringify(JSON.parse(text)).length === text.length, 'what is stored is JSON');
+  });
+  for (const value of command.values()) attempt(() => work(value, command));
 }
 
 function work(value: Stored, document: StoredObject): void {
@@ -28,6 +36,7 @@ function work(value: Stored, document: StoredObject): void {
     attempt(() => compileFilter(each)(document));
     attempt(() => seedOf(each));
     attempt(() => updateOf(each)(document, true));
+    attempt(() => projectionOf(each)(document));
     attempt(() => stageOf(each)([document, document]));
   }
 }
@@ -41,10 +50,12 @@ function attempt(step: () => unknown): void {
 }
 
 /** As a client sends it: the reply to a message is a message too, of another number. */
-const message = (document: StoredObject): Buffer => encodeReply(7, { number: 0, form: 'msg' }, document);
+const message = (document: WritableObject): Buffer => encodeReply(7, { number: 0, form: 'msg' }, writeDocument(document));
+/** Of the Extended JSON that stands for it. */
+const stored = (literal: unknown): StoredObject => readText(JSON.stringify(literal)) as StoredObject;
 
 export function seeds(): Uint8Array[] {
-  const commands: StoredObject[] = [
+  const commands = [
     {
       find: 'c',
       filter: { a: { $gt: 1, $in: [1, 'x', null] }, $or: [{ b: { $regex: '^a(b|c)*$' } }, { c: { $elemMatch: { d: 1 } } }] },
@@ -95,6 +106,8 @@ export function seeds(): Uint8Array[] {
       u: { $undefined: true },
       c: { $code: 'f' },
       s: { $symbol: 's' },
+      w: { $code: 'f', $scope: { '10': 1, b: 2, '9': 3 } },
+      p: { $dbPointer: { $ref: 'c', $id: { $oid: '0123456789abcdef01234567' } } },
     },
     {
       hello: 1,
@@ -104,7 +117,7 @@ export function seeds(): Uint8Array[] {
         payload: { $binary: { base64: 'biws', subType: '00' } },
       },
     },
-  ];
+  ].map(stored);
   const query = Buffer.concat([
     Buffer.from([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xd4, 7, 0, 0, 0, 0, 0, 0]),
     Buffer.from('admin.$cmd\0'),
@@ -117,13 +130,13 @@ export function seeds(): Uint8Array[] {
   length.writeInt32LE(section.length + 4);
   const sequence = Buffer.concat([message({ insert: 'c', $db: 'd' }), Buffer.from([1]), length, section]);
   sequence.writeInt32LE(sequence.length, 0);
-  let deep: Stored = 1;
+  let deep: unknown = 1;
   for (let i = 0; i < 60; i++) deep = i % 2 ? [deep] : { a: deep };
   return [
     ...commands.map(message),
     query,
     sequence,
-    message({ find: 'c', filter: { a: deep } }),
+    message(stored({ find: 'c', filter: { a: deep } })),
     Buffer.concat(commands.map(message)),
   ];
 }

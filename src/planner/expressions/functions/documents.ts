@@ -1,6 +1,7 @@
 /** Filters of the document door, in SQL as well. */
-import type { Stored } from '../../documents/values.ts';
+import { isList, isObject, type Stored } from '../../documents/values.ts';
 import { filterOf } from '../../documents/filter.ts';
+import { readText } from '../../documents/json.ts';
 import { type ScalarFunction, text } from './scalar-function.ts';
 
 export const documentFunctions: readonly ScalarFunction[] = [
@@ -26,9 +27,9 @@ function matches(json: string, filter: string): boolean {
   const test = filterOf(filter);
   let document: Stored;
   try {
-    document = JSON.parse(json) as Stored;
+    document = readText(json);
   } catch {
     return false;
   }
-  return typeof document === 'object' && document !== null && test(document);
+  return (isObject(document) || isList(document)) && test(document);
 }
