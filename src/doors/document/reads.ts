@@ -3,7 +3,7 @@ import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
 import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { WritableObject } from './bson.ts';
+import type { Encoded, WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
 import { batchOf, encoded, ownerOf } from './cursors.ts';
 import { documentsPerTurn, find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
@@ -31,14 +31,16 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const inOrder = sortOf(sort);
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
-    (reading) => foundThrough([inOrder], reading, { ...place, filter, time: context.time, most }),
+    (reading) => {
+      const cut: Stage = (documents) => documents.slice(skip, skip + limit).map(project);
+      return foundThrough([inOrder, cut], reading, { ...place, filter, time: context.time, most });
+    },
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
-  const found = result.slice(skip, skip + limit).map(project);
   const size = context.number('batchSize') ?? firstBatch;
   return cursorReply(
     context,
-    found,
+    result,
     answers,
     given < 0 || context.flag('singleBatch') === true ? Number.POSITIVE_INFINITY : size,
   );
@@ -48,13 +50,13 @@ async function find(context: CommandContext): Promise<WritableObject> {
  * What many documents go through takes a turn a stage. While they are read: once the answer was looked at for what was erased
  * meanwhile, nobody else has a turn.
  */
-async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly StoredObject[]> {
+async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly Encoded[]> {
   let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
   for (const stage of stages) {
     if (documents.length > documentsPerTurn) await reading.yieldTurn();
     documents = stage(documents);
   }
-  return documents;
+  return encoded(documents, reading.yieldTurn);
 }
 
 const idsOf = (filter: StoredObject): number => {
@@ -63,14 +65,14 @@ const idsOf = (filter: StoredObject): number => {
   return isList(several) ? several.length : 1;
 };
 
-async function cursorReply(
+function cursorReply(
   context: CommandContext,
-  documents: readonly StoredObject[],
+  documents: readonly Encoded[],
   answers: readonly Answer[],
   size: number,
-): Promise<WritableObject> {
+): WritableObject {
   if (size < 0) throw new DocumentRefusal(2, `BSON field 'batchSize' value must be >= 0, actual value '${size}'`);
-  const { batch, rest } = batchOf(await encoded(documents, context.asker.parts.yieldTurn), size);
+  const { batch, rest } = batchOf(documents, size);
   const id = context.cursors.keep({
     namespace: context.namespace,
     rest,

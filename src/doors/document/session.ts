@@ -12,7 +12,7 @@ import type { Connection, Session } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { organizationOf } from '../frame/user-name.ts';
 import { answers, collections, helloReply } from './admin.ts';
-import { type WritableObject, writeSteps } from './bson.ts';
+import { type WritableObject, writeDocument } from './bson.ts';
 import { commandSteps, encodeReply, type Message } from './codec.ts';
 import { CommandContext, type CommandRow, doorName, ignored } from './command.ts';
 import type { OpenCursors } from './cursors.ts';
@@ -76,10 +76,8 @@ export class DocumentSession implements Session<Message> {
     } catch (error) {
       reply = errorDocument(await this.#refused(name, error));
     }
-    if (!message.silent) {
-      const bytes = await this.#inTurns(writeSteps(reply));
-      this.#connection.write(encodeReply(++this.#sent, message, bytes));
-    }
+    // At once: what it holds was looked at for what was erased meanwhile.
+    if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, writeDocument(reply)));
     this.#atRest = true;
   }
 
