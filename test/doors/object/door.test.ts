@@ -9,20 +9,29 @@ import {
   DeleteObjectCommand,
   DeleteObjectsCommand,
   GetBucketLocationCommand,
+  GetBucketTaggingCommand,
+  GetBucketVersioningCommand,
   GetObjectCommand,
+  GetObjectTaggingCommand,
   HeadBucketCommand,
   HeadObjectCommand,
   ListBucketsCommand,
   ListObjectsCommand,
+  ListMultipartUploadsCommand,
   ListObjectsV2Command,
   ListPartsCommand,
   PutObjectCommand,
+  PutObjectTaggingCommand,
   type S3Client,
   UploadPartCommand,
+  UploadPartCopyCommand,
 } from '@aws-sdk/client-s3';
+import { createHash } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { checksumOf } from '../../../src/doors/object/checksums.ts';
 import { keyPairOf } from '../../../src/governance/authentication/access-keys.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
@@ -47,17 +56,21 @@ import {
 const disk = new MemoryDisk();
 let world: StoreWorld;
 let s3: S3Client;
+/** Signs URLs. */
+let signer: S3Client;
 /** A store whose door checks no signatures. */
 let bearers: StoreWorld;
 beforeAll(async () => {
   world = await objectWorld(disk);
   s3 = clientOf(world);
+  signer = clientOf(world, { credentials: { accessKeyId: keyIdOf(objectToken), secretAccessKey: objectSecret } });
   bearers = await StoreWorld.open({ SERVICE_BEARER_TOKEN: objectToken });
   expect((await fetch(`${origin(bearers)}/docs`, { method: 'PUT', headers: bearer })).status).toBe(200);
   await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
 });
 afterAll(async () => {
   s3.destroy();
+  signer.destroy();
   await Promise.all([world.close(), bearers.close()]);
 });
 
@@ -190,6 +203,42 @@ test('conditions and ranges', async () => {
   expect([ranged.ContentRange, ranged.ContentLength]).toEqual(['bytes 2-4/10', 3]);
   await ranged.Body!.transformToString();
   expect(await codeOf(range('bytes=10-'))).toBe('InvalidRange 416');
+  const asked = async (Range: string, more: Record<string, string> = {}, method = 'GET') => {
+    const url = await getSignedUrl(
+      signer,
+      new (method === 'GET' ? GetObjectCommand : HeadObjectCommand)({ Bucket: 'docs', Key: 'c' }),
+    );
+    const reply = await fetch(url, { method, headers: { range: Range, ...more } });
+    return [reply.status, reply.headers.get('content-range'), await reply.text().then((text) => text.replace(/<.*/s, ''))];
+  };
+  const { ETag: tag, LastModified: changed } = await s3.send(new HeadObjectCommand({ Bucket: 'docs', Key: 'c' }));
+  const whole = [200, null, '9876543210'];
+  for (const [said, ...told] of [
+    ['bytes=0-', 206, 'bytes 0-9/10', '9876543210'],
+    ['bytes=0-9', 206, 'bytes 0-9/10', '9876543210'],
+    ['bytes=0-99', 206, 'bytes 0-9/10', '9876543210'],
+    ['bytes=-99', 206, 'bytes 0-9/10', '9876543210'],
+    ['bytes=9-9', 206, 'bytes 9-9/10', '0'],
+    ['bytes=-1', 206, 'bytes 9-9/10', '0'],
+    ['BYTES=8-', 206, 'bytes 8-9/10', '10'],
+    ['bytes=-0', 416, 'bytes */10', ''],
+    ['bytes=10-', 416, 'bytes */10', ''],
+    ['bytes=0-1,3-4', ...whole],
+    ['bytes=5-2', ...whole],
+    ['lines=0-1', ...whole],
+    ['bytes=', ...whole],
+  ] as const)
+    expect(
+      (await asked(said)).map((each, i) => (i === 2 && told[0] === 416 ? '' : each)),
+      said,
+    ).toEqual(told);
+  expect(await asked('bytes=0-', {}, 'HEAD')).toEqual([206, 'bytes 0-9/10', '']);
+  expect((await asked('bytes=0-1', { 'if-range': tag! }))[0]).toBe(206);
+  expect((await asked('bytes=0-1', { 'if-range': changed!.toUTCString() }))[0]).toBe(206);
+  for (const stale of ['"other"', `W/${tag}`, new Date(0).toUTCString()])
+    expect(await asked('bytes=0-1', { 'if-range': stale })).toEqual(whole);
+  await put('empty', '');
+  expect(await codeOf(get('empty', { Range: 'bytes=0-' }))).toBe('InvalidRange 416');
   const { ETag, LastModified } = await s3.send(new HeadObjectCommand({ Bucket: 'docs', Key: 'c' }));
   expect(await codeOf(get('c', { IfNoneMatch: ETag }))).toContain('304');
   expect(await codeOf(get('c', { IfMatch: '"other"' }))).toBe('PreconditionFailed 412');
@@ -347,9 +396,224 @@ test('bodies of a stream come in chunks with a checksum behind them', async () =
   expect(ChecksumSHA256).toBe(Buffer.from(sha256('abcdef'), 'hex').toString('base64'));
 });
 
+/** Of `123456789`, which is what checks of the algorithms are published for. */
+const published = {
+  CRC32: Buffer.from('cbf43926', 'hex').toString('base64'),
+  CRC32C: Buffer.from('e3069283', 'hex').toString('base64'),
+  CRC64NVME: Buffer.from('ae8b14860a799888', 'hex').toString('base64'),
+  SHA1: createHash('sha1').update('123456789').digest('base64'),
+  SHA256: createHash('sha256').update('123456789').digest('base64'),
+} as const;
+
+test('the checksum that was put is verified, and told by whoever asks for it', async () => {
+  const told = async (Key: string): Promise<object> => {
+    const { Body, ...found } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key, ChecksumMode: 'ENABLED' }));
+    await Body!.transformToString();
+    const head = await s3.send(new HeadObjectCommand({ Bucket: 'docs', Key, ChecksumMode: 'ENABLED' }));
+    const of = (reply: object): object =>
+      Object.fromEntries(Object.entries(reply).filter(([name]) => name.startsWith('Checksum')));
+    expect(of(head)).toEqual(of(found));
+    return of(found);
+  };
+  for (const [name, value] of Object.entries(published)) {
+    const sent = await put('summed', '123456789', { [`Checksum${name}`]: value });
+    expect(sent).toMatchObject({ [`Checksum${name}`]: value, ChecksumType: 'FULL_OBJECT' });
+    expect(await told('summed')).toEqual({ [`Checksum${name}`]: value, ChecksumType: 'FULL_OBJECT' });
+    await s3.send(new CopyObjectCommand({ Bucket: 'docs', Key: 'summed too', CopySource: 'docs/summed' }));
+    expect(await told('summed too')).toEqual(await told('summed'));
+    expect(await codeOf(put('summed', '12345678', { [`Checksum${name}`]: value }))).toBe('BadDigest 400');
+    expect(await codeOf(put('summed', '123456789', { [`Checksum${name}`]: 'AAAA' }))).toBe('InvalidRequest 400');
+    const stream = Readable.from([Buffer.from('12345'), Buffer.from('6789')]) as unknown as Uint8Array;
+    await put('behind', stream, { ContentLength: 9, ChecksumAlgorithm: name });
+    expect(await told('behind')).toEqual({ [`Checksum${name}`]: value, ChecksumType: 'FULL_OBJECT' });
+  }
+  // The object stands as it was put last, and who does not ask is told nothing.
+  const plain = await fetch(await getSignedUrl(signer, new HeadObjectCommand({ Bucket: 'docs', Key: 'summed' })), {
+    method: 'HEAD',
+  });
+  expect([...plain.headers.keys()].filter((name) => name.includes('checksum'))).toEqual([]);
+  const { Body, ...ranged } = await s3.send(
+    new GetObjectCommand({ Bucket: 'docs', Key: 'summed', Range: 'bytes=1-2', ChecksumMode: 'ENABLED' }),
+  );
+  expect([await Body!.transformToString(), ranged.ChecksumSHA256]).toEqual(['23', undefined]);
+  const two = { ChecksumCRC32: published.CRC32, ChecksumSHA1: published.SHA1 };
+  expect(await codeOf(put('summed', '123456789', two))).toBe('InvalidRequest 400');
+  const named = async (headers: Record<string, string>): Promise<string> => {
+    const reply = await fetch(`${origin(bearers)}/docs/summed`, { method: 'PUT', body: 'x', headers: { ...bearer, ...headers } });
+    return `${/<Code>(.*)<\/Code>/.exec(await reply.text())?.[1]} ${reply.status}`;
+  };
+  expect(await named({ 'x-amz-sdk-checksum-algorithm': 'CRC32' })).toBe('InvalidRequest 400');
+  expect(await named({ 'x-amz-sdk-checksum-algorithm': 'MD4' })).toBe('InvalidRequest 400');
+  expect(await named({ 'x-amz-trailer': 'x-amz-checksum-md4' })).toBe('InvalidRequest 400');
+});
+
+test('checksums of uploads in parts are composite, or of the whole object', async () => {
+  const pieces = [megabytes(5, 6), Buffer.from('123456789')];
+  for (const [ChecksumAlgorithm, ChecksumType] of [
+    ['CRC32', undefined],
+    ['SHA256', 'COMPOSITE'],
+    ['CRC32C', 'FULL_OBJECT'],
+    ['CRC64NVME', undefined],
+  ] as const) {
+    const at = { Bucket: 'docs', Key: 'of parts' };
+    const begun = await s3.send(new CreateMultipartUploadCommand({ ...at, ChecksumAlgorithm, ChecksumType }));
+    const type = ChecksumType ?? (ChecksumAlgorithm === 'CRC64NVME' ? 'FULL_OBJECT' : 'COMPOSITE');
+    expect([begun.ChecksumAlgorithm, begun.ChecksumType]).toEqual([ChecksumAlgorithm, type]);
+    const name = `Checksum${ChecksumAlgorithm}` as const;
+    const parts: { PartNumber: number; ETag: string | undefined }[] = [];
+    for (const [i, Body] of pieces.entries()) {
+      const sent = { ...at, UploadId: begun.UploadId, PartNumber: i + 1, Body };
+      const { ETag, [name]: value } = await s3.send(new UploadPartCommand(i === 0 ? sent : { ...sent, ChecksumAlgorithm }));
+      parts.push({ PartNumber: i + 1, ETag, ...(value && { [name]: value }) });
+    }
+    const listed = await s3.send(new ListPartsCommand({ ...at, UploadId: begun.UploadId }));
+    expect(listed.Parts![1]![name]).toBe(published[ChecksumAlgorithm]);
+    const own = checksumOf(ChecksumAlgorithm.toLowerCase() as 'crc32');
+    if (type === 'FULL_OBJECT') for (const piece of pieces) own.update(piece);
+    else for (const { [name]: value } of listed.Parts!) own.update(Buffer.from(value!, 'base64'));
+    const expected = type === 'FULL_OBJECT' ? own.value() : `${own.value()}-2`;
+    const complete = { ...at, UploadId: begun.UploadId, MultipartUpload: { Parts: parts } };
+    const wrong = {
+      ...complete,
+      [name]: type === 'FULL_OBJECT' ? published[ChecksumAlgorithm] : `${published[ChecksumAlgorithm]}-2`,
+    };
+    expect(await codeOf(s3.send(new CompleteMultipartUploadCommand(wrong)))).toBe('BadDigest 400');
+    const done = await s3.send(new CompleteMultipartUploadCommand({ ...complete, [name]: expected }));
+    expect([done[name], done.ChecksumType]).toEqual([expected, type]);
+    const head = await s3.send(new HeadObjectCommand({ ...at, ChecksumMode: 'ENABLED' }));
+    expect([head[name], head.ChecksumType]).toEqual([expected, type]);
+  }
+  for (const wrong of [
+    { ChecksumAlgorithm: 'CRC64NVME', ChecksumType: 'COMPOSITE' },
+    { ChecksumAlgorithm: 'SHA1', ChecksumType: 'FULL_OBJECT' },
+    { ChecksumType: 'FULL_OBJECT' },
+  ] as const)
+    expect(await codeOf(s3.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'k', ...wrong })))).toBe(
+      'InvalidRequest 400',
+    );
+});
+
+test('uploads are listed, parts are copied, and parts that no object can have are refused before they come', async () => {
+  const Bucket = 'uploads';
+  await s3.send(new CreateBucketCommand({ Bucket }));
+  const begin = async (Key: string) => (await s3.send(new CreateMultipartUploadCommand({ Bucket, Key }))).UploadId!;
+  const ids = [await begin('a'), await begin('b/1'), await begin('b/2'), await begin('c'), await begin('c')];
+  const list = async (more: object = {}) => {
+    const page = await s3.send(new ListMultipartUploadsCommand({ Bucket, ...more }));
+    return {
+      page,
+      keys: (page.Uploads ?? []).map(({ Key }) => Key),
+      found: (page.Uploads ?? []).map(({ UploadId }) => UploadId),
+    };
+  };
+  expect((await list()).found).toEqual(ids);
+  expect((await list({ Prefix: 'b/' })).keys).toEqual(['b/1', 'b/2']);
+  const grouped = await list({ Delimiter: '/' });
+  expect([grouped.keys, grouped.page.CommonPrefixes]).toEqual([['a', 'c', 'c'], [{ Prefix: 'b/' }]]);
+  const paged: (string | undefined)[] = [];
+  for (let more: object | null = {}; more !== null; ) {
+    const { page, found } = await list({ MaxUploads: 2, ...more });
+    paged.push(...found);
+    more = page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : null;
+  }
+  expect(paged).toEqual(ids);
+  const other = forPath(world, 'acme/eu');
+  expect(await codeOf(other.send(new ListMultipartUploadsCommand({ Bucket })))).toBe('NoSuchBucket 404');
+  other.destroy();
+
+  const source = megabytes(6, 8);
+  await put('source of parts', source);
+  const at = { Bucket, Key: 'a', UploadId: ids[0] };
+  const copy = (PartNumber: number, CopySourceRange?: string, CopySource = 'docs/source of parts') =>
+    s3.send(new UploadPartCopyCommand({ ...at, PartNumber, CopySource, CopySourceRange }));
+  const copied = [await copy(1, 'bytes=0-5242879'), await copy(2, 'bytes=5242880-6291455')];
+  const Parts = copied.map(({ CopyPartResult }, i) => ({ PartNumber: i + 1, ETag: CopyPartResult!.ETag }));
+  expect(Parts[0]!.ETag).toBe(`"${sha256(source.subarray(0, 5 << 20))}"`);
+  for (const wrong of ['bytes=5-6291456', 'bytes=2-1', 'bytes=1-', '1-2'])
+    expect(await codeOf(copy(3, wrong))).toBe('InvalidArgument 400');
+  expect(await codeOf(copy(3, undefined, 'docs/nothing'))).toBe('NoSuchKey 404');
+  const { ETag } = await s3.send(new CompleteMultipartUploadCommand({ ...at, MultipartUpload: { Parts } }));
+  expect(ETag).toBe(`"${sha256(source)}"`);
+
+  const tagging = await s3.send(new GetObjectTaggingCommand({ Bucket, Key: 'a' }));
+  expect(tagging.TagSet).toEqual([]);
+  expect(await codeOf(s3.send(new GetObjectTaggingCommand({ Bucket, Key: 'nothing' })))).toBe('NoSuchKey 404');
+  expect(await codeOf(s3.send(new GetBucketTaggingCommand({ Bucket })))).toBe('NoSuchTagSet 404');
+  const tagged = { Bucket, Key: 'a', Tagging: { TagSet: [{ Key: 'k', Value: 'v' }] } };
+  expect(await codeOf(s3.send(new PutObjectTaggingCommand(tagged)))).toBe('NotImplemented 501');
+
+  // 3 GiB are on their way: as many again make an object of more than 5.
+  const url = await getSignedUrl(signer, new UploadPartCommand({ Bucket, Key: 'c', UploadId: ids[3], PartNumber: 1 }));
+  const part = (): Promise<string> => {
+    const { pathname, search, host } = new URL(url);
+    const line = `PUT ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: ${3 * 2 ** 30}\r\nexpect: 100-continue\r\n\r\n`;
+    const socket = connect(objectPort(world), '127.0.0.1');
+    waiting.push(socket);
+    socket.on('error', () => undefined);
+    socket.write(line);
+    return new Promise((resolve) => socket.once('data', (bytes: Buffer) => resolve(bytes.toString())));
+  };
+  const waiting: Socket[] = [];
+  expect(await part()).toContain('100 Continue');
+  expect(await part()).toMatch(/^HTTP\/1\.1 413 [^]*<Code>EntityTooLarge/);
+  for (const socket of waiting) socket.destroy();
+  await vi.waitFor(async () => expect(await part()).toContain('100 Continue'));
+  for (const socket of waiting) socket.destroy();
+  for (const [i, Key] of ['b/1', 'b/2', 'c', 'c'].entries())
+    await s3.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId: ids[i + 1] }));
+  expect((await list()).keys).toEqual([]);
+});
+
+test('nothing is asked of a strict store for a purpose that is not registered', async () => {
+  const strict = await StoreWorld.open({
+    SERVICE_BEARER_TOKEN: objectToken,
+    SERVICE_OBJECT_SECRET_KEY: objectSecret,
+    SERVICE_PURPOSE_MODE: 'strict',
+    SERVICE_PURPOSES: 'analytics',
+  });
+  const stating = clientOf(strict, {}, { 'x-service-purpose': 'analytics' });
+  const wrong = clientOf(strict, {}, { 'x-service-purpose': 'curiosity' });
+  const at = { Bucket: 'docs', Key: 'k' };
+  await stating.send(new CreateBucketCommand({ Bucket: 'docs' }));
+  await stating.send(new PutObjectCommand({ ...at, Body: 'v' }));
+  const { UploadId } = await stating.send(new CreateMultipartUploadCommand(at));
+  const { ETag } = await stating.send(new UploadPartCommand({ ...at, UploadId, PartNumber: 1, Body: 'v' }));
+  const MultipartUpload = { Parts: [{ PartNumber: 1, ETag }] };
+  const everything = [
+    new ListBucketsCommand({}),
+    new CreateBucketCommand({ Bucket: 'other' }),
+    new HeadBucketCommand({ Bucket: 'docs' }),
+    new GetBucketLocationCommand({ Bucket: 'docs' }),
+    new GetBucketVersioningCommand({ Bucket: 'docs' }),
+    new DeleteBucketCommand({ Bucket: 'docs' }),
+    new ListObjectsV2Command({ Bucket: 'docs' }),
+    new ListObjectsV2Command({ Bucket: 'types' }),
+    new GetObjectCommand(at),
+    new HeadObjectCommand(at),
+    new GetObjectTaggingCommand(at),
+    new PutObjectCommand({ ...at, Body: 'w' }),
+    new CopyObjectCommand({ ...at, Key: 'l', CopySource: 'docs/k' }),
+    new DeleteObjectCommand(at),
+    new DeleteObjectsCommand({ Bucket: 'docs', Delete: { Objects: [{ Key: 'k' }] } }),
+    new CreateMultipartUploadCommand(at),
+    new ListMultipartUploadsCommand({ Bucket: 'docs' }),
+    new UploadPartCommand({ ...at, UploadId, PartNumber: 2, Body: 'v' }),
+    new UploadPartCopyCommand({ ...at, UploadId, PartNumber: 2, CopySource: 'docs/k' }),
+    new ListPartsCommand({ ...at, UploadId }),
+    new CompleteMultipartUploadCommand({ ...at, UploadId, MultipartUpload }),
+    new AbortMultipartUploadCommand({ ...at, UploadId }),
+  ];
+  for (const command of everything)
+    expect(await codeOf(wrong.send(command as GetObjectCommand)), command.constructor.name).toMatch(/ 403$/);
+  expect((await stating.send(new ListPartsCommand({ ...at, UploadId }))).Parts).toHaveLength(1);
+  await stating.send(new CompleteMultipartUploadCommand({ ...at, UploadId, MultipartUpload }));
+  // Asked again it is told again, and not for another purpose.
+  expect(await codeOf(wrong.send(new CompleteMultipartUploadCommand({ ...at, UploadId, MultipartUpload })))).toContain('403');
+  for (const client of [stating, wrong]) client.destroy();
+  await strict.close();
+});
+
 test('a signed URL names the key id, never the token, and nothing of it can be changed', async () => {
-  const key = { accessKeyId: keyIdOf(objectToken), secretAccessKey: objectSecret };
-  const signer = clientOf(world, { credentials: key });
   await put('signed', 'by url');
   const asked = new GetObjectCommand({ Bucket: 'docs', Key: 'signed' });
   const url = await getSignedUrl(signer, asked, { expiresIn: 60 });
@@ -391,7 +655,6 @@ test('a signed URL names the key id, never the token, and nothing of it can be c
   const upload = await getSignedUrl(signer, new PutObjectCommand({ Bucket: 'docs', Key: 'signed' }));
   expect((await fetch(upload, { method: 'PUT', body: 'put by url' })).status).toBe(200);
   expect(await get('signed')).toBe('put by url');
-  signer.destroy();
 });
 
 test('a registry token signs with a secret of its own, and nobody else’s secret signs for it', async () => {
@@ -491,7 +754,7 @@ test('who may not come in is told so, and what is not there is not implemented',
   expect(await plain('/docs/c', { headers: { authorization: 'AWS4-HMAC-SHA256 x' } })).toBe('AuthorizationHeaderMalformed 400');
   expect(await plain('/docs/%zz')).toBe('InvalidURI 400');
   expect(await codeOf(call({ ContinuationToken: '!' }))).toBe('InvalidArgument 400');
-  const { GetBucketAclCommand, GetBucketVersioningCommand } = await import('@aws-sdk/client-s3');
+  const { GetBucketAclCommand } = await import('@aws-sdk/client-s3');
   expect(await codeOf(s3.send(new GetBucketAclCommand({ Bucket: 'docs' })))).toBe('NotImplemented 501');
   expect((await s3.send(new GetBucketVersioningCommand({ Bucket: 'docs' }))).Status).toBe('Enabled');
   expect(await codeOf(put('k'.repeat(1_024), 'x'))).toBe('KeyTooLongError 400');

@@ -25,6 +25,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'derived: the first write stops all others until every key is found',
     file: 'src/governance/governed-writes.ts',
+    in: 'GovernedWrites.#submit',
     find: 'if (within !== null) await within;',
     replace: '',
     killedBy: ['test/governance/first-writes.test.ts'],
