@@ -23,13 +23,13 @@ export class AuditTrail {
     this.#defer = defer;
   }
 
-  /** Rejects with REL_UNAVAILABLE when the record could not be appended: then nothing may leave. */
-  record(record: AccessRecord): Promise<void> {
+  /** Of one invocation. Rejects with REL_UNAVAILABLE when the record could not be appended: then nothing may leave. */
+  record(records: readonly AccessRecord[]): Promise<void> {
     if (this.#batch === undefined) {
       this.#batch = new Batch();
       this.#defer(() => this.#defer(() => this.#flush()));
     }
-    this.#batch.records.push(record);
+    this.#batch.records.push(...records);
     return this.#batch.written;
   }
 
@@ -110,8 +110,8 @@ function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
         principal: 'annals',
         door: 'gate',
         purpose: null,
-        // Whoever is of the scope of one record may be shown the leaf: it names no request where there are several.
-        correlationId: chunk.length === 1 ? chunk[0]!.correlationId : '',
+        // Whoever is of the scope of one record may be shown the leaf: it names no request where they are of several.
+        correlationId: chunk.every((each) => each.correlationId === chunk[0]!.correlationId) ? chunk[0]!.correlationId : '',
         policyDigest: '',
       },
       body: { kind: 'access', records: chunk },

@@ -116,12 +116,36 @@ export interface InvocationRequest {
   readonly gone?: AbortSignal;
   /** It was refused before it came here, and only leaves its record. */
   readonly recordOnly?: boolean;
+  /** The write that it is, whatever it reads first. */
+  readonly act?: Act;
+  /** The protocol's own words for what is asked, recorded where nothing more exact is described. */
+  readonly template?: string;
+}
+
+/** A write as its access record names it: reads that it needs do not rename it, and a refusal before it is submitted is a refusal of it. */
+export interface Act {
+  readonly action: Action;
+  /** Instead of the template and literals of what it reads. */
+  readonly template?: string;
+  readonly literals?: readonly string[];
+}
+
+/** A call of a tool or verb, recorded beside what it did. */
+export interface CallRecord {
+  /** Type of the row that the call leaves. */
+  readonly objectType: string;
+  readonly template: string;
+  readonly literals: readonly string[];
 }
 
 /** What is known of an invocation once it is understood, for its access record. Later calls override earlier ones. */
 export interface InvocationFacts {
   /** What it turned out to be: a control statement comes in as a query. From here on it is decided as this. */
   readonly action?: Action;
+  /** As in the request, where that could not know it. */
+  readonly act?: Act;
+  /** The call that this invocation serves: it leaves an access record of its own. */
+  readonly call?: CallRecord;
   readonly objectType?: string;
   readonly template?: string | undefined;
   /** Literals of the statement, in order: only their keyed digest is kept. */

@@ -1,10 +1,10 @@
 /**
  * The only way in: whatever is asked or written is one invocation (`gated-invocation.ts` draws its steps), and
  *
- *   invoke     run it -> settle what is still being written -> append one access record -> answer
+ *   invoke     run it -> settle what is still being written -> append its access record -> answer
  *
  * What must hold: whatever way an invocation ends, exactly one access record of it is appended before its promise
- * settles; when that fails, the answer is withheld.
+ * settles, and where it serves a tool call one of the call beside it; when that fails, the answer is withheld.
  */
 import { ServiceError } from '../errors.ts';
 import type { Ending } from './access-record.ts';
@@ -111,7 +111,7 @@ export class Gate implements GateContract {
   /** Nothing leaves that was not recorded, but what the log itself said to a write: that tells of no rows. */
   async #record(invocation: GatedInvocation, ending: Ending<unknown>): Promise<void> {
     try {
-      await this.#trail.record(invocation.record(ending));
+      await this.#trail.record(invocation.records(ending));
     } catch (unrecorded) {
       if ('failure' in ending && ending.failure instanceof ServiceError && ending.failure.kind === 'unavailable')
         throw ending.failure;

@@ -18,10 +18,10 @@ import type { AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
-import { accessRecord, type Ending } from './access-record.ts';
+import { accessRecord, type Ending, type Happened } from './access-record.ts';
 import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
-import { Described } from './described.ts';
+import { Described, type RecordedAct } from './described.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 import { explainPolicy } from './explain-policy.ts';
 import type {
@@ -195,25 +195,33 @@ export class GatedInvocation implements Invocation {
     return this.#writesMade?.wrote ?? false;
   }
 
-  record(ending: Ending<unknown>): AccessRecord {
+  /** Of what was done, and of the call that asked for it. */
+  records(ending: Ending<unknown>): readonly AccessRecord[] {
     const { parts, digest } = this.#core;
     const asked = this.#asked;
-    const { template, literals, objectType, rowCount, statements = [], recalled = null } = asked.facts;
+    const { statements = [], recalled = null } = asked.facts;
     const { breakGlass, accessScopeRef } = asked.judged;
     const nowMs = parts.clock.monotonicMs();
     const digestOf = (of: readonly string[] | undefined): string | null =>
       of === undefined || of.length === 0 ? null : digest.of(of);
-    return accessRecord({
+    const common = {
       caller: this.caller,
-      action: asked.action,
       correlationId: this.correlationId,
       time: asked.time,
       purpose: asked.purpose,
       breakGlass,
       accessScopeRef,
-      objectType: objectType ?? null,
-      template: template ?? null,
+      basis: asked.basis,
+      durationMs: nowMs - this.#startedMs,
+      ending,
+    };
+    const recordOf = ({ literals, ...act }: RecordedAct): Omit<Happened, 'statements' | 'recalled' | 'costUnits'> => ({
+      ...common,
+      ...act,
       literalDigest: digestOf(literals),
+    });
+    const own = accessRecord({
+      ...recordOf(asked.recorded),
       statements: statements.map((each) => ({
         template: each.template ?? null,
         literalDigest: digestOf(each.literals),
@@ -221,12 +229,11 @@ export class GatedInvocation implements Invocation {
         rowCount: each.rowCount ?? 0,
       })),
       recalled,
-      basis: asked.basis,
-      rowCount: rowCount ?? this.#writesMade?.rows ?? 0,
       costUnits: this.#admission.settle(nowMs),
-      durationMs: nowMs - this.#startedMs,
-      ending,
     });
+    const { recordedCall } = asked;
+    if (recordedCall === null) return [own];
+    return [own, accessRecord({ ...recordOf(recordedCall), statements: [], recalled: null, costUnits: 0 })];
   }
 
   get #writes(): GovernedWrites {

@@ -50,7 +50,6 @@ export class GovernedWrites {
   /** Writes under way, and what is called when the last one has ended. */
   #underWay = 0;
   #allEnded: () => void = ignore;
-  #rows = 0;
   #placed = false;
 
   constructor(core: Core, asked: Described, admission: Admission, desks: Desks) {
@@ -64,11 +63,6 @@ export class GovernedWrites {
   /** Whether anything was appended, acknowledged or not. */
   get wrote(): boolean {
     return this.#placed;
-  }
-
-  /** Accepted and acknowledged so far. */
-  get rows(): number {
-    return this.#rows;
   }
 
   submit(command: Command, options: SubmitOptions): Promise<Outcome> {
@@ -88,6 +82,7 @@ export class GovernedWrites {
     const bytes = bytesOf(command);
     let held = 0;
     this.#underWay++;
+    this.#asked.submits(command);
     try {
       if (bytes > 0 && !backlog.take(bytes)) {
         if (options.waits !== true) throw backlogFull();
@@ -97,7 +92,7 @@ export class GovernedWrites {
       for (const within of this.#keysWithin(command)) if (within !== null) await within;
       const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
       const durability = await acknowledged;
-      this.#rows += outcome.accepted;
+      this.#asked.wrote(command, outcome);
       if (receiptLeaf === undefined) return { ...outcome, durability };
       const { log, projections } = this.#core.parts;
       return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
@@ -128,12 +123,10 @@ export class GovernedWrites {
   #admit(command: Command, stores: boolean): void {
     this.#admission.admit();
     if (this.#asked.caller.sharedFrom !== null) throw foreign();
-    const objectType = typeNamed(command);
     for (const part of partsOf(command)) {
       this.#core.term.admit(part.kind, this.#asked.time);
       if (stores) this.#admitStorage(part);
     }
-    if (objectType !== null) this.#asked.ofType(objectType);
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
     for (const part of partsOf(command)) {
       this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#named(part) });

@@ -82,7 +82,7 @@ const nothingDone =
 /** Deletes what is in the collection: as ever, what was there then stays to be read as of then. */
 async function drop(context: CommandContext): Promise<WritableObject> {
   const { place } = context;
-  const count = await context.write(null, async (reading) => {
+  const count = await context.write(null, 'delete', async (reading) => {
     let dropped = 0;
     for (;;) {
       const found = await find(reading, { ...place, filter: new Map(), time: 'current', most: batchRowsMax });

@@ -110,13 +110,13 @@ export class CommandContext {
   }
 
   /** Runs what writes, in one invocation. `keys`: it reads by so many keys, and nothing else; null: by filters. */
-  write<T>(keys: number | null, run: (reading: Reading) => Promise<T>): Promise<T> {
+  write<T>(keys: number | null, action: 'ingest' | 'delete', run: (reading: Reading) => Promise<T>): Promise<T> {
     if (this.terms.as_of !== null || this.terms.as_of_system !== null)
       throw new DocumentRefusal(2, 'what was is not written: a write takes no as_of');
     if (this.database === typesDatabase) throw refusals.readOnly(typesDatabase);
-    return this.asker.ask({ terms: this.terms, writes: true, ...(keys !== null && { keysRead: keys }) }, ({ invocation, keep }) =>
-      run(this.reading(invocation, keep)),
-    );
+    const act = { action, template: `${this.name} ${this.namespace}` };
+    const asked = { terms: this.terms, writes: true, act, ...(keys !== null && { keysRead: keys }) };
+    return this.asker.ask(asked, ({ invocation, keep }) => run(this.reading(invocation, keep)));
   }
 
   reading(invocation: Invocation, keep: (answer: Answer) => void): Reading {

@@ -57,7 +57,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
     rows.push({ key: keyOf(place, id), id, text: done === true ? value : await inTurns(steps, yieldTurn) });
   }
   if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await yieldTurn();
-  return context.write(rows.length, ({ invocation }) =>
+  return context.write(rows.length, 'ingest', ({ invocation }) =>
     context.decided(invocation, async () => {
       const { planner } = context.asker.parts;
       const taken = presentKeys(planner, invocation, [...new Set(rows.map(({ key }) => key))]);
@@ -232,7 +232,7 @@ const ofStatement: ReadonlySet<ServiceError['kind']> = new Set(['invalid', 'conf
 
 async function update(context: CommandContext): Promise<WritableObject> {
   const statements = context.objects('updates');
-  return context.write(keysOf(statements), async (reading) => {
+  return context.write(keysOf(statements), 'ingest', async (reading) => {
     let n = 0;
     let nModified = 0;
     const upserted: WritableObject[] = [];
@@ -265,7 +265,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
 
 async function remove(context: CommandContext): Promise<WritableObject> {
   const statements = context.objects('deletes');
-  return context.write(keysOf(statements), async (reading) => {
+  return context.write(keysOf(statements), 'delete', async (reading) => {
     let n = 0;
     const errors = await each(context, statements, async (statement) => {
       checkMembers(statement, deleteMembers, 'delete.deletes');
@@ -294,14 +294,14 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
     if (upsert) throw new DocumentRefusal(9, 'Cannot specify both upsert=true and remove=true');
     if (isNew)
       throw new DocumentRefusal(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document");
-    return context.write(isById(filter) ? 1 : null, async (reading) => {
+    return context.write(isById(filter) ? 1 : null, 'delete', async (reading) => {
       const [ended] = await end(context, reading, { filter, multi: false, inOrder });
       return { lastErrorObject: { n: ended ? 1 : 0 }, value: ended ? project(ended.document) : null, ok: 1 };
     });
   }
   if (by === undefined) throw new DocumentRefusal(9, 'Either an update or remove=true must be specified');
   const update = updateOf(by);
-  return context.write(isById(filter) ? 1 : null, async (reading) => {
+  return context.write(isById(filter) ? 1 : null, 'ingest', async (reading) => {
     const { matched, made, upserted } = await change(context, reading, { filter, multi: false, upsert, update, inOrder });
     const before = matched[0]?.document ?? null;
     const shown = isNew ? (upserted ?? made[0] ?? null) : before;

@@ -1,7 +1,7 @@
 /** Who asks on a connection of a narrow door: each command is one invocation of the gate, under the credential as it is now. */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { Act, Action, Invocation } from '../../governance/gate-contract.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { checkErased } from './lease.ts';
 import { admitAddress, type DoorParts, recordRefusal } from './door-parts.ts';
@@ -16,6 +16,8 @@ export interface Asked {
   /** It reads rows by so many keys, and nothing else. */
   readonly keysRead?: number;
   readonly action?: Action;
+  /** The write that it is, whatever it reads first. */
+  readonly act?: Act;
   /** Goes on with what was admitted before. */
   readonly continues?: boolean;
 }
@@ -32,6 +34,8 @@ export class Asker {
   readonly #gone: AbortSignal;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
+  /** What the command at hand is recorded as. */
+  #action: Action = 'query';
 
   constructor(parts: DoorParts, caller: Caller, gone: AbortSignal) {
     this.#parts = parts;
@@ -54,11 +58,13 @@ export class Asker {
   /** A command begins: what fails before it is asked is not on record yet. */
   begins(): void {
     this.#recorded = false;
+    this.#action = 'query';
   }
 
   async ask<T>(asked: Asked, run: (asking: Asking) => Promise<T> | T): Promise<T> {
     const { readLimit, writeLimit, authenticator, gate, ids } = this.#parts;
-    const { terms, writes = false, keysRead, action = 'query', continues = false } = asked;
+    const { terms, writes = false, keysRead, action = 'query', continues = false, act } = asked;
+    this.#action = act?.action ?? action;
     if (!continues) {
       const tokens = keysRead === undefined ? 1 : Math.min(1, keysRead * tokensOfKey);
       admitAddress(this.#parts, writes ? writeLimit : readLimit, this.#caller.clientIp, tokens);
@@ -74,6 +80,7 @@ export class Asker {
       breakGlass: terms.break_glass,
       accessScopeRef: terms.access_scope_ref,
       gone: this.#gone,
+      ...(act && { act }),
       ...(keysRead !== undefined && { keysRead }),
       ...(continues && { continues }),
     };
@@ -90,7 +97,7 @@ export class Asker {
   }
 
   /** What the client is to be told of an error; what was refused before it came to the gate is recorded. */
-  async refused(error: unknown, action: Action = 'query'): Promise<ServiceError> {
+  async refused(error: unknown, action: Action = this.#action): Promise<ServiceError> {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known);
     this.#recorded = true;

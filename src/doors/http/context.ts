@@ -99,6 +99,9 @@ export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse
 /** A request as far as the way into the gate looks at it, whoever read it off the socket. */
 export interface RequestFacts {
   readonly id: string;
+  readonly method: string;
+  /** Its route, with names for what stands in the path. */
+  readonly routeOptions: { readonly url?: string | undefined };
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
   readonly raw: { readonly url?: string | undefined; readonly socket: Socket };

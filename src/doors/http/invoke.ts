@@ -33,6 +33,7 @@ export function statedBy(
 ): Omit<InvocationRequest, 'action'> & {
   readonly caller: Caller;
   readonly gone: AbortSignal;
+  readonly template: string;
   readonly breakGlass: string | null;
   readonly accessScopeRef: string | null;
 } {
@@ -43,6 +44,7 @@ export function statedBy(
     breakGlass: statedOpener(request, 'breakGlass'),
     accessScopeRef: statedOpener(request, 'accessScopeRef'),
     gone: signalOf(request.raw.socket),
+    template: `${request.method} ${request.routeOptions.url ?? '*'}`,
   };
 }
 

@@ -130,14 +130,17 @@ export class PlainLane {
 /** A plain request: what the framework's would say of the same bytes. */
 class PlainRequest implements RequestFacts {
   readonly id: string;
+  readonly method = 'POST';
+  readonly routeOptions: { readonly url: string };
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
   readonly raw: { readonly url: string; readonly socket: Socket };
   caller: Caller | null;
   recorded = false;
 
-  constructor(id: string, head: PlainHead, body: unknown, socket: Socket, caller: Caller) {
+  constructor(id: string, route: { readonly url: string }, head: PlainHead, body: unknown, socket: Socket, caller: Caller) {
     this.id = id;
+    this.routeOptions = route;
     this.headers = head.headers;
     this.body = body;
     this.raw = { url: head.target, socket };
@@ -230,7 +233,7 @@ class PlainConnection {
     const caller = body === undefined ? null : this.#admitted(head, route);
     if (caller === null) return 'not plain';
     this.#read = read.length === size ? null : read.subarray(size);
-    const request = new PlainRequest(this.#lane.context.ids.next(), head, body, this.socket, caller);
+    const request = new PlainRequest(this.#lane.context.ids.next(), route, head, body, this.socket, caller);
     this.#busy = true;
     void this.#answer(route, request);
     return 'taken';

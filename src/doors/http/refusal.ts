@@ -62,14 +62,20 @@ export function headersOf({ status, facts }: ServiceError): readonly (readonly [
 async function recorded(
   context: HttpContext,
   request: RequestFacts,
-  { access, action }: Destination,
+  { route, access, action }: Destination,
   error: ServiceError,
 ): Promise<ServiceError> {
   if (request.recorded || access === undefined || access === 'probe') return error;
   request.recorded = true;
   // Strangers are recorded too, but can't fill the log: beyond a few in a second they are only counted.
   if (request.caller === null && !context.strangers.take('', context.clock.monotonicMs()).allowed) return error;
-  const invocation = { action: action ?? 'inspect', purpose: null, correlationId: request.id, recordOnly: true } as const;
+  const invocation = {
+    action: action ?? 'inspect',
+    purpose: null,
+    correlationId: request.id,
+    recordOnly: true,
+    template: `${request.method} ${route}`,
+  } as const;
   try {
     return await context.gate.invoke(request.caller ?? stranger, invocation, () => Promise.reject(error));
   } catch (thrown) {

@@ -1,5 +1,6 @@
 /** Schemas that several routes share. They check requests and describe them in /openapi.json. */
 import { z } from 'zod';
+import { didYouMean } from '../../errors.ts';
 
 export const problem = z
   .object({
@@ -24,3 +25,22 @@ export const flag = z
 
 /** An i64 in a reply. */
 export const nanoseconds = z.int().describe('nanoseconds since 1970 UTC, exact');
+
+/** Parameters of a URL that any request may have. */
+const anyRequest = {
+  branch: z.string().optional().describe('branch to read; main by default'),
+  break_glass: z.string().optional().describe('why a protected type is to be opened; recorded in the audit trail'),
+  access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
+};
+
+/** Parameters of a URL, and no others: a filter that nobody knows would give more than was asked for. */
+export function parametersOf<Shape extends z.ZodRawShape>(shape: Shape) {
+  const known = { ...shape, ...anyRequest };
+  return z.strictObject(known, {
+    error: (issue) => {
+      if (issue.code !== 'unrecognized_keys') return undefined;
+      const [name = ''] = issue['keys'] as readonly string[];
+      return `unknown parameter ${JSON.stringify(name)}${didYouMean(name, Object.keys(known))}`;
+    },
+  });
+}

@@ -67,22 +67,24 @@ export class CommandContext {
     });
   }
 
-  /** Runs what writes. */
-  write<T>(keys: number, run: (asking: Asking) => Promise<T>): Promise<T> {
-    return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys }, run);
+  /** Runs what writes these keys, recorded as the command that it is. */
+  write<T>(keys: readonly string[], action: 'ingest' | 'delete', run: (asking: Asking) => Promise<T>): Promise<T> {
+    const act = { action, template: `${this.name.toUpperCase()} ?`, literals: keys };
+    return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys.length, act }, run);
   }
 
   /** False where the keys stand otherwise than `when` says. */
   async put(puts: readonly Put[], terms: PutTerms = {}): Promise<boolean> {
     const command = putCommand(puts, doorName, terms);
     if (puts.reduce((sum, { value }) => sum + value.length, 0) > longBytes) await this.asker.parts.yieldTurn();
-    return this.write(puts.length, ({ invocation }) => this.submit(invocation, command));
+    const keys = puts.map(({ key }) => key);
+    return this.write(keys, 'ingest', ({ invocation }) => this.submit(invocation, command));
   }
 
   /** Deletes a key, and tells what it held. */
   end(key: string): Promise<Entry | null> {
     const { planner } = this.asker.parts;
-    return this.write(1, async ({ invocation }) => {
+    return this.write([key], 'delete', async ({ invocation }) => {
       for (let tries = 0; tries < triesMax; tries++) {
         const { entry, instant } = readOwn(planner, invocation, key);
         if (entry === null) return null;
@@ -97,7 +99,7 @@ export class CommandContext {
   /** Deletes those that are there; how many were. */
   endAll(keys: readonly string[]): Promise<number> {
     const asked = [...new Set(keys)];
-    return this.write(asked.length, async ({ invocation }) => {
+    return this.write(asked, 'delete', async ({ invocation }) => {
       const own = ownKeys(this.asker.parts.planner, invocation, asked);
       if (own.length > 0) await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: own });
       return own.length;
@@ -120,7 +122,7 @@ export class CommandContext {
     change: (entry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
   ): Promise<T> {
     const { planner } = this.asker.parts;
-    return this.write(1, async ({ invocation }) => {
+    return this.write([key], 'ingest', async ({ invocation }) => {
       for (let tries = 0; tries < triesMax; tries++) {
         const { entry, instant } = readOwn(planner, invocation, key);
         const { put, result } = change(entry);

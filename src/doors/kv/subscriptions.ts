@@ -71,7 +71,7 @@ export async function publish(context: CommandContext, channels: Channels, [, wo
     provenance: { source: caller.door, method: 'publish', confidence: 1, derivedFrom: null },
     idsMax: 0,
   };
-  const { systemFrom } = await context.write(1, async ({ invocation }) => {
+  const { systemFrom } = await context.write([channel], 'ingest', async ({ invocation }) => {
     const outcome = await invocation.submit(command, { sync: context.terms.durability === 'sync' });
     refuseFirst(outcome);
     return outcome;

@@ -35,6 +35,7 @@ export class Asking {
     this.invocation = invocation;
     this.#exchange = exchange;
     const verb = { template: `${operation} ?`, literals: [objectKey(bucket, key)] };
+    invocation.describe(verb);
     this.#session = exchange.parts.planner.session(invocation, verb);
   }
 

@@ -1,8 +1,9 @@
-/** One call of a verb: one invocation, one access record, one ToolCall row, whichever protocol it came by. */
+/** One call of a verb: one invocation, an access record of what it did and one of the call, one ToolCall row, whichever protocol it came by. */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
 import { VerbSession, type VerbParts } from './session.ts';
+import { exactJson } from '../http/exact-json.ts';
 import type { Verb } from './verb.ts';
 
 export interface VerbCall {
@@ -38,20 +39,23 @@ export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbC
   };
   const startedMs = parts.clock.monotonicMs();
   const output = await gate.invoke(caller, request, async (invocation) => {
-    invocation.describe({ template: `${verb.name} ?` });
+    const template = `${verb.name} ?`;
+    const read = verb.input.safeParse(call.input ?? {});
+    const given = read.success ? recordedOf(verb, read.data) : null;
+    const literals = given === null ? [] : [exactJson(given)];
+    invocation.describe({ template, literals, call: { objectType: 'ToolCall', template, literals } });
     if (purpose === null && call.missingPurpose === 'argument') {
       throw new ServiceError(
         'REL_INVALID',
         'purpose: every tool call needs one, as an argument or by the header x-service-purpose',
       );
     }
-    const read = verb.input.safeParse(call.input ?? {});
     if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
     const session = new VerbSession(parts, invocation, {
       verb: verb.name,
       purpose,
       signal: gone,
-      arguments: recordedOf(verb, read.data),
+      arguments: given,
     });
     const made = await verb.run(session, read.data);
     await session.end();

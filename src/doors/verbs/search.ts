@@ -124,7 +124,7 @@ async function found(session: VerbSession, types: readonly string[], { query, li
   });
   if (queries.length === 0) return { hits: [], total: 0 };
   const request = { name: 'multi-search', queries, fuse: null, asOf: null, asOfSystem: null } as const;
-  const { answers } = await search(session.parts.planner, session.invocation, request, session.signal);
+  const { answers } = await search(session.parts.planner, session.reader(), request, session.signal);
   const all = answers.flatMap((answer, i) =>
     shownRows(answer).flatMap((row) =>
       hidden.has(hiddenKey(queries[i]!.type, row))

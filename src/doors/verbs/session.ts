@@ -7,7 +7,7 @@
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Clock, Ids } from '../../clock.ts';
-import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { Provenance, TypeDefinition } from '../../log/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
@@ -54,7 +54,7 @@ interface CallInfo {
   readonly arguments: unknown;
 }
 
-/** As many as a planner session takes. */
+/** As many as a planner session takes, and a record lists. */
 const questionsMax = 256;
 
 export class VerbSession {
@@ -72,6 +72,8 @@ export class VerbSession {
   /** Sessions that are full, and questions asked in the one that is not. */
   readonly #before: PlannerSession[] = [];
   #asked = 0;
+  /** By reader, what it described last. */
+  readonly #described: InvocationFacts[] = [];
   #isRecorded = false;
 
   constructor(parts: VerbParts, invocation: Invocation, call: CallInfo) {
@@ -101,30 +103,35 @@ export class VerbSession {
       this.#asked = 0;
     }
     this.#asked++;
-    // A record lists so many questions: those beyond are of the same types, asked in the same words.
-    const isListed = this.#before.length === 0;
-    this.#questions ??= this.#sessionOn(
-      () => this.snapshot,
-      (facts) => {
-        if (isListed) this.invocation.describe(facts);
-      },
-    );
+    this.#questions ??= this.#sessionOn(() => this.snapshot);
     return this.#questions.ask(this.#request(sql, parameters, time));
   }
 
-  /** The same on another snapshot, of which the record says nothing. */
+  /** The same on another snapshot. */
   async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<Row[]> {
-    const questions = this.#sessionOn(
-      () => snapshot,
-      () => undefined,
-    );
+    const questions = this.#sessionOn(() => snapshot);
     return rowsOf(await questions.ask(this.#request(sql, parameters, time)));
   }
 
-  #sessionOn(snapshot: () => GovernedSnapshot, describe: Invocation['describe']): PlannerSession {
+  /** The invocation for a reader that describes questions of its own: the record names them beside all others of this call. */
+  reader(snapshot: () => GovernedSnapshot = () => this.snapshot): Invocation {
+    const nth = this.#described.push({}) - 1;
+    const describe = (facts: InvocationFacts): void => {
+      this.#described[nth] = { ...this.#described[nth], ...facts };
+      const types = this.#described.flatMap(({ objectType }) => objectType?.split(',') ?? []);
+      const statements = this.#described.flatMap((each) => each.statements ?? []).slice(0, questionsMax);
+      this.invocation.describe({
+        ...facts,
+        ...(types.length > 0 && { objectType: [...new Set(types)].join(',') }),
+        ...(statements.length > 0 && { statements }),
+      });
+    };
+    return readingThrough(this.invocation, { snapshot, describe });
+  }
+
+  #sessionOn(snapshot: () => GovernedSnapshot): PlannerSession {
     const { verb, arguments: given } = this.#call;
-    const reading = readingThrough(this.invocation, { snapshot, describe });
-    return this.parts.planner.session(reading, {
+    return this.parts.planner.session(this.reader(snapshot), {
       template: `${verb} ?`,
       literals: [given === undefined ? '' : exactJson(given)],
     });

@@ -198,7 +198,8 @@ export class ErasureDesk {
     const intended = await this.#intend(invocation, { subject, reason, tenant, commitment, known: known.length > 0 }, permit);
     const last = intended?.erasure ?? known.at(-1);
     assert(last, 'what is not known was intended');
-    invocation.describe({ rowCount: versionsIn(last) });
+    const types = last.counts.map(({ type }) => type).join(',');
+    invocation.describe({ rowCount: versionsIn(last), ...(types !== '' && { objectType: types }) });
 
     const sought = new SoughtText(subject);
     const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);

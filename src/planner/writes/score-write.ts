@@ -26,7 +26,7 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
   const { statement, invocation, host, onKnown } = request;
   const type = String(host.literal(statement.type.slot));
   const property = String(host.literal(statement.property.slot));
-  invocation.describe({ action: 'query', objectType: type });
+  invocation.describe({ action: 'query', act: { action: 'ingest' }, objectType: type });
   const snapshot = invocation.snapshot();
   const definition = snapshot.catalog.type(type);
   if (definition === undefined)

@@ -65,7 +65,11 @@ export interface WriteRequest {
 export async function runWrite(request: WriteRequest): Promise<Executed> {
   const { statement, invocation } = request;
   // What reads nothing is for who may write and no more.
-  invocation.describe({ action: readsRows(statement) ? 'query' : 'ingest', objectType: statement.target.type });
+  invocation.describe({
+    action: readsRows(statement) ? 'query' : 'ingest',
+    act: { action: statement.kind === 'delete' ? 'delete' : 'ingest' },
+    objectType: statement.target.type,
+  });
   const snapshot = invocation.snapshot();
   const definition = targetOf(statement, snapshot);
   request.onKnown();

@@ -356,7 +356,11 @@ export async function recordsOf(world: StoreWorld): Promise<Map<string, (string 
   const found = new Map<string, (string | null)[]>();
   for await (const { body } of world.service.log.read(0)) {
     if (body.kind !== 'access') continue;
-    for (const { correlationId, code } of body.records) found.set(correlationId, [...(found.get(correlationId) ?? []), code]);
+    for (const { correlationId, code, action, objectType } of body.records) {
+      // A call of a tool is told beside what it did.
+      if (action === 'ingest' && objectType === 'ToolCall') continue;
+      found.set(correlationId, [...(found.get(correlationId) ?? []), code]);
+    }
   }
   return found;
 }

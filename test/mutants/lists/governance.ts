@@ -83,15 +83,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: refusals leave no record',
     file: 'src/governance/gate.ts',
-    find: 'await this.#trail.record(invocation.record(ending));',
-    replace: "if (!('failure' in ending)) await this.#trail.record(invocation.record(ending));",
+    find: 'await this.#trail.record(invocation.records(ending));',
+    replace: "if (!('failure' in ending)) await this.#trail.record(invocation.records(ending));",
     killedBy: gate,
   },
   {
     name: 'governance: the answer does not wait for its record',
     file: 'src/governance/gate.ts',
-    find: 'await this.#trail.record(invocation.record(ending));',
-    replace: 'this.#trail.record(invocation.record(ending)).catch(() => undefined);',
+    find: 'await this.#trail.record(invocation.records(ending));',
+    replace: 'this.#trail.record(invocation.records(ending)).catch(() => undefined);',
     killedBy: gate,
   },
   {

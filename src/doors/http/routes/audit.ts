@@ -10,7 +10,7 @@ import { toInstant } from '../../instants.ts';
 import { base64 } from '../../proof-document.ts';
 import type { App, HttpContext, RouteAccess } from '../context.ts';
 import { invoke } from '../invoke.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { nanoseconds, parametersOf, problems } from '../schemas.ts';
 
 const entriesMax = 1_000;
 const entriesDefault = 100;
@@ -25,9 +25,11 @@ export const auditFilters = {
   kind: z.string().optional().describe('the same as action'),
 };
 
-const countQuery = z.object(auditFilters);
+type AuditFilters = z.infer<z.ZodObject<typeof auditFilters>>;
 
-export const auditQuery = z.object({
+const countQuery = parametersOf(auditFilters);
+
+export const auditQuery = parametersOf({
   ...auditFilters,
   after: z.string().optional().describe('`next` of the page before'),
   limit: z
@@ -175,7 +177,7 @@ export function shownAuditEntry(record: AuditEntry, proofs: Pick<ProofReader, 'l
 
 export type AuditFilter = Omit<AuditQuery, 'after' | 'limit'>;
 
-export function auditFilter(query: z.infer<typeof countQuery>): AuditFilter {
+export function auditFilter(query: AuditFilters): AuditFilter {
   const action = query.action ?? query.kind;
   return {
     ...(query.since === undefined ? {} : { since: toInstant(query.since) }),
