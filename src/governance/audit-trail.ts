@@ -23,7 +23,7 @@ export class AuditTrail {
     this.#defer = defer;
   }
 
-  /** Of one invocation. Rejects with REL_UNAVAILABLE when the record could not be appended: then nothing may leave. */
+  /** Takes the records of one invocation. Rejects with REL_UNAVAILABLE when they could not be appended: then nothing may leave. */
   record(records: readonly AccessRecord[]): Promise<void> {
     if (this.#batch === undefined) {
       this.#batch = new Batch();

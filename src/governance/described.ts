@@ -84,7 +84,7 @@ export class Described {
     };
   }
 
-  /** Those that were read, then those that were written. */
+  /** Types that were read, then those that were written. */
   #types(): string | null {
     const { objectType = null } = this.#facts;
     if (this.#written.size === 0) return objectType;

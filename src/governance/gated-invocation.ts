@@ -195,7 +195,7 @@ export class GatedInvocation implements Invocation {
     return this.#writesMade?.wrote ?? false;
   }
 
-  /** Of what was done, and of the call that asked for it. */
+  /** The access record of what was done, and of the call that asked for it. */
   records(ending: Ending<unknown>): readonly AccessRecord[] {
     const { parts, digest } = this.#core;
     const asked = this.#asked;

@@ -37,7 +37,11 @@ export interface GraphWriteRequest<S extends GraphWrite = GraphWrite> {
 export async function runPatternWrite(request: GraphWriteRequest<PatternWrite>): Promise<Executed> {
   const { statement, invocation, onKnown } = request;
   const types = [...new Set(statement.things.map(({ type }) => type))];
-  invocation.describe({ action: readsPattern(statement) ? 'query' : 'ingest', act: { action: 'ingest' }, objectType: types.join(',') });
+  invocation.describe({
+    action: readsPattern(statement) ? 'query' : 'ingest',
+    act: { action: 'ingest' },
+    objectType: types.join(','),
+  });
   const snapshot = invocation.snapshot();
   onKnown();
   return new Making(request, snapshot).run(types);
