@@ -124,6 +124,8 @@ export class Service {
   readonly embeddings: EmbeddingDesk;
   readonly authenticator: Authenticator;
   #state: 'ready' | 'draining' | 'closed' = 'ready';
+  #drained: Promise<boolean> | null = null;
+  #closed = false;
   readonly #unlock: () => Promise<void>;
   /** Whether queries wait for a turn. */
   readonly crowded: () => boolean;
@@ -335,12 +337,13 @@ export class Service {
     return this.#state === 'ready' && (state === 'failed' || state === 'full') ? state : this.#state;
   }
 
-  /**
-   * Refuses new work, waits for what runs, seals and closes the log. False when acknowledged or running work was left
-   * behind after `drainMs`.
-   */
-  async close(drainMs = this.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000): Promise<boolean> {
-    if (this.#state !== 'ready') return true;
+  /** Refuses new work, and waits for what runs. False when some of it was left behind after `drainMs`. */
+  drain(drainMs = this.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000): Promise<boolean> {
+    this.#drained ??= this.#drain(drainMs);
+    return this.#drained;
+  }
+
+  async #drain(drainMs: number): Promise<boolean> {
     this.#state = 'draining';
     this.#closing.abort();
     this.jobs.drain();
@@ -354,6 +357,14 @@ export class Service {
       this.clock.sleep(drainMs, late.signal).then(() => false),
     ]);
     late.abort();
+    return drained;
+  }
+
+  /** Drains, seals and closes the log. False when acknowledged or running work was left behind after `drainMs`. */
+  async close(drainMs?: number): Promise<boolean> {
+    if (this.#closed) return true;
+    this.#closed = true;
+    const drained = await this.drain(drainMs);
     await this.workers.end();
     await this.projections.rows.indexes.graphs?.end();
     await this.log.close();

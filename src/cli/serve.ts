@@ -95,6 +95,8 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   say(`${signal}: draining`);
   // All sockets may be closed while the drain still runs: the process must not end before it has.
   const alive = setInterval(() => undefined, 60_000);
+  for (const each of [door, ...others]) each.drain();
+  await service.drain();
   const doorsClosed = Promise.all([door, ...others].map((each) => each.stop()));
   const drained = await service.close();
   await doorsClosed;

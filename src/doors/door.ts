@@ -6,7 +6,9 @@ export interface Door {
   /** Port in use once started: the one asked for, or the one that the system chose for 0. */
   readonly port: number;
   start(): Promise<void>;
-  /** Takes no new work, lets work in hand finish, then closes. Safe to call twice. */
+  /** Refuses new work from here on, in the protocol's own words; whoever connects is still heard. */
+  drain(): void;
+  /** Closes its listeners too: lets work in hand finish, then closes. Safe to call twice. */
   stop(): Promise<void>;
 }
 

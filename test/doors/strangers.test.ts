@@ -1,12 +1,14 @@
 /** What a client without a login, or one that holds much, takes of the doors over plain sockets. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
 import { Strangers } from '../../src/doors/frame/strangers.ts';
 import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
+import { send } from './http/door-world.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { kvSecret } from './kv/kv-client.ts';
 import { startup } from './relational/frames.ts';
@@ -143,4 +145,25 @@ describe('after it', () => {
     await memory.room(new AbortController().signal);
     expect([ended, memory.isFull]).toEqual([['large'], false]);
   });
+});
+
+test('while the server drains, whoever connects is told so in the words of the protocol', async () => {
+  for (const door of world.others) door.drain();
+  const start = startup({ user: 'x', database: 'annals' });
+  expect(await saidTo('relational', start)).toMatch(/^E.*57P03.*shutting down/s);
+  const kv = await connected('kv');
+  kv.write(`AUTH x ${kvSecret}\r\n`);
+  expect(String((await once(kv, 'data'))[0])).toMatch(/^-LOADING .*shutting down/);
+  kv.destroy();
+  const { port } = world.others.find(({ name }) => name === 'document')!;
+  const client = new MongoClient(`mongodb://127.0.0.1:${port}`, { serverSelectionTimeoutMS: 200 });
+  await expect(client.db('x').command({ ping: 1 })).rejects.toThrow(/shutting down/);
+  await client.close();
+  const objects = await send(world.others.find(({ name }) => name === 'object')!.port, 'GET', '/');
+  expect([objects.status, objects.headers['retry-after'], objects.headers['connection'], objects.text]).toEqual([
+    503,
+    '1',
+    'close',
+    expect.stringContaining('<Code>ServiceUnavailable</Code>'),
+  ]);
 });

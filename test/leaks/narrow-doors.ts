@@ -98,6 +98,7 @@ async function talkKv(stage: Stage, { token, organization, purpose }: Comes, hea
     clientIp: '127.0.0.1',
     gone: gone.signal,
     canSecure: false,
+    isDraining: false,
     secure: () => undefined,
     write: (bytes) => void sent.push(Buffer.from(bytes)),
     caughtUp: async () => undefined,

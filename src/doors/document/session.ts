@@ -9,6 +9,7 @@ import { inTurns, type Steps } from '../../planner/documents/json.ts';
 import { asSpecial, isObject, kindOf, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { organizationOf } from '../frame/user-name.ts';
 import { answers, collections, helloReply } from './admin.ts';
@@ -105,6 +106,7 @@ export class DocumentSession implements Session<Message> {
   }
 
   async #run(name: string, asked: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
+    if (this.#connection.isDraining && this.#asker === null) throw shuttingDown();
     if (hellos.has(name)) return this.#hello(name, command);
     if (form === 'query') throw refusals.notSupported('OP_QUERY but for the first message of a connection');
     if (name === 'saslStart') return this.#saslStart(command);

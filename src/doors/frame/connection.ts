@@ -7,6 +7,7 @@ import { type SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Codec, longBytes } from './codec.ts';
+import { type Drain, shuttingDown } from './drain.ts';
 import { Inbox, pause } from './inbox.ts';
 import type { Strangers } from './strangers.ts';
 import type { Holding, WireMemory } from './wire-memory.ts';
@@ -40,6 +41,8 @@ export interface Connection {
   readonly clientIp: string | null;
   /** Aborts when the client is gone. */
   readonly gone: AbortSignal;
+  /** The server is shutting down: nobody logs in any more. */
+  readonly isDraining: boolean;
   /** Whether TLS can be begun: it is offered, and not in force. */
   readonly canSecure: boolean;
   /** Goes on under TLS. What was sent ahead of it in the clear ends the connection: somebody else may have put it there. */
@@ -80,6 +83,7 @@ export interface ConnectionParts<S, M> {
   readonly secureContext: SecureContext | null;
   /** A message is at most so long. */
   readonly messageBytesMax: number;
+  readonly draining: Drain;
   readonly strangers: Strangers;
   readonly memory: WireMemory;
   /** Lets others have their turn. */
@@ -137,6 +141,10 @@ export class SocketConnection<S, M> implements Connection {
     return this.#gone.signal;
   }
 
+  get isDraining(): boolean {
+    return this.#parts.draining.hasBegun;
+  }
+
   get canSecure(): boolean {
     return this.#parts.secureContext !== null && !(this.#socket instanceof TLSSocket);
   }
@@ -148,7 +156,7 @@ export class SocketConnection<S, M> implements Connection {
     try {
       while (!this.gone.aborted && !this.#ending) {
         if (this.#draining && this.#session.atRest) {
-          this.#sayFarewell(new ServiceError('REL_UNAVAILABLE', 'the server is shutting down: connect again later'));
+          this.#sayFarewell(shuttingDown());
           break;
         }
         const message = this.#inbox.next(this.#isKnown ? this.#parts.messageBytesMax : strangerBytesMax);

@@ -6,6 +6,7 @@ import type { SettingName, Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Door } from '../door.ts';
 import type { DoorParts, WireBounds } from './door-parts.ts';
+import { Drain } from './drain.ts';
 import { listenOn } from './listen.ts';
 import { type Protocol, SocketConnection } from './connection.ts';
 
@@ -74,6 +75,7 @@ class SocketDoor<S, M> implements Door {
   readonly #options: SocketDoorOptions<S, M>;
   readonly #server: Server;
   readonly #connections = new Map<SocketConnection<S, M>, Promise<void>>();
+  readonly #draining: Drain;
   #stopped: Promise<void> | null = null;
 
   constructor(options: SocketDoorOptions<S, M>) {
@@ -81,7 +83,8 @@ class SocketDoor<S, M> implements Door {
     this.#options = options;
     const secureContext = options.tls && createSecureContext({ ...options.tls, minVersion: 'TLSv1.2' });
     const { protocol, clock, yieldTurn, wire, failed } = options;
-    const parts = { protocol, clock, yieldTurn, failed, secureContext, ...wire };
+    this.#draining = new Drain(clock, options.drainMs);
+    const parts = { protocol, clock, yieldTurn, failed, secureContext, draining: this.#draining, ...wire };
     this.#server = createServer({ noDelay: true }, (socket) => {
       if (this.#connections.size >= (options.connectionsMax ?? connectionsMax)) return this.#turnAway(socket);
       const connection = new SocketConnection(socket, parts);
@@ -115,18 +118,22 @@ class SocketDoor<S, M> implements Door {
     );
   }
 
+  drain(): void {
+    this.#draining.begin();
+    for (const connection of this.#connections.keys()) connection.drain();
+  }
+
   stop(): Promise<void> {
-    this.#stopped ??= this.#drain();
+    this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
   /** Requests in hand are answered; what is not done when the drain time is over is cut off. */
-  async #drain(): Promise<void> {
-    const { clock, drainMs } = this.#options;
+  async #stop(): Promise<void> {
+    this.drain();
     const closed = new AbortController();
     const closing = new Promise<void>((resolve) => this.#server.close(() => resolve())).finally(() => closed.abort());
-    for (const connection of this.#connections.keys()) connection.drain();
-    await clock.sleep(drainMs, closed.signal);
+    await this.#draining.end(closed.signal);
     for (const connection of this.#connections.keys()) connection.cutOff();
     await closing;
     await Promise.all(this.#connections.values());
@@ -134,7 +141,15 @@ class SocketDoor<S, M> implements Door {
 
   #turnAway(socket: Socket): void {
     const { protocol, clock, yieldTurn, wire, failed } = this.#options;
-    const connection = new SocketConnection(socket, { protocol, clock, yieldTurn, failed, secureContext: null, ...wire });
+    const connection = new SocketConnection(socket, {
+      protocol,
+      clock,
+      yieldTurn,
+      failed,
+      secureContext: null,
+      draining: this.#draining,
+      ...wire,
+    });
     connection.refuse(new ServiceError('REL_QUEUE_FULL', 'as many clients are connected as this door takes: try again later'));
   }
 }

@@ -182,6 +182,11 @@ export class Bodies {
   }
 }
 
+/** Its body is here, or will be at once: an answer that ends the connection is found by its sender. */
+export function isShort({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= pieceBytes;
+}
+
 function overLimit(routeBytes: number | null): ServiceError {
   const limit = routeBytes === null ? 'the body limit (SERVICE_BODY_LIMIT_MB)' : `the ${routeBytes} bytes that this route takes`;
   return new ServiceError('REL_TOO_LARGE', `the body is over ${limit}`);

@@ -24,6 +24,7 @@ import type { LookupTables } from '../../planner/standing/lookup-tables.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
 import type { ReadDocuments } from '../documents/document.ts';
+import type { Drain } from '../frame/drain.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
@@ -86,6 +87,7 @@ export interface HttpContext extends HttpDoorOptions {
   /** Bounds how many refused strangers are recorded. */
   readonly strangers: RateLimiter;
   readonly bodyLimitBytes: number;
+  readonly draining: Drain;
 }
 
 /** Requests have the types of their schemas. Replies don't: instants are bigints, which no schema of JSON has. */

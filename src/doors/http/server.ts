@@ -13,12 +13,13 @@ import { validatorCompiler } from 'fastify-type-provider-zod';
 import { assert, ServiceError } from '../../errors.ts';
 import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
 import type { Door } from '../door.ts';
-import { Bodies } from './bodies.ts';
+import { Bodies, isShort } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { headerText, refuseRepeatedHeaders } from './headers.ts';
 import { readBodies } from './body-reader.ts';
 import { jsonBytesMax, parseJsonBody } from './json-body.ts';
+import { Drain, shuttingDown } from '../frame/drain.ts';
 import { listenersOf, listenOn } from '../frame/listen.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
@@ -82,6 +83,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
+    draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   const { settings, tls } = options;
   const data = createListener(context, tls ?? null);
@@ -154,6 +156,9 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
         throw error;
       }
     },
+    drain() {
+      drain(context, [data, admin], plain);
+    },
     stop() {
       stopped ??= closeListeners(context, [data, admin], plain);
       return stopped;
@@ -162,15 +167,23 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   return door;
 }
 
-/** Requests in hand are answered; what is not done when the drain time is over is cut off. */
-async function closeListeners(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): Promise<void> {
-  const closed = new AbortController();
-  context.bodies.stopDiscarding();
+/** Requests in hand go on; new ones are refused, but those that ask how the server is. */
+function drain(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): void {
+  if (context.draining.hasBegun) return;
+  context.draining.begin();
   // Streams have no end of their own.
   context.watch.close();
   plain?.drain();
+  for (const app of listeners) (app.server as Server).closeIdleConnections();
+}
+
+/** Requests in hand are answered; what is not done when the drain time is over is cut off. */
+async function closeListeners(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): Promise<void> {
+  drain(context, listeners, plain);
+  const closed = new AbortController();
+  context.bodies.stopDiscarding();
   const closing = Promise.all(listeners.map((app) => app.close())).finally(() => closed.abort());
-  await context.clock.sleep(context.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000, closed.signal);
+  await context.draining.end(closed.signal);
   if (!closed.signal.aborted) {
     plain?.cutOff();
     for (const app of listeners) (app.server as Server).closeAllConnections();
@@ -222,6 +235,10 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
       done(error as Error);
     }
   });
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (context.draining.hasBegun && isShort(request.raw)) reply.header('connection', 'close');
+    done();
+  });
   app.addHook('onResponse', (request, reply, done) => {
     context.bodies.discard(request.raw);
     context.metrics.answered(request.routeOptions.url ?? 'unknown', request.method, reply.statusCode, reply.elapsedTime / 1000);
@@ -268,6 +285,7 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
   if (access === undefined) return;
   refuseRepeatedHeaders(request.raw.rawHeaders);
   if (access === 'probe') return;
+  if (context.draining.hasBegun) throw shuttingDown();
   if (access === 'token') {
     const limiter = bucket === 'write' ? context.writeLimit : bucket === 'memory' ? context.memoryLimit : context.readLimit;
     const verdict = limiter.take(request.ip, context.clock.monotonicMs());

@@ -6,6 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { noTerms, type Terms, timeOfTerms } from '../frame/session-terms.ts';
 import { organizationOf } from '../frame/user-name.ts';
@@ -242,6 +243,7 @@ export class KvSession implements Session<Words> {
     const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
     const { clientIp } = this.#connection;
     let caller: Caller | null = null;
+    if (this.#connection.isDraining) throw shuttingDown();
     try {
       admitAddress(this.#parts, readLimit, clientIp);
       caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });

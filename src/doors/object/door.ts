@@ -4,8 +4,9 @@ import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { onceAMinute } from '../../governance/once-a-minute.ts';
 import type { Door } from '../door.ts';
+import { Drain } from '../frame/drain.ts';
 import { listenOn } from '../frame/listen.ts';
-import { Bodies } from '../http/bodies.ts';
+import { Bodies, isShort } from '../http/bodies.ts';
 import { timeouts } from '../http/server.ts';
 import { BucketTraffic } from './bucket-traffic.ts';
 import { doorName, HttpExchange } from './http-exchange.ts';
@@ -24,11 +25,13 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
   const { settings, tls, clock, random } = options;
   const bodies = new Bodies(clock, documentBytesMax, options.yieldTurn);
   const uploads = new Uploads({ clock, random });
-  const parts: ObjectParts = { ...options, bodies, uploads, traffic: new BucketTraffic() };
+  const draining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
+  const parts: ObjectParts = { ...options, draining, bodies, uploads, traffic: new BucketTraffic() };
   const turns = new Turns();
   const answer = async (raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> => {
     try {
       await turns.next(raw.socket, response);
+      if (draining.hasBegun && isShort(raw)) response.shouldKeepAlive = false;
       await new HttpExchange(parts, raw, response, waits).run(operationOf);
     } catch (error) {
       options.failed(error);
@@ -57,12 +60,16 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
     return typeof address === 'object' && address !== null ? address.port : settings.SERVICE_OBJECT_PORT;
   };
   /** Requests in hand are answered; what is not done when the drain time is over is cut off. */
-  const drain = async (): Promise<void> => {
+  const drain = (): void => {
+    draining.begin();
+    server.closeIdleConnections();
+  };
+  const stop = async (): Promise<void> => {
+    drain();
     const closed = new AbortController();
     bodies.stopDiscarding();
     const closing = new Promise<void>((resolve) => void server.close(() => resolve())).finally(() => closed.abort());
-    server.closeIdleConnections();
-    await clock.sleep(settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000, closed.signal);
+    await draining.end(closed.signal);
     if (!closed.signal.aborted) server.closeAllConnections();
     await closing;
     bodies.close();
@@ -90,8 +97,9 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
           }),
       );
     },
+    drain,
     stop() {
-      stopped ??= drain();
+      stopped ??= stop();
       return stopped;
     },
   };

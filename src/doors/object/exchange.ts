@@ -6,6 +6,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
+import type { Drain } from '../frame/drain.ts';
 import type { Bodies } from '../http/bodies.ts';
 import type { BucketTraffic } from './bucket-traffic.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
@@ -28,6 +29,7 @@ export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
 /** Options plus what the door makes for itself. */
 export interface ObjectParts extends ObjectDoorOptions {
   readonly bodies: Bodies;
+  readonly draining: Drain;
   readonly uploads: Uploads;
   readonly traffic: BucketTraffic;
 }

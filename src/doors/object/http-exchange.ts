@@ -12,6 +12,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { admitAddress, recordRefusal } from '../frame/door-parts.ts';
+import { shuttingDown } from '../frame/drain.ts';
 import { timeOf } from '../instants.ts';
 import type { Exchange, ObjectParts } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
@@ -57,6 +58,7 @@ export class HttpExchange implements Exchange {
     this.response.setHeader('x-amz-request-id', this.id);
     try {
       this.#request = requestOf(this.#raw);
+      if (this.parts.draining.hasBegun) throw shuttingDown();
       const writes = this.#raw.method !== 'GET' && this.#raw.method !== 'HEAD';
       if (writes) this.#action = this.#raw.method === 'DELETE' ? 'delete' : 'ingest';
       admitAddress(this.parts, writes ? this.parts.writeLimit : this.parts.readLimit, this.#clientIp);

@@ -6,6 +6,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import type { CancelDesk, CancelKey } from './cancel-desk.ts';
 import type { Frontend } from './codec.ts';
@@ -79,7 +80,10 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   farewell(error: ServiceError): Uint8Array {
-    const told = error.code === 'REL_UNAVAILABLE' ? new ProtocolRefusal('57P01', error.code, error.message) : error;
+    const told =
+      error.code === 'REL_UNAVAILABLE' && this.#state.at === 'open'
+        ? new ProtocolRefusal('57P01', error.code, error.message)
+        : error;
     this.#replies.error(errorFields(told), 'FATAL');
     return this.#replies.take();
   }
@@ -115,6 +119,7 @@ export class RelationalSession implements Session<Frontend> {
       default:
         throw new ServiceError('REL_INVALID', 'a startup message is expected');
     }
+    if (this.#connection.isDraining) throw shuttingDown();
     await this.#orTurnedAway(null, () => {
       admitAddress(this.#parts, this.#parts.readLimit, this.#connection.clientIp);
       const login = new Login(this.#parts, message.parameters, this.#connection.clientIp);

@@ -111,6 +111,39 @@ describe('draining', () => {
     await stopping;
   });
 
+  test('listeners stay open until the running work has ended: whoever asks is told, and how the server is can be asked', async () => {
+    const world = await new DoorWorld().open();
+    let release!: (answer: Answer) => void;
+    world.answer = () => new Promise((resolve) => (release = resolve));
+    const asked = world.call('POST', '/query', { sql: 'SELECT 1' });
+    await expect.poll(() => world.questions.length).toBe(1);
+    world.door.drain();
+    for (const [method, path] of [
+      ['POST', '/query'],
+      ['POST', '/query?x=1'],
+      ['GET', '/status'],
+    ] as const) {
+      const { status, headers, json } = await world.call(method, path, method === 'POST' ? { sql: 'SELECT 1' } : undefined);
+      expect([status, headers['retry-after'], headers['connection'], json['detail']]).toEqual([
+        503,
+        '1',
+        'close',
+        expect.stringMatching(/shutting down/),
+      ]);
+    }
+    const ready = await send(world.door.port, 'GET', '/health/ready');
+    expect([ready.status, ready.headers['connection'], ready.json['detail']]).toEqual([
+      503,
+      'close',
+      expect.stringMatching(/drain/),
+    ]);
+    expect((await send(world.door.port, 'GET', '/health')).status).toBe(200);
+    release(emptyAnswer);
+    expect((await asked).status).toBe(200);
+    await world.close();
+    await expect(send(world.door.port, 'GET', '/health')).rejects.toThrow();
+  });
+
   test('idle connections don’t hold it up', async () => {
     const world = await new DoorWorld().open({ settings: { ...settings, SERVICE_DRAIN_TIMEOUT_SECS: 60 } });
     await Promise.all(Array.from({ length: 10 }, () => world.call('GET', '/status')));
@@ -124,7 +157,7 @@ describe('draining', () => {
     const closed = new Promise((resolve) => stuck.on('close', resolve));
     stuck.on('error', () => undefined);
     stuck.write(
-      `POST /ingest?object_type=T HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ncontent-length: 100\r\n\r\n{"a":1}`,
+      `POST /ingest?object_type=T HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ncontent-length: 100000\r\n\r\n{"a":1}`,
     );
     // Long enough for the request to have reached its handler, which waits for the rest of the body.
     await new Promise((resolve) => setTimeout(resolve, 200));

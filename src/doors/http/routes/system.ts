@@ -38,7 +38,7 @@ export function registerSystem(app: App, context: HttpContext): void {
     config: probe,
     schema: { summary: 'Does it take work?', tags: ['system'], response: { 200: health, ...problems } },
     handler: () => {
-      const state = system.state();
+      const state = context.draining.hasBegun ? 'draining' : system.state();
       if (state !== 'ready') throw new ServiceError('REL_UNAVAILABLE', unready(system, state), { retryAfterSecs: 1 });
       return { status: 'ready' };
     },
