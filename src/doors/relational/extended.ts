@@ -123,6 +123,12 @@ export class Extended {
     }
   }
 
+  /** Makes all replies so far ready to be sent. */
+  async release(): Promise<void> {
+    await this.flush();
+    if (!this.#skipping) await this.#runner.decide().catch((error: unknown) => this.#fail(error));
+  }
+
   /** What failed outside of its messages. */
   refuse(error: unknown): Promise<void> {
     return this.#fail(error);

@@ -35,6 +35,11 @@ export class Replies {
     return this.writer.take();
   }
 
+  /** Drops what was put since the buffer had this length. */
+  cut(length: number): void {
+    this.writer.length = length;
+  }
+
   begin(type: string): void {
     this.writer.byte(type.charCodeAt(0));
     this.#start = this.writer.length;

@@ -50,6 +50,10 @@ export class Runner {
   #explicit: Transaction | null = null;
   /** Several statements of one query, or up to one Sync. */
   #implicit: Transaction | null = null;
+  /** Steps of the implicit transaction that were decided when their completions were sent. */
+  #decidedSteps = 0;
+  /** By later statement of it: where its steps end, and where its completion begins in the replies that are not sent. */
+  #undecided: { readonly steps: number; readonly offset: number }[] = [];
   #copying: CopyIn | null = null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
@@ -82,7 +86,9 @@ export class Runner {
 
   /** What follows becomes one append, unless a transaction is open already. */
   beginImplicit(): void {
-    if (this.#explicit === null) this.#implicit ??= new Transaction();
+    if (this.#explicit !== null || this.#implicit !== null) return;
+    this.#implicit = new Transaction();
+    this.#decidedSteps = 0;
   }
 
   /** Throws what refuses the commit. */
@@ -92,10 +98,48 @@ export class Runner {
     if (transaction !== null) await this.#commit(transaction);
   }
 
+  /** Completions wait in the replies that no decision stands behind: they can't be sent yet. */
+  get hasUndecided(): boolean {
+    return this.#undecided.length > 0;
+  }
+
+  /** Decides what the implicit transaction writes so far, so that its completions can be sent. Throws what refuses it. */
+  async decide(): Promise<void> {
+    const transaction = this.#implicit;
+    if (transaction === null || !this.hasUndecided) return;
+    try {
+      await this.#enter('ingest', true, (invocation) => transaction.check(invocation));
+    } catch (error) {
+      this.#cutCompletions(transaction);
+      throw error;
+    }
+    this.#decidedSteps = transaction.stepCount;
+    this.#undecided = [];
+  }
+
+  /** The error takes the place of its statement's completion; the statements before it are told as done, as Postgres tells them. */
+  #cutCompletions({ refusedStep }: Transaction): void {
+    const refused = this.#undecided.find(({ steps }) => refusedStep !== null && steps > refusedStep) ?? this.#undecided[0];
+    if (refused !== undefined) this.#parts.replies.cut(refused.offset);
+    this.#undecided = [];
+  }
+
+  #complete(tag: string): void {
+    const { replies } = this.#parts;
+    const steps = this.#implicit?.stepCount ?? 0;
+    if (steps > (this.#undecided.at(-1)?.steps ?? this.#decidedSteps)) this.#undecided.push({ steps, offset: replies.length });
+    replies.complete(tag);
+  }
+
   async #commit(transaction: Transaction): Promise<void> {
-    if (transaction.isEmpty) return;
-    const sync = this.options().sync;
-    await this.#enter('ingest', true, (invocation) => transaction.commit(invocation, sync));
+    try {
+      const { sync } = this.options();
+      if (!transaction.isEmpty) await this.#enter('ingest', true, (invocation) => transaction.commit(invocation, sync));
+    } catch (error) {
+      this.#cutCompletions(transaction);
+      throw error;
+    }
+    this.#undecided = [];
   }
 
   /** A command of the simple protocol, with all that it is answered with. */
@@ -125,6 +169,7 @@ export class Runner {
           if (command.readOnly) variables.set('transaction_read_only', 'on', true);
           this.#explicit = this.#implicit ?? new Transaction();
           this.#implicit = null;
+          this.#undecided = [];
         }
         this.#status = 'T';
         return replies.complete(command.tag);
@@ -231,6 +276,7 @@ export class Runner {
   async #copy(copy: Copy): Promise<void> {
     const { replies, caller, authenticator, gate, clock } = this.#parts;
     if (copy.direction === 'out') return this.#copyOut(copy);
+    await this.decide();
     const copying = new CopyIn({
       authenticator,
       gate,
@@ -259,7 +305,7 @@ export class Runner {
   async copyDone(): Promise<void> {
     const copying = this.#copying!;
     this.#copying = null;
-    this.#parts.replies.complete(`COPY ${await copying.finish()}`);
+    this.#complete(`COPY ${await copying.finish()}`);
   }
 
   /** The client gives up, is gone, or says what does not belong here. */
@@ -367,6 +413,7 @@ export class Runner {
     let sliceStart = clock.monotonicMs();
     for (;;) {
       if (put()) return;
+      await this.decide();
       connection.write(replies.take());
       await connection.caughtUp();
       if (connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
@@ -385,11 +432,11 @@ export class Runner {
     if (command.kind === 'show') return replies.complete('SHOW');
     switch (written?.verb) {
       case 'insert':
-        return replies.complete(`INSERT 0 ${written.inserted + written.updated}`);
+        return this.#complete(`INSERT 0 ${written.inserted + written.updated}`);
       case 'update':
-        return replies.complete(`UPDATE ${written.updated}`);
+        return this.#complete(`UPDATE ${written.updated}`);
       case 'delete':
-        return replies.complete(`DELETE ${written.deleted}`);
+        return this.#complete(`DELETE ${written.deleted}`);
     }
     const { verb, tag } = command;
     if (tag !== null) return replies.complete(tag);
@@ -397,7 +444,8 @@ export class Runner {
   }
 
   /** Tells the client of an error, and ends by it what was begun. */
-  async fail(error: unknown, text?: string): Promise<void> {
+  async fail(cause: unknown, text?: string): Promise<void> {
+    const error = await this.#firstError(cause);
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
     this.#recorded = true;
@@ -407,7 +455,20 @@ export class Runner {
     }
     this.#parts.replies.error(errorFields(told, text));
     this.#implicit = null;
+    this.#undecided = [];
     if (this.#status === 'T') this.#status = 'E';
+  }
+
+  /** What refuses a statement before the one that failed, where something does. */
+  async #firstError(error: unknown): Promise<unknown> {
+    const recorded = this.#recorded;
+    try {
+      await this.decide();
+    } catch (earlier) {
+      return earlier;
+    }
+    this.#recorded = recorded;
+    return error;
   }
 
   /** What failed before it was run, as a message that makes no sense, is not on record yet. */

@@ -95,6 +95,7 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   #flush(): void {
+    if (this.#state.at === 'open' && this.#state.runner.hasUndecided) return;
     if (this.#replies.length > 0) this.#connection.write(this.#replies.take());
   }
 
@@ -192,7 +193,7 @@ export class RelationalSession implements Session<Frontend> {
     if (runner.copying) return this.#copyStep(runner, message);
     switch (message.kind) {
       case 'flush':
-        return this.#extended!.flush();
+        return this.#extended!.release();
       case 'parse':
       case 'bind':
       case 'describe':

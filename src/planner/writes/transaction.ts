@@ -5,7 +5,7 @@
  * - every statement was worked out from what stood before the transaction: one that reads a type which an earlier one writes is refused.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Invocation } from '../../governance/gate-contract.ts';
+import type { Invocation, SubmitOptions } from '../../governance/gate-contract.ts';
 import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
 
 export class Transaction {
@@ -16,6 +16,13 @@ export class Transaction {
   get isEmpty(): boolean {
     return this.#steps.length === 0;
   }
+
+  get stepCount(): number {
+    return this.#steps.length;
+  }
+
+  /** The step that refused the last commit or check; null: none did. */
+  refusedStep: number | null = null;
 
   /** Throws REL_NOT_IMPLEMENTED where one of these types is written by an earlier statement. */
   checkRead(types: Iterable<string>): void {
@@ -44,9 +51,27 @@ export class Transaction {
   /** The outcome of the whole; null where there was nothing to write. The invocation is one of `ingest`. */
   async commit(invocation: Invocation, sync: boolean): Promise<Outcome | null> {
     if (this.isEmpty) return null;
-    invocation.describe({ template: 'COMMIT', objectType: [...this.#written].join(','), rowCount: this.#rows });
+    return this.#submit(invocation, 'COMMIT', { sync });
+  }
+
+  /** Decides all of it and writes nothing: throws what a commit would be refused with now. */
+  async check(invocation: Invocation): Promise<void> {
+    const decided = new Error('decided');
+    const before = (): never => {
+      throw decided;
+    };
     try {
-      return await invocation.submit({ kind: 'batch', steps: this.#steps }, { sync });
+      await this.#submit(invocation, 'CHECK', { before });
+    } catch (error) {
+      if (error !== decided) throw error;
+    }
+  }
+
+  async #submit(invocation: Invocation, template: string, options: SubmitOptions): Promise<Outcome> {
+    invocation.describe({ template, objectType: [...this.#written].join(','), rowCount: this.#rows });
+    this.refusedStep = null;
+    try {
+      return await invocation.submit({ kind: 'batch', steps: this.#steps }, options);
     } catch (error) {
       throw this.#explained(error);
     }
@@ -54,9 +79,19 @@ export class Transaction {
 
   /** An INSERT meets a key that is there; all else that conflicts was written since it was read. */
   #explained(error: unknown): unknown {
-    const number = error instanceof ServiceError ? /^step (\d+): /.exec(error.message) : null;
-    if (!(error instanceof ServiceError) || number === null) return error;
-    const stale = error.code === 'REL_CONFLICT' && this.#steps[Number(number[1])]?.when !== 'absent';
+    if (!(error instanceof ServiceError)) return error;
+    const refused = /^step (\d+): /.exec(error.message);
+    const twice = refused === null ? /^steps \d+ and (\d+) of the batch write the same row/.exec(error.message) : null;
+    const number = refused ?? twice;
+    if (number === null) return error;
+    this.refusedStep = Number(number[1]);
+    const inserts = this.#steps[this.refusedStep]?.when === 'absent';
+    if (twice !== null) {
+      return inserts
+        ? new ServiceError('REL_CONFLICT', 'the row is there already: an earlier statement of the transaction writes it')
+        : new ServiceError('REL_NOT_IMPLEMENTED', 'a transaction that writes a row twice is not implemented: write it once');
+    }
+    const stale = error.code === 'REL_CONFLICT' && !inserts;
     const detail = error.message.slice(number[0].length);
     return new ServiceError(error.code, detail, stale ? { ...error.facts, stale: true } : error.facts);
   }

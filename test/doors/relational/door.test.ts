@@ -291,7 +291,19 @@ describe('byte by byte', () => {
     const put = (sku: string): Buffer[] => [parse(`INSERT INTO Item (sku) VALUES ('${sku}')`), bind(), execute()];
     expect(kinds(await raw.ask(...put('b1'), ...put('b2'), sync))).toBe('12C12CZ');
     const refused = await raw.ask(...put('b3'), ...put('b1'), sync);
-    expect([kinds(refused), state(refused)]).toEqual(['12C12CEZ', '23505']);
+    expect([kinds(refused), state(refused)]).toEqual(['12C12EZ', '23505']);
+    // The first statement that is refused is the one that is told, whatever fails after it, and nothing is written.
+    const first = await raw.ask(...put('b1'), ...put('b3'), parse('SELECT nope FROM Item'), bind(), execute(), sync);
+    expect([kinds(first), state(first)]).toEqual(['12EZ', '23505']);
+    const twice = await raw.ask(...put('b3'), ...put('b3'), ...put('b7'), sync);
+    expect([kinds(twice), state(twice)]).toEqual(['12C12EZ', '23505']);
+    raw.socket.write(Buffer.concat([...put('b3'), ...put('b2'), flush, ...put('b8')]));
+    expect([kinds(await raw.until('E')), kinds(await raw.ask(sync))]).toEqual(['12C12E', 'Z']);
+    expect(kinds(await raw.ask(simple("INSERT INTO Item (sku) VALUES ('b3'); INSERT INTO Item (sku) VALUES ('b1')")))).toBe('CEZ');
+    // Rows that are many are sent on their way: what was written before them is decided by then.
+    const many = parse('WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 9000) SELECT i FROM c');
+    const long = await raw.ask(...put('b1'), many, bind(), execute(), sync);
+    expect([kinds(long), state(long)]).toEqual(['12EZ', '23505']);
     const failed = await raw.ask(...put('b4'), parse('SELECT nope FROM Item'), bind(), execute(), sync);
     expect([kinds(failed), state(failed)]).toEqual(['12C12EZ', '42703']);
     expect(kinds(await raw.ask(...put('b5'), flush, sync))).toBe('12CZ');
