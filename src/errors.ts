@@ -86,8 +86,52 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
+/** Kinds of mistakes within one code that protocols have words of their own for. */
+export type ErrorReason =
+  | 'syntax'
+  | 'not-implemented'
+  | 'text-form'
+  | 'vector-dimensions'
+  | 'out-of-range'
+  | 'instant-form'
+  | 'no-such-instant'
+  | 'no-such-function'
+  | 'no-such-type'
+  | 'types-differ'
+  | 'can-not-cast'
+  | 'not-grouped'
+  | 'several-rows'
+  | 'ambiguous-name'
+  | 'ambiguous-type'
+  | 'named-twice'
+  | 'no-such-column-here'
+  | 'parameter-count'
+  | 'no-such-parameter'
+  | 'no-conflict-key'
+  | 'window-misplaced'
+  | 'recursion-misplaced'
+  | 'pattern'
+  | 'logarithm'
+  | 'power'
+  | 'row-count'
+  | 'no-such-schema'
+  | 'copy-form'
+  | 'binary-form'
+  | 'not-utf8'
+  | 'nested-too-deep';
+
+/** The column or the key that a row was refused for. */
+export interface Refused {
+  readonly type: string;
+  readonly column?: string;
+  /** The primary key, and the text of its value. */
+  readonly key?: { readonly name: string; readonly text: string };
+}
+
 /** Extra facts of one error that doors may show: a place in a text, a header to send. */
 export interface ErrorFacts {
+  readonly reason?: ErrorReason;
+  readonly refused?: Refused;
   readonly line?: number;
   readonly column?: number;
   readonly retryAfterSecs?: number;

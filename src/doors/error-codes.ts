@@ -1,5 +1,5 @@
 /** What each kind of error is called on each protocol. A new kind does not compile until every protocol has a word for it. */
-import { type ErrorCode, errorTable, type ErrorKind } from '../errors.ts';
+import { type ErrorCode, type ErrorReason, errorTable, type ErrorKind } from '../errors.ts';
 
 export interface ProtocolCodes {
   readonly http: number;
@@ -70,6 +70,41 @@ const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
   REL_MASKED_COLUMN: { sqlstate: '42501' },
   REL_NOT_FOUND: { sqlstate: '42704' },
   REL_UNPROCESSABLE: { sqlstate: '22003' },
+};
+
+/** SQLSTATE of what Postgres tells apart within one code. */
+export const sqlstateOfReason: Record<ErrorReason, string> = {
+  syntax: '42601',
+  'not-implemented': '0A000',
+  'text-form': '22P02',
+  'vector-dimensions': '22000',
+  'out-of-range': '22003',
+  'instant-form': '22007',
+  'no-such-instant': '22008',
+  'no-such-function': '42883',
+  'no-such-type': '42704',
+  'types-differ': '42804',
+  'can-not-cast': '42846',
+  'not-grouped': '42803',
+  'several-rows': '21000',
+  'ambiguous-name': '42702',
+  'ambiguous-type': '42725',
+  'named-twice': '42701',
+  'no-such-column-here': '42P10',
+  'parameter-count': '08P01',
+  'no-such-parameter': '42P02',
+  'no-conflict-key': '42P10',
+  'window-misplaced': '42P20',
+  'recursion-misplaced': '42P19',
+  pattern: '2201B',
+  logarithm: '2201E',
+  power: '2201F',
+  'row-count': '2201W',
+  'no-such-schema': '3F000',
+  'copy-form': '22P04',
+  'binary-form': '22P03',
+  'not-utf8': '22021',
+  'nested-too-deep': '54001',
 };
 
 /** What this error is called; `stale`: what it was made from was written since. */

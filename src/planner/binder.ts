@@ -19,7 +19,7 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     subqueries: environment.subqueries,
     facets: bound.facets,
     parameters: [],
-    time: timeOf(query, literals),
+    time: timeOf(query, literals, environment.wide),
     visible: bound.visible,
     systemFrom: bound.systemFrom,
     paged: bound.paged,
@@ -37,19 +37,27 @@ function hasApply(plan: LogicalPlan): boolean {
 }
 
 /** What the AS OF of a statement says, on both axes. */
-export function timeOf({ asOf, body, oneInstant }: Query, literals: readonly Literal[]): LogicalPlan['time'] {
-  if (oneInstant) return functionTime(asOf, literals);
-  if (body.kind === 'select' && body.from.kind === 'function') return functionTime(asOf, literals);
-  return { system: axis(asOf, 'system', 'all', literals), valid: axis(asOf, 'valid', 'all', literals) };
+export function timeOf({ asOf, body, oneInstant }: Query, literals: readonly Literal[], wide: boolean): LogicalPlan['time'] {
+  const stated = { asOf, literals, wide };
+  if (oneInstant) return functionTime(stated);
+  if (body.kind === 'select' && body.from.kind === 'function') return functionTime(stated);
+  return { system: axis(stated, 'system', 'all'), valid: axis(stated, 'valid', 'all') };
 }
 
 /**
  * A table function is about what is believed and true at an instant: now, unless AS OF says another. What was believed then
  * is asked for as it was true then; what was true then, as it is believed now.
  */
-function functionTime(asOf: AsOf | null, literals: readonly Literal[]): LogicalPlan['time'] {
-  const system = axis(asOf, 'system', 'now', literals);
-  return { system, valid: asOf?.axis === 'system' ? system : axis(asOf, 'valid', 'now', literals) };
+function functionTime(stated: StatedTime): LogicalPlan['time'] {
+  const system = axis(stated, 'system', 'now');
+  return { system, valid: stated.asOf?.axis === 'system' ? system : axis(stated, 'valid', 'now') };
+}
+
+interface StatedTime {
+  readonly asOf: AsOf | null;
+  readonly literals: readonly Literal[];
+  /** A text may say an offset. */
+  readonly wide: boolean;
 }
 
 /** An instant names no column. */
@@ -63,7 +71,7 @@ function refuseIn(place: Place): never {
   throw at('REL_INVALID', 'AS OF takes an instant, or now() and an interval', place);
 }
 
-function axis(asOf: AsOf | null, which: 'system' | 'valid', otherwise: 'all' | 'now', literals: readonly Literal[]): AxisBound {
+function axis({ asOf, literals, wide }: StatedTime, which: 'system' | 'valid', otherwise: 'all' | 'now'): AxisBound {
   if (asOf?.axis === 'current') return 'now';
   if (asOf?.axis !== which) return otherwise;
   const { instant } = asOf;
@@ -77,5 +85,5 @@ function axis(asOf: AsOf | null, which: 'system' | 'valid', otherwise: 'all' | '
   if (typeof literal !== 'string' && typeof literal !== 'bigint') {
     throw at('REL_INVALID', 'AS OF takes a timestamp in quotes or integer nanoseconds', place);
   }
-  return { instant: { kind: 'literal', slot, as: 'basis', type: 'timestamp', place } };
+  return { instant: { kind: 'literal', slot, as: 'basis', ...(wide && { zoned: true }), type: 'timestamp', place } };
 }

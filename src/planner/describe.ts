@@ -2,16 +2,15 @@
  * Which types the values of a question have that come later: what a comparison, a function or the grammar takes beside them.
  * A question is bound with NULL where such a value will stand, and read off the bound tree; what nothing tells is text.
  */
-import { ServiceError } from '../errors.ts';
-import type { ColumnType } from '../log/value.ts';
 import { type Bound, childrenOf } from './expressions/bound-expression.ts';
+import { isDate } from './expressions/dates.ts';
 import type { ValueType } from './expressions/value-type.ts';
 import { type LexedStatement, lexStatement, untyped } from './languages/sql-lexer.ts';
-import { expressionsOf, type LogicalPlan, nodesOf } from './logical-plan.ts';
-import type { Literal } from './statement.ts';
+import { expressionsOf, type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
+import { type Literal, type ParameterType, TypedValue } from './statement.ts';
 
 /** A text whose `$n` have the stated types, or none yet. */
-export function lexUnasked(text: string, types: readonly (ColumnType | null)[]): LexedStatement {
+export function lexUnasked(text: string, types: readonly (ParameterType | null)[]): LexedStatement {
   return lexStatement(text, (number) => {
     if (typeof number === 'string') return undefined;
     const type = types[number - 1] ?? null;
@@ -20,7 +19,7 @@ export function lexUnasked(text: string, types: readonly (ColumnType | null)[]):
 }
 
 /** Slots of a text that have no type before it is bound. */
-export function openSlots({ markers }: LexedStatement, types: readonly (ColumnType | null)[]): ReadonlySet<number> {
+export function openSlots({ markers }: LexedStatement, types: readonly (ParameterType | null)[]): ReadonlySet<number> {
   return new Set([...markers].flatMap(([slot, number]) => ((types[number - 1] ?? null) === null ? [slot] : [])));
 }
 
@@ -28,17 +27,17 @@ export function openSlots({ markers }: LexedStatement, types: readonly (ColumnTy
 export function exampleValues(lexed: LexedStatement): readonly Literal[] {
   return lexed.parameters.map((value, slot) => {
     const settled = lexed.settledAs(slot);
-    return settled === undefined ? value : exampleOf(settled === 'i' ? 'integer' : 'string');
+    return settled === undefined ? value : settled === 'i' ? 0n : '';
   });
 }
 
 /** Types of `$1`, `$2` … */
 export function markerTypes(
   lexed: LexedStatement,
-  stated: readonly (ColumnType | null)[],
-  inferred: ReadonlyMap<number, ColumnType>,
-): readonly ColumnType[] {
-  const types: (ColumnType | undefined)[] = stated.map((type) => type ?? undefined);
+  stated: readonly (ParameterType | null)[],
+  inferred: ReadonlyMap<number, ParameterType>,
+): readonly ParameterType[] {
+  const types: (ParameterType | undefined)[] = stated.map((type) => type ?? undefined);
   for (const [slot, number] of lexed.markers) {
     const settled = lexed.settledAs(slot);
     types[number - 1] ??= settled === undefined ? inferred.get(slot) : settled === 'i' ? 'integer' : 'string';
@@ -47,7 +46,10 @@ export function markerTypes(
 }
 
 /** Types of the slots of a statement, by slot: of what has a value its own. */
-export function slotTypes(parameters: readonly Literal[], inferred: ReadonlyMap<number, ColumnType>): readonly ColumnType[] {
+export function slotTypes(
+  parameters: readonly Literal[],
+  inferred: ReadonlyMap<number, ParameterType>,
+): readonly ParameterType[] {
   return parameters.map((value, slot) => {
     if (value === null) return inferred.get(slot) ?? 'string';
     if (typeof value === 'bigint') return 'integer';
@@ -56,17 +58,17 @@ export function slotTypes(parameters: readonly Literal[], inferred: ReadonlyMap<
 }
 
 /** What the bound tree says of slots that were bound as NULL. The first that says something counts. */
-export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): ReadonlyMap<number, ColumnType> {
-  const found = new Map<number, ColumnType>();
-  const note = (bound: Bound | null, type: ValueType): void => {
+export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): ReadonlyMap<number, ParameterType> {
+  const found = new Map<number, ParameterType>();
+  const note = (bound: Bound | null, type: ValueType | 'date'): void => {
     if (bound?.kind !== 'literal' || !open.has(bound.slot) || found.has(bound.slot)) return;
     if (type !== 'null' && type !== 'interval') found.set(bound.slot, type);
   };
   const visit = (bound: Bound): void => {
     switch (bound.kind) {
       case 'compare':
-        note(bound.left, bound.right.type);
-        note(bound.right, bound.left.type);
+        note(bound.left, typeOf(bound.right));
+        note(bound.right, typeOf(bound.left));
         break;
       case 'between':
         for (const bounded of [bound.low, bound.high]) {
@@ -114,6 +116,10 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
       case 'not':
         note(bound.operand, 'boolean');
         break;
+      case 'arithmetic':
+        note(bound.left, typeOf(bound.right));
+        note(bound.right, typeOf(bound.left));
+        break;
       case 'case':
         for (const { when, result } of bound.branches) {
           note(when, bound.operand?.type ?? 'boolean');
@@ -125,27 +131,54 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
     }
     for (const child of childrenOf(bound)) visit(child);
   };
-  for (const node of nodesOf(plan)) for (const bound of expressionsOf(node)) visit(bound);
+  for (const node of nodesOf(plan)) {
+    for (const bound of expressionsOf(node)) visit(bound);
+    if (node.kind === 'set-operation' || node.kind === 'values')
+      node.columns.forEach(({ type }, i) => literalsIn(node, i).forEach((literal) => note(literal, type)));
+  }
   return found;
 }
 
+function typeOf(bound: Bound): ValueType | 'date' {
+  return isDate(bound) ? 'date' : bound.type;
+}
+
+/** Literals that a column of a node is made of, where it is made of nothing else. */
+function literalsIn(node: PlanNode, column: number): readonly Bound[] {
+  switch (node.kind) {
+    case 'project': {
+      const made = node.expressions[column]!;
+      return made.kind === 'column' ? literalsIn(node.input, made.index) : [made];
+    }
+    case 'values':
+      return node.rows.map((row) => row[column]!);
+    case 'set-operation':
+      return [...literalsIn(node.left, column), ...literalsIn(node.right, column)];
+    case 'distinct':
+    case 'sort':
+    case 'limit':
+      return literalsIn(node.input, column);
+    default:
+      return [];
+  }
+}
+
 /** A value of the type, for a binder that has to know no more. */
-function exampleOf(type: ColumnType): Literal {
+function exampleOf(type: ParameterType): Literal | TypedValue {
   switch (type) {
     case 'string':
-    case 'json':
       return '';
     case 'integer':
-    case 'timestamp':
       return 0n;
     case 'number':
       return 0.5;
     case 'boolean':
       return true;
+    case 'timestamp':
+    case 'date':
+      return new TypedValue(type, 0n);
+    case 'json':
     case 'vector':
-      throw new ServiceError(
-        'REL_NOT_IMPLEMENTED',
-        'a parameter of type vector is not implemented: it needs the vector projection',
-      );
+      return new TypedValue(type, '');
   }
 }

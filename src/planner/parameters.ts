@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
 import { letterOf, type LexedStatement, lexStatement, type MarkerValues } from './languages/sql-lexer.ts';
 import type { Parameters } from './planner-contract.ts';
-import type { Literal } from './statement.ts';
+import { type Literal, TypedValue } from './statement.ts';
 
 /** Values of `$1`, `$2` …, or by name. */
 export function valuesOf(parameters: Parameters): MarkerValues {
@@ -20,7 +20,7 @@ export class MarkedTexts {
   lex(text: string, parameters: Parameters): LexedStatement {
     const key = isList(parameters) && text.length <= textMax ? keyOf(text, parameters) : null;
     const known = key === null ? undefined : this.#known.get(key);
-    if (known !== undefined) return known.withValues(parameters as readonly Literal[]);
+    if (known !== undefined) return known.withValues(parameters as readonly (Literal | TypedValue)[]);
     const lexed = allUsed(lexStatement(text, valuesOf(parameters)), parameters);
     if (key !== null) this.#known.set(key, lexed);
     return lexed;
@@ -33,17 +33,18 @@ export class MarkedTexts {
 }
 
 /** null: one of the values is refused, in words that say where. */
-function keyOf(text: string, parameters: readonly Literal[]): string | null {
+function keyOf(text: string, parameters: readonly (Literal | TypedValue)[]): string | null {
   let letters = '';
   let refused = false;
   for (const value of parameters) {
-    letters += `${letterOf(value, () => void (refused = true) as never)} `;
+    const letter = letterOf(TypedValue.rawOf(value), () => void (refused = true) as never);
+    letters += `${value instanceof TypedValue ? `${value.type}:` : ''}${letter} `;
     if (refused) return null;
   }
   return `${letters}\0${text}`;
 }
 
-function isList(parameters: Parameters): parameters is readonly Literal[] {
+function isList(parameters: Parameters): parameters is readonly (Literal | TypedValue)[] {
   return Array.isArray(parameters);
 }
 
@@ -54,7 +55,9 @@ export function allUsed(lexed: LexedStatement, parameters: Parameters): LexedSta
   let named = 0;
   for (const number of lexed.markers.values()) named = Math.max(named, number);
   if (parameters.length > named) {
-    throw new ServiceError('REL_INVALID', `${parameters.length} values were given, the statement takes ${named}`);
+    throw new ServiceError('REL_INVALID', `${parameters.length} values were given, the statement takes ${named}`, {
+      reason: 'parameter-count',
+    });
   }
   return lexed;
 }

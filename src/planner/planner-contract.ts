@@ -3,13 +3,13 @@ import type { Vector } from '../log/columns.ts';
 import type { ColumnType } from '../log/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from './search/query.ts';
-import type { DefaultTime, Dialect, Literal, ParsedQuestion, Place } from './statement.ts';
+import type { DefaultTime, Dialect, Literal, ParameterType, ParsedQuestion, Place, TypedValue } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
 import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
-export type Parameters = readonly Literal[] | ReadonlyMap<string, Literal>;
+export type Parameters = readonly (Literal | TypedValue)[] | ReadonlyMap<string, Literal | TypedValue>;
 
 export interface QuestionText {
   readonly sql: string;
@@ -58,6 +58,10 @@ export interface RowTaker {
 export interface OutputColumn {
   readonly name: string;
   readonly type: ColumnType;
+  /** The column of a type that it shows as it is, where a wire protocol asks. */
+  readonly origin?: { readonly type: string; readonly column: string };
+  /** Its instants are days, where a wire protocol asks. */
+  readonly isDate?: true;
 }
 
 /** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */
@@ -238,7 +242,7 @@ export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpos
 } & (
     | (Omit<QuestionText, 'parameters'> & {
         /** Types of `$1`, `$2` …, as far as they are stated: null, and what comes behind the last, is found out. */
-        readonly parameterTypes?: readonly (ColumnType | null)[];
+        readonly parameterTypes?: readonly (ParameterType | null)[];
       })
     | QuestionStatement
   );
@@ -246,7 +250,7 @@ export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpos
 export interface Description {
   readonly columns: readonly OutputColumn[];
   /** Types of `$1`, `$2` …, or of the slots of a parsed statement; text where nothing tells the type. */
-  readonly parameters: readonly ColumnType[];
+  readonly parameters: readonly ParameterType[];
 }
 
 /** What a session is for, in its access record: a name of what was done, and what it was done with. */

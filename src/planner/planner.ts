@@ -45,6 +45,7 @@ import { allUsed, MarkedTexts, valuesOf } from './parameters.ts';
 import { at } from './places.ts';
 import { Sketches } from './sketches.ts';
 import { tablesOf } from './standing/view-definition.ts';
+import { withOrigins } from './output-origins.ts';
 import { byText } from './plan-cache.ts';
 import { Plans, type ReadyPlan } from './plans.ts';
 import { TurnQueue } from './turn-queue.ts';
@@ -224,7 +225,7 @@ export class Planner implements PlannerDoor {
       : new Set(asked.parameters.flatMap((value, slot) => (value === null ? [slot] : [])));
     const inferred = inferredTypes(plan, open);
     return {
-      columns: question.mode === 'run' ? plan.root.columns.slice(0, plan.visible) : planColumns,
+      columns: question.mode === 'run' ? withOrigins(plan) : planColumns,
       parameters: lexed ? markerTypes(lexed, stated, inferred) : slotTypes(asked.parameters, inferred),
     };
   }
@@ -499,7 +500,7 @@ export class Planner implements PlannerDoor {
     const now = this.#clock.now();
     const literals = asked.parameters;
     const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });
-    const { system } = timeOf(query, literals);
+    const { system } = timeOf(query, literals, asked.dialect === 'wide');
     const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
     const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
     const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];

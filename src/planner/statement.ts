@@ -14,6 +14,27 @@ export interface Place {
 /** A literal of the statement. Integers are exact; what does not fit i64 is REL_PARSE, what has `.` or an exponent is a number. */
 export type Literal = string | bigint | number | boolean | null;
 
+/** Types that a parameter may state. A date is an instant that begins a day. */
+export type ParameterType = ColumnType | 'date';
+
+/** What is known of a value beside its text; `unknown`: it comes later, and nobody has stated its type. */
+export type StatedType = { readonly type: ParameterType; readonly isNull: boolean } | 'unknown';
+
+/** A value for `$1` whose type is stated apart, since no literal of a text has it: an instant, a date, json, a vector, a typed NULL. */
+export class TypedValue {
+  readonly type: ParameterType;
+  readonly value: Literal;
+
+  constructor(type: ParameterType, value: Literal) {
+    this.type = type;
+    this.value = value;
+  }
+
+  static rawOf(value: Literal | TypedValue): Literal {
+    return value instanceof TypedValue ? value.value : value;
+  }
+}
+
 /**
  * A parsed text. `template` is the key of the plan cache and of the audit: comments dropped, whitespace normalised,
  * reserved words in upper case, each literal as `?s` `?i` `?n` `?b` by its type (text, integer, number, boolean; NULL
@@ -282,7 +303,13 @@ export type BinaryOp = '=' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | 
 
 export type Expression =
   | ColumnRef
-  | { readonly kind: 'literal'; readonly slot: number; readonly place: Place }
+  /** `typed`: the type that a parameter states. */
+  | {
+      readonly kind: 'literal';
+      readonly slot: number;
+      readonly typed?: StatedType;
+      readonly place: Place;
+    }
   | {
       readonly kind: 'binary';
       readonly op: BinaryOp;

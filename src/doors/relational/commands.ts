@@ -39,14 +39,13 @@ const statementsMax = 1_000;
 /** One after the other, without the semicolons between them; what is blank is none. Linear in the text. */
 export function splitStatements(text: string): string[] {
   const statements: string[] = [];
-  const pattern = /['"`;]|--|\/\*/g;
+  const pattern = /['"`;$]|--|\/\*/g;
   let from = 0;
   for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
     if (match[0] !== ';') {
-      const closing = closings[match[0]]!;
-      const end = text.indexOf(closing, pattern.lastIndex);
+      const end = endOfQuoted(text, match.index, match[0]);
       if (end < 0) break;
-      pattern.lastIndex = end + closing.length;
+      pattern.lastIndex = end;
       continue;
     }
     add(text.slice(from, match.index));
@@ -64,6 +63,35 @@ export function splitStatements(text: string): string[] {
   }
 }
 
+/** Behind the text, the name or the comment that begins here; -1 where it does not end. */
+function endOfQuoted(text: string, at: number, opening: string): number {
+  const closing = opening === '$' ? dollarTagAt(text, at) : closings[opening]!;
+  if (closing === null) return at + 1;
+  const from = at + (opening === '$' ? closing.length : opening.length);
+  if (opening === "'" && /^[eE]$|[^\p{L}\p{N}_$][eE]$/u.test(text.slice(Math.max(0, at - 2), at)))
+    return endOfEscaped(text, from);
+  const end = text.indexOf(closing, from);
+  return end < 0 ? -1 : end + closing.length;
+}
+
+/** `$tag$` or `$$`, where no name goes on with it. */
+function dollarTagAt(text: string, at: number): string | null {
+  if (/[\p{L}\p{N}_$]/u.test(text.charAt(at - 1))) return null;
+  dollarTag.lastIndex = at;
+  return dollarTag.exec(text)?.[0] ?? null;
+}
+
+/** A quote behind a backslash does not end the text. */
+function endOfEscaped(text: string, from: number): number {
+  for (let at = from; at < text.length; at++) {
+    const letter = text.charAt(at);
+    if (letter === '\\') at++;
+    else if (letter === "'") return at + 1;
+  }
+  return -1;
+}
+
+const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y;
 const closings: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '--': '\n', '/*': '*/' };
 
 /** The first words of a bare text, in upper case; names in quotes as written. */

@@ -24,12 +24,12 @@ export class CopyOut {
   #isBegun = false;
   #isEnded = false;
 
-  constructor(answer: Answer, format: CopyFormat, fields: readonly Field[]) {
+  constructor(answer: Answer, format: CopyFormat, fields: readonly Field[], digits: number) {
     this.answer = answer;
     this.#format = format;
     this.#fields = fields;
     const isBinary = format.format === 'binary';
-    this.#columns = fields.map(({ type }) => new WireColumn(type, isBinary ? 1 : 0));
+    this.#columns = fields.map(({ type }) => new WireColumn(type, isBinary ? 1 : 0, digits));
     const { text, json, vector, timestamptz } = wireTypes;
     this.#isText = fields.map(({ type }) => type === text || type === json || type === vector || type === timestamptz);
     this.#special = new Uint8Array(256);

@@ -3,8 +3,8 @@
  * transaction: a write waits for the Sync, which runs it by itself where nothing else came, and commits it with the others otherwise.
  */
 import { ServiceError } from '../../errors.ts';
-import type { ColumnType } from '../../log/value.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
+import type { ParameterType } from '../../planner/statement.ts';
 import type { Frontend } from './codec.ts';
 import { type Command, commandOf, isControl, splitStatements } from './commands.ts';
 import { type Bound, toldOid } from './parameters.ts';
@@ -22,7 +22,7 @@ interface Prepared {
   readonly command: Command | null;
   readonly oids: readonly number[];
   /** What its parameters are, once somebody has asked. */
-  types: readonly ColumnType[] | null;
+  types: readonly ParameterType[] | null;
 }
 
 interface Portal {
@@ -240,7 +240,7 @@ export class Extended {
   async #run(portal: Portal, command: Ask | Extract<Command, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
     if (portal.ran !== null) return portal.ran;
     const { values, formats, resultFormats, prepared } = portal;
-    const found = (types: readonly ColumnType[]): void => void (prepared.types = types);
+    const found = (types: readonly ParameterType[]): void => void (prepared.types = types);
     const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types, found };
     const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
     portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };

@@ -1,8 +1,9 @@
 /** Values that a client binds to `$1`, `$2` …: bytes in one of two formats and of a Postgres type, as the planner takes them. */
-import { ServiceError } from '../../errors.ts';
-import { FOREVER, INSTANT_MIN, parseInstant } from '../../log/timestamp.ts';
+import { type ErrorReason, ServiceError } from '../../errors.ts';
+import { FOREVER, INSTANT_MIN, parseZonedInstant } from '../../log/timestamp.ts';
 import { type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
-import type { Literal } from '../../planner/statement.ts';
+import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
+import { startOfDay } from '../../planner/expressions/functions/casts.ts';
 import { utf8 } from './codec.ts';
 import { microsecondsTo2000, parameterType } from './wire-types.ts';
 
@@ -12,9 +13,9 @@ export interface Bound {
   readonly formats: readonly number[];
   readonly oids: readonly number[];
   /** Once they are known. */
-  readonly types: readonly ColumnType[] | null;
+  readonly types: readonly ParameterType[] | null;
   /** Told when they are found out on the way: the next values of the statement are of them, too. */
-  readonly found?: (types: readonly ColumnType[]) => void;
+  readonly found?: (types: readonly ParameterType[]) => void;
 }
 
 const oid = {
@@ -41,7 +42,7 @@ const oid = {
   vector: 16_385,
 } as const;
 
-const columnTypes: Readonly<Record<number, ColumnType>> = {
+const parameterTypes: Readonly<Record<number, ParameterType>> = {
   [oid.bool]: 'boolean',
   [oid.int2]: 'integer',
   [oid.int4]: 'integer',
@@ -57,16 +58,16 @@ const columnTypes: Readonly<Record<number, ColumnType>> = {
   [oid.uuid]: 'string',
   [oid.json]: 'json',
   [oid.jsonb]: 'json',
-  [oid.date]: 'timestamp',
+  [oid.date]: 'date',
   [oid.timestamp]: 'timestamp',
   [oid.timestamptz]: 'timestamp',
-  [oid.vector]: 'string',
+  [oid.vector]: 'vector',
 };
 
 /** null: the client leaves it open. Throws REL_NOT_IMPLEMENTED for a type that no column is of. */
-export function statedType(stated: number): ColumnType | null {
+export function statedType(stated: number): ParameterType | null {
   if (stated === 0 || stated === oid.unknown) return null;
-  const found = columnTypes[stated];
+  const found = parameterTypes[stated];
   if (found === undefined) {
     const what = stated === oid.bytea ? 'bytea' : `the type of number ${stated}`;
     throw new ServiceError(
@@ -78,7 +79,7 @@ export function statedType(stated: number): ColumnType | null {
 }
 
 /** What a parameter is to be sent as, once it is known what it stands for. */
-export function toldOid(stated: number, found: ColumnType, isList = false): number {
+export function toldOid(stated: number, found: ParameterType, isList = false): number {
   if (stated !== 0 && stated !== oid.unknown) return stated;
   return isList ? parameterType(found).array : parameterType(found).oid;
 }
@@ -90,27 +91,57 @@ export function parameterOid(column: ColumnType, bytes: number): number {
   return parameterType(column).oid;
 }
 
+/** As the planner takes it: of its stated type, or of the one that was found where no literal says that. */
+export function parameterOf(...given: Parameters<typeof parameterValue>): Literal | TypedValue {
+  const value = parameterValue(...given);
+  const [, , stated, found] = given;
+  const isStated = stated !== 0 && stated !== oid.unknown;
+  if (value === null) return isStated ? new TypedValue(found, null) : null;
+  const isInstant = found === 'timestamp' || found === 'date';
+  return isInstant || (isStated && (found === 'json' || found === 'vector')) ? new TypedValue(found, value) : value;
+}
+
 /** `number` counts from 1. */
-export function parameterValue(bytes: Buffer | null, format: number, stated: number, found: ColumnType, number: number): Literal {
+export function parameterValue(
+  bytes: Buffer | null,
+  format: number,
+  stated: number,
+  found: ParameterType,
+  number: number,
+): Literal {
   if (bytes === null) return null;
   try {
     const type = stated === 0 || stated === oid.unknown ? parameterType(found).oid : stated;
     return format === 1 ? fromBinary(bytes, type) : fromText(utf8(bytes), type);
   } catch (error) {
-    if (error instanceof Misfit) throw new ServiceError('REL_TYPE_MISMATCH', `$${number} ${error.message}`);
+    if (error instanceof Misfit)
+      throw new ServiceError('REL_TYPE_MISMATCH', `$${number} ${error.message}`, {
+        ...(error.reason && { reason: error.reason }),
+      });
+    if (error instanceof ServiceError && error.facts.reason !== undefined)
+      throw new ServiceError('REL_TYPE_MISMATCH', `$${number} is ${error.message}`, error.facts);
     throw error;
   }
 }
 
-class Misfit extends Error {}
+class Misfit extends Error {
+  readonly reason: ErrorReason | undefined;
+
+  constructor(message: string, reason?: ErrorReason) {
+    super(message);
+    this.reason = reason;
+  }
+}
 
 function fromText(text: string, type: number): Literal {
   switch (type) {
     case oid.int2:
+      return sizedInteger(text.trim(), 16);
     case oid.int4:
+      return sizedInteger(text.trim(), 32);
     case oid.int8:
     case oid.oid:
-      return integer(text.trim());
+      return sizedInteger(text.trim(), 64);
     case oid.float4:
     case oid.float8:
     case oid.numeric:
@@ -118,9 +149,10 @@ function fromText(text: string, type: number): Literal {
     case oid.bool:
       return boolean(text.trim().toLowerCase());
     case oid.date:
+      return startOfDay(parseZonedInstant(text));
     case oid.timestamp:
     case oid.timestamptz:
-      return instant(text.trim());
+      return parseZonedInstant(text);
     default:
       return text;
   }
@@ -128,7 +160,7 @@ function fromText(text: string, type: number): Literal {
 
 function fromBinary(bytes: Buffer, type: number): Literal {
   const sized = (length: number): Buffer => {
-    if (bytes.length !== length) throw new Misfit(`has ${bytes.length} bytes: its type takes ${length}`);
+    if (bytes.length !== length) throw new Misfit(`has ${bytes.length} bytes: its type takes ${length}`, 'binary-form');
     return bytes;
   };
   switch (type) {
@@ -160,7 +192,7 @@ function fromBinary(bytes: Buffer, type: number): Literal {
       return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
     }
     case oid.jsonb:
-      if (bytes[0] !== 1) throw new Misfit('is jsonb of another version');
+      if (bytes[0] !== 1) throw new Misfit('is jsonb of another version', 'binary-form');
       return utf8(bytes.subarray(1));
     case oid.numeric:
       return number(numericText(bytes), true);
@@ -171,10 +203,10 @@ function fromBinary(bytes: Buffer, type: number): Literal {
   }
 }
 
-function integer(text: string): bigint {
+function sizedInteger(text: string, bits: number): bigint {
   if (!/^[+-]?\d{1,30}$/.test(text)) throw new Misfit('is no whole number');
   const value = BigInt(text.replace('+', ''));
-  if (value > I64_MAX || value < I64_MIN) throw new Misfit('does not fit 64 bits');
+  if (BigInt.asIntN(bits, value) !== value) throw new Misfit(`does not fit ${bits} bits`, 'out-of-range');
   return value;
 }
 
@@ -183,7 +215,7 @@ function number(text: string, exactly: boolean): number | bigint {
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw new Misfit('is no number');
   const value = finite(Number(text));
   if (exactly && digitsOf(text) !== digitsOf(String(value)))
-    throw new ServiceError('REL_UNPROCESSABLE', 'a numeric has more digits than a number holds: send it as text');
+    throw new Misfit('has more digits than a number holds: send it as text', 'out-of-range');
   return value;
 }
 
@@ -197,7 +229,7 @@ function digitsOf(text: string): string {
 }
 
 function finite(value: number): number {
-  if (!Number.isFinite(value)) throw new Misfit('is no finite number');
+  if (!Number.isFinite(value)) throw new Misfit('is no finite number', 'out-of-range');
   return value;
 }
 
@@ -207,38 +239,14 @@ function boolean(text: string): boolean {
   throw new Misfit('is neither true nor false');
 }
 
-const written = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?)?\s?(Z|[+-]\d\d(?::?\d\d)?)?$/i;
-
-/** As Postgres clients write one: with an offset of their own, or none for UTC; or nanoseconds. */
-function instant(text: string): bigint {
-  if (text === 'infinity') return FOREVER;
-  if (text === '-infinity') return INSTANT_MIN;
-  if (/^-?\d{5,19}$/.test(text)) return integer(text);
-  const match = written.exec(text);
-  if (!match) throw new Misfit('is no timestamp: write one like 2024-05-01 10:00:00+00');
-  const [, day, time = '00:00', seconds = ':00', fraction = '', zone = 'Z'] = match;
-  try {
-    return inRange(parseInstant(`${day!}T${time}${seconds}${fraction}Z`) - offsetOf(zone));
-  } catch (error) {
-    if (error instanceof ServiceError) throw new Misfit('is no timestamp that there is');
-    throw error;
-  }
-}
-
-function offsetOf(zone: string): bigint {
-  if (zone === 'Z' || zone === 'z') return 0n;
-  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(3).replace(':', '') || 0);
-  return BigInt(zone.startsWith('-') ? -minutes : minutes) * 60_000_000_000n;
-}
-
 function inRange(ns: bigint): bigint {
-  if (ns > I64_MAX || ns < I64_MIN) throw new Misfit('lies outside of the years 1677 to 2262');
+  if (ns > I64_MAX || ns < I64_MIN) throw new Misfit('lies outside of the years 1677 to 2262', 'no-such-instant');
   return ns;
 }
 
 /** Groups of four decimal digits: count, weight of the first, sign, digits shown behind the point, groups. */
 function numericText(bytes: Buffer): string {
-  if (bytes.length < 8 || bytes.length !== 8 + bytes.readUInt16BE(0) * 2) throw new Misfit('is no numeric');
+  if (bytes.length < 8 || bytes.length !== 8 + bytes.readUInt16BE(0) * 2) throw new Misfit('is no numeric', 'binary-form');
   const [count, weight, sign] = [bytes.readUInt16BE(0), bytes.readInt16BE(2), bytes.readUInt16BE(4)];
   if (sign !== 0 && sign !== 0x4000) throw new Misfit('is no finite number');
   let digits = '';
@@ -248,6 +256,6 @@ function numericText(bytes: Buffer): string {
 
 function vectorText(bytes: Buffer): string {
   const dims = bytes.length < 4 ? -1 : bytes.readUInt16BE(0);
-  if (bytes.length !== 4 + dims * 4) throw new Misfit('is no vector');
+  if (bytes.length !== 4 + dims * 4) throw new Misfit('is no vector', 'binary-form');
   return `[${Array.from({ length: dims }, (_, i) => String(bytes.readFloatBE(4 + i * 4))).join(',')}]`;
 }

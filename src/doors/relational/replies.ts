@@ -7,6 +7,13 @@ export interface Field {
   readonly type: WireType;
   /** 0 text, 1 binary. */
   readonly format: number;
+  /** Numbers of the table and of its column that it shows as it is; absent: it is made of others. */
+  readonly origin?: FieldOrigin | undefined;
+}
+
+export interface FieldOrigin {
+  readonly table: number;
+  readonly column: number;
 }
 
 export interface ErrorFields {
@@ -114,10 +121,10 @@ export class Replies {
     const from = this.writer.length;
     this.begin('T');
     this.int16(fields.length);
-    for (const { name, type, format } of fields) {
+    for (const { name, type, format, origin } of fields) {
       this.text(name.replaceAll('\0', ''));
-      this.int32(0);
-      this.int16(0);
+      this.int32(origin?.table ?? 0);
+      this.int16(origin?.column ?? 0);
       this.int32(type.oid);
       this.int16(type.size);
       this.int32(-1);

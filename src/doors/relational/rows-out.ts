@@ -13,10 +13,11 @@ export class RowsOut {
   #batch = 0;
   #row = 0;
 
-  constructor(answer: Answer, fields: readonly Field[]) {
+  /** `digits`: of a fraction of a second, in text. */
+  constructor(answer: Answer, fields: readonly Field[], digits: number) {
     this.answer = answer;
     this.fields = fields;
-    this.#columns = fields.map(({ type, format }) => new WireColumn(type, format));
+    this.#columns = fields.map(({ type, format }) => new WireColumn(type, format, digits));
   }
 
   get ended(): boolean {

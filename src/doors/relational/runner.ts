@@ -5,7 +5,7 @@ import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
-import type { Literal } from '../../planner/statement.ts';
+import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
 import type { Connection } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
@@ -15,11 +15,12 @@ import { type Command, isControl } from './commands.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
+import { fieldOrigin } from './catalogue/facts.ts';
 import { describedCatalogue, type Inspection, inspected } from './catalogue/inspect.ts';
 import { catalogueQuestion } from './catalogue/question.ts';
 import type { Select } from './catalogue/trees.ts';
-import { type Bound, parameterValue, statedType } from './parameters.ts';
-import type { Field, Replies, TransactionStatus } from './replies.ts';
+import { type Bound, parameterOf, statedType } from './parameters.ts';
+import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
 import type { Variables } from './variables.ts';
@@ -57,6 +58,7 @@ export class Runner {
   #copying: CopyIn | null = null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
+  readonly #origins = new WeakMap<readonly OutputColumn[], readonly (FieldOrigin | undefined)[]>();
   readonly #fields = new WeakMap<
     readonly OutputColumn[],
     { readonly instants: InstantStyle; readonly fields: readonly Field[] }
@@ -233,13 +235,29 @@ export class Runner {
     return this.#invoke(command, async (invocation, options) => {
       const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
       const transaction = this.#explicit ?? this.#implicit;
-      return this.#parts.planner.execute(invocation, {
+      const executed = await this.#parts.planner.execute(invocation, {
         sql,
         ...(parameters && { parameters }),
         ...(transaction && { transaction }),
         ...options,
       });
+      this.#findOrigins(invocation, executed.answer.columns);
+      return executed;
     });
+  }
+
+  /** Numbers that the columns have in the catalogue, as the caller sees it now. */
+  #findOrigins(invocation: Invocation, columns: readonly OutputColumn[]): void {
+    if (!columns.some(({ origin }) => origin !== undefined)) return;
+    const { catalog } = invocation.snapshot();
+    const origins = columns.map(({ origin }) => {
+      const definition = origin === undefined ? undefined : catalog.type(origin.type);
+      return definition && fieldOrigin(definition, origin!.column);
+    });
+    const known = this.#origins.get(columns);
+    if (known?.every((each, i) => each?.table === origins[i]?.table && each?.column === origins[i]?.column)) return;
+    this.#origins.set(columns, origins);
+    this.#fields.delete(columns);
   }
 
   async #createTable({ ifNotExists, command, notices }: Extract<Command, { readonly kind: 'create-table' }>): Promise<void> {
@@ -322,7 +340,7 @@ export class Runner {
       const sql = copy.query ?? this.#tableQuery(invocation, copy);
       return planner.execute(invocation, { sql, ...(transaction && { transaction }), ...this.options() });
     });
-    const rows = new CopyOut(answer, copy, this.fieldsOf(answer.columns, []));
+    const rows = new CopyOut(answer, copy, this.fieldsOf(answer.columns, []), this.#parts.variables.timestampDigits);
     await this.#stream(answer, () => {
       rows.put(replies);
       return rows.ended;
@@ -341,14 +359,18 @@ export class Runner {
     const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
     const select = command.ofCatalogue && !command.mayWrite ? catalogueQuestion(once.text) : null;
     if (select) {
-      const asked = { text: once.text, select, stated: once.oids.map(statedType) };
+      const asked = { text: once.text, select, stated: once.oids.map((oid) => columnTypeOf(statedType(oid))) };
       return this.#invoke(
         command,
         (invocation, { signal }) => describedCatalogue(this.#inspection(invocation, signal), asked),
         'inspect',
       );
     }
-    return this.#invoke(command, (invocation) => this.#describe(invocation, once.text, once.oids));
+    return this.#invoke(command, async (invocation) => {
+      const description = await this.#describe(invocation, once.text, once.oids);
+      this.#findOrigins(invocation, description.columns);
+      return description;
+    });
   }
 
   /** What the catalogue tells of itself: the types that GET /types lists, in the words of Postgres. */
@@ -357,8 +379,8 @@ export class Runner {
       command,
       async (invocation, { signal }) => {
         const { values = [], oids = [], types = null } = bound ?? {};
-        const stated = values.map((_, i) => statedType(oids[i] ?? 0) ?? types?.[i] ?? null);
-        const given = bound === null ? [] : literalsOf(bound, stated);
+        const stated = values.map((_, i) => columnTypeOf(statedType(oids[i] ?? 0) ?? types?.[i] ?? null));
+        const given = bound === null ? [] : valuesOf(bound, stated).map((value) => TypedValue.rawOf(value));
         const answer = await inspected(this.#inspection(invocation, signal), { text: command.text, select, stated }, given);
         return { answer, written: null };
       },
@@ -372,7 +394,7 @@ export class Runner {
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {
-    return new RowsOut(answer, this.fieldsOf(answer.columns, formats));
+    return new RowsOut(answer, this.fieldsOf(answer.columns, formats), this.#parts.variables.timestampDigits);
   }
 
   fieldsOf(columns: readonly OutputColumn[], formats: readonly number[]): readonly Field[] {
@@ -387,8 +409,10 @@ export class Runner {
     const isPlain = formats.every((format) => format === 0);
     const known = isPlain ? this.#fields.get(columns) : undefined;
     if (known?.instants === instants) return known.fields;
+    const origins = this.#origins.get(columns);
     const fields = columns.map((column, i) => ({
       name: column.name,
+      origin: origins?.[i],
       type: wireTypeOf(column, instants),
       format: formats.length > 1 ? formats[i]! : (formats[0] ?? 0),
     }));
@@ -536,14 +560,14 @@ export class Runner {
   }
 
   /** Within the invocation of the statement: types that nobody stated are found out. */
-  async #values(invocation: Invocation, text: string, bound: Bound): Promise<Literal[]> {
+  async #values(invocation: Invocation, text: string, bound: Bound): Promise<(Literal | TypedValue)[]> {
     const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.some((type, i) => type === null && values[i] !== null);
     const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
     if (described !== null) bound.found?.(described);
     const found = types ?? described ?? [];
-    return literalsOf(
+    return valuesOf(
       bound,
       stated.map((type, i) => type ?? found[i] ?? null),
     );
@@ -551,9 +575,14 @@ export class Runner {
 }
 
 /** Where nobody has said the type, they are text. */
-function literalsOf({ values, formats, oids }: Bound, types: readonly (ColumnType | null)[]): Literal[] {
+function valuesOf({ values, formats, oids }: Bound, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
   return values.map((bytes, i) => {
     const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
-    return parameterValue(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);
+    return parameterOf(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);
   });
+}
+
+/** Questions about the catalogue know no dates. */
+function columnTypeOf(type: ParameterType | null): ColumnType | null {
+  return type === 'date' ? 'timestamp' : type;
 }

@@ -1,6 +1,6 @@
 /** Errors of this store as Postgres has them. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import { errorCodesOf } from '../error-codes.ts';
+import { errorCodesOf, sqlstateOfReason } from '../error-codes.ts';
 import type { ErrorFields } from './replies.ts';
 
 /** An error of the protocol itself, with a state that no error of the store has. */
@@ -16,7 +16,12 @@ export class ProtocolRefusal extends ServiceError {
 /** `text`: the statement that it is about. */
 export function errorFields(error: ServiceError, text?: string): ErrorFields {
   const { code, message, facts } = error;
-  const sqlstate = error instanceof ProtocolRefusal ? error.sqlstate : errorCodesOf(code, facts.stale).sqlstate;
+  const sqlstate =
+    error instanceof ProtocolRefusal
+      ? error.sqlstate
+      : facts.reason === undefined
+        ? errorCodesOf(code, facts.stale).sqlstate
+        : sqlstateOfReason[facts.reason];
   return { sqlstate, message, code, position: text === undefined ? undefined : positionOf(error, text) };
 }
 

@@ -11,7 +11,7 @@ export interface Token {
 }
 
 const pattern =
-  /\s+|--[^\n]*|\/\*[^]*?\*\/|(?<name>"(?:[^"]|"")*")|(?<escaped>[eE]'(?:[^'\\]|\\[^]|'')*')|(?<text>'(?:[^']|'')*')|(?<word>[\p{L}_][\p{L}\p{N}_$]*|\d[\d.]*)|(?<sign>[^])/gu;
+  /\s+|--[^\n]*|\/\*[^]*?\*\/|(?<name>"(?:[^"]|"")*")|(?<escaped>[eE]'(?:[^'\\]|\\[^]|'')*')|(?<text>'(?:[^']|'')*')|(?<dollar>\$(?<tag>(?:[A-Za-z_]\w*)?)\$[^]*?\$\k<tag>\$)|(?<word>[\p{L}_][\p{L}\p{N}_$]*|\d[\d.]*)|(?<sign>[^])/gu;
 
 export class Tokens {
   readonly text: string;
@@ -107,9 +107,10 @@ export class Tokens {
 function* tokensOf(text: string): Generator<Token, void> {
   for (const { 0: all, index: from, groups } of text.matchAll(pattern)) {
     const to = from + all.length;
-    const { name, escaped, text: quoted, word, sign } = groups!;
+    const { name, escaped, text: quoted, dollar, tag, word, sign } = groups!;
     if (name !== undefined) yield { kind: 'name', text: name.slice(1, -1).replaceAll('""', '"'), from, to };
     else if (quoted !== undefined) yield { kind: 'text', text: quoted.slice(1, -1).replaceAll("''", "'"), from, to };
+    else if (dollar !== undefined) yield { kind: 'text', text: dollar.slice(tag!.length + 2, -tag!.length - 2), from, to };
     else if (escaped !== undefined) yield { kind: 'text', text: unescaped(escaped.slice(2, -1)), from, to };
     else if (word !== undefined) yield { kind: 'word', text: word, from, to };
     else if (sign !== undefined) yield { kind: 'sign', text: sign, from, to };

@@ -69,6 +69,14 @@ const variables: Readonly<Record<string, Variable>> = {
     },
     'how instants of properties are shown: timestamptz, or int8 nanoseconds',
   ),
+  'annals.timestamp_digits': variable(
+    '6',
+    (value) => {
+      if (value === '6' || value === '9') return value;
+      throw invalid('annals.timestamp_digits takes 6 or 9');
+    },
+    'digits of a fraction of a second in text: 6, as clients read them, or 9',
+  ),
   'annals.durability': variable(
     '',
     (value) => {
@@ -189,6 +197,10 @@ export class Variables {
 
   get instants(): InstantStyle {
     return this.show('annals.timestamps') as InstantStyle;
+  }
+
+  get timestampDigits(): number {
+    return Number(this.show('annals.timestamp_digits'));
   }
 
   /** null where nothing is stated. */

@@ -1,14 +1,16 @@
 /** Cells of a column as clients of Postgres read them, in text and in binary. */
 import type { Vector } from '../../log/columns.ts';
 import { putI64, putInteger, putNumber } from '../../planner/formats/cell-text.ts';
+import { formatDay, formatZonedInstant } from '../../log/timestamp.ts';
 import type { Replies } from './replies.ts';
 import { binaryText, isFloat, putBinaryNumber } from './wire-binary.ts';
-import { instantMicroseconds, instantText, type WireType, wireTypes } from './wire-types.ts';
+import { dateNumber, instantMicroseconds, type WireType, wireTypes } from './wire-types.ts';
 
 /** Cells of one column, batch after batch: each with its length before it, -1 for NULL. */
 export class WireColumn {
   readonly #type: WireType;
   readonly #binary: boolean;
+  readonly #digits: number;
   #vector: Vector = { kind: 'null' };
   #nulls: Uint8Array | null = null;
   /** The column's longs, low half before high; made for the first that is written by them. */
@@ -16,8 +18,10 @@ export class WireColumn {
   /** null: texts are sent as they are. */
   #encode: ((replies: Replies, text: string) => void) | null = null;
 
-  constructor(of: WireType, format: number) {
+  /** `digits`: of a fraction of a second, in text. */
+  constructor(of: WireType, format: number, digits: number) {
     this.#type = of;
+    this.#digits = digits;
     this.#binary = format === 1;
   }
 
@@ -59,7 +63,7 @@ export class WireColumn {
   }
 
   #number(replies: Replies, value: number): void {
-    if (this.#type === wireTypes.timestamptz) return this.#instant(replies, BigInt(value));
+    if (this.#isInstant) return this.#instant(replies, BigInt(value));
     const { writer } = replies;
     if (this.#binary) return putBinaryNumber(replies, this.#type, value);
     if (!Number.isFinite(value)) return this.#text(replies, String(value));
@@ -73,7 +77,7 @@ export class WireColumn {
 
   #long(replies: Replies, row: number): void {
     const vector = this.#vector as Extract<Vector, { kind: 'i64' }>;
-    if (this.#type === wireTypes.timestamptz) return this.#instant(replies, vector.values[row]!);
+    if (this.#isInstant) return this.#instant(replies, vector.values[row]!);
     if (this.#type === wireTypes.float8) return this.#number(replies, Number(vector.values[row]!));
     const { writer } = replies;
     const { buffer, byteOffset, length } = vector.values;
@@ -94,8 +98,14 @@ export class WireColumn {
     writer.length = to;
   }
 
+  get #isInstant(): boolean {
+    return this.#type === wireTypes.timestamptz || this.#type === wireTypes.date;
+  }
+
   #instant(replies: Replies, ns: bigint): void {
-    if (!this.#binary) return this.#text(replies, instantText(ns));
+    const isDate = this.#type === wireTypes.date;
+    if (!this.#binary) return this.#text(replies, isDate ? formatDay(ns) : formatZonedInstant(ns, this.#digits));
+    if (isDate) return putBinaryNumber(replies, this.#type, dateNumber(ns));
     const { writer } = replies;
     replies.int32(8);
     writer.reserve(8);

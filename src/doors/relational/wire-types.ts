@@ -5,6 +5,7 @@
 import { FOREVER } from '../../log/timestamp.ts';
 import { type ColumnType, systemColumns } from '../../log/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
+import type { ParameterType } from '../../planner/statement.ts';
 
 export interface WireType {
   readonly name: string;
@@ -26,6 +27,8 @@ export const wireTypes = {
   timestamptz: type('timestamptz', 1184, 8, 1185),
   /** The pgvector extension's: types of extensions have numbers from 16,384 on. */
   vector: type('vector', 16_385, -1, 16_386),
+  /** Of what a statement makes a day of: no column is one. */
+  date: type('date', 1082, 4, 1182),
 } as const;
 
 /** Types that only columns of the catalogue have, and those of the store; arrays are named as Postgres does: `_text`. */
@@ -48,7 +51,6 @@ export const catalogueTypes: ReadonlyMap<string, WireType> = new Map(
     type('aclitem', 1033, 12, 1034),
     type('bpchar', 1042, -1, 1014),
     type('varchar', 1043, -1, 1015),
-    type('date', 1082, 4, 1182),
     type('time', 1083, 8, 1183),
     type('timestamp', 1114, 8, 1115),
     type('interval', 1186, 16, 1187),
@@ -90,21 +92,18 @@ export type InstantStyle = 'timestamptz' | 'int8';
 export function wireTypeOf(column: OutputColumn | WiredColumn, instants: InstantStyle): WireType {
   if ('wire' in column) return column.wire;
   const { name, type: of } = column;
+  if (column.isDate) return wireTypes.date;
   if (of === 'timestamp' && (instants === 'int8' || name in systemColumns)) return wireTypes.int8;
   return ofColumn[of];
 }
 
-export function parameterType(of: ColumnType): WireType {
-  return ofColumn[of];
+export function parameterType(of: ParameterType): WireType {
+  return of === 'date' ? wireTypes.date : ofColumn[of];
 }
 
-/** `2024-05-01 10:00:00.123456789+00`, with as many digits of a fraction as it takes. */
-export function instantText(ns: bigint): string {
-  if (ns === FOREVER) return 'infinity';
-  const fraction = ((ns % second) + second) % second;
-  const head = new Date(Number((ns - fraction) / 1_000_000n)).toISOString().slice(0, 19).replace('T', ' ');
-  const digits = fraction === 0n ? '' : `.${fraction.toString().padStart(9, '0').replace(/0+$/, '')}`;
-  return `${head}${digits}+00`;
+/** Days since 2000-01-01. */
+export function dateNumber(ns: bigint): number {
+  return ns === FOREVER ? 0x7fff_ffff : Math.floor(Number(instantMicroseconds(ns)) / 86_400_000_000);
 }
 
 /** Since 2000-01-01, towards the past where it is not whole. */
@@ -114,5 +113,4 @@ export function instantMicroseconds(ns: bigint): bigint {
   return (ns - rest) / 1_000n - microsecondsTo2000;
 }
 
-const second = 1_000_000_000n;
 export const microsecondsTo2000 = 946_684_800_000_000n;

@@ -9,7 +9,7 @@ import type { Expression } from '../statement.ts';
 export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
   const { name, yields } = aggregateFunctions[call];
   const type = yields(bound.type);
-  if (type === null) throw at('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place);
+  if (type === null) throw at('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
   return type;
 }
 

@@ -100,6 +100,10 @@ export class Environment {
     return shifted(view.query, offset);
   }
 
+  get wide(): boolean {
+    return this.request.dialect === 'wide';
+  }
+
   masked(type: string): ReadonlyMap<string, MaskKind> {
     return this.request.masked?.(type) ?? noMasks;
   }
@@ -156,5 +160,5 @@ export function outsideRecursion(common: CommonName): CommonName {
 }
 
 export function misplaced(name: string, where: string, place: Place): never {
-  throw at('REL_INVALID', `the recursive table ${JSON.stringify(name)} can't stand in ${where}`, place);
+  throw at('REL_INVALID', `the recursive table ${JSON.stringify(name)} can't stand in ${where}`, place, 'recursion-misplaced');
 }

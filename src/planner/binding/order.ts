@@ -12,7 +12,7 @@ export function positionOf(expression: Expression, columns: number, environment:
   const literal = environment.literals[expression.slot];
   if (typeof literal !== 'bigint') return null;
   if (literal < 1n || literal > BigInt(columns)) {
-    throw at('REL_INVALID', `there is no column ${literal}: the SELECT has ${columns}`, expression.place);
+    throw at('REL_INVALID', `there is no column ${literal}: the SELECT has ${columns}`, expression.place, 'no-such-column-here');
   }
   environment.guards.push({ slot: expression.slot, is: literal });
   return Number(literal) - 1;

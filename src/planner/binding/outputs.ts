@@ -92,7 +92,7 @@ export function renamed<Q extends { readonly node: PlanNode; readonly columns: r
   if (names.length === 0) return bound;
   if (names.length !== bound.columns.length) {
     const text = `${JSON.stringify(table)} names ${names.length} columns, its query has ${bound.columns.length}`;
-    throw at('REL_INVALID', text, place);
+    throw at('REL_INVALID', text, place, 'no-such-column-here');
   }
   return { ...bound, columns: bound.columns.map((column, i) => ({ ...column, name: names[i]! })) };
 }

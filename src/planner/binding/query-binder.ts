@@ -119,7 +119,8 @@ export class QueryBinder {
     let known = names;
     const own = new Set<string>();
     for (const table of query.with) {
-      if (own.has(table.name)) throw at('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place);
+      if (own.has(table.name))
+        throw at('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place, 'named-twice');
       own.add(table.name);
       const before = known;
       known = [...known, { name: table.name, bind: () => this.#common(table, before, outer), working: false }];
@@ -190,7 +191,12 @@ export class QueryBinder {
     for (const count of [limit, offset]) {
       const literal = count && this.#environment.literals[count.slot];
       if (count && (typeof literal !== 'bigint' || literal < 0n))
-        throw at('REL_INVALID', `${count === limit ? 'LIMIT' : 'OFFSET'} takes a whole number of at least 0`, count.place);
+        throw at(
+          'REL_INVALID',
+          `${count === limit ? 'LIMIT' : 'OFFSET'} takes a whole number of at least 0`,
+          count.place,
+          'row-count',
+        );
     }
   }
 }

@@ -68,7 +68,7 @@ export class Scope {
     const [found, another] = candidates;
     if (found && another) {
       const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
-      throw at('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place);
+      throw at('REL_INVALID', `column ${JSON.stringify(name)} is ambiguous: ${where} have one`, place, 'ambiguous-name');
     }
     if (!found) {
       const outer = this.#outer.findLast((each) => each.knows(reference));

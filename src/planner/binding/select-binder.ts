@@ -262,7 +262,7 @@ class SelectBinder {
       if (index >= 0) return { kind: 'column', index, name: nameOf(expression, index), type: columnType(bound.type) };
       if (expression.kind === 'column') {
         const text = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
-        throw at('REL_INVALID', text, expression.place);
+        throw at('REL_INVALID', text, expression.place, 'not-grouped');
       }
       return undefined;
     };
@@ -373,7 +373,12 @@ class SelectBinder {
     if (second) {
       const bound = bindExpression(second, rows);
       if (bound.type !== 'string' && bound.type !== 'null') {
-        throw at('REL_TYPE_MISMATCH', `${name} puts text between its values, not ${bound.type}`, second.place);
+        throw at(
+          'REL_TYPE_MISMATCH',
+          `${name} puts text between its values, not ${bound.type}`,
+          second.place,
+          'no-such-function',
+        );
       }
       this.#scope.refuseMasked(bound, name, second.place);
       between = argument(bound);
@@ -411,7 +416,8 @@ class SelectBinder {
       return [{ name: item.alias ?? nameOf(item.expression, position), bound }];
     }
     const columns = this.#scope.star(item.table, item.place);
-    if (context !== this.#rows) throw at('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place);
+    if (context !== this.#rows)
+      throw at('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place, 'not-grouped');
     for (const { bound } of columns) this.#checkDistinct(bound, item);
     return columns;
   }
@@ -464,7 +470,12 @@ class SelectBinder {
       checkSortKey(bound, item);
       const column = outputs.findIndex((output) => sameExpression(output.bound, bound, literals, guards));
       if (column < 0)
-        throw at('REL_INVALID', 'with DISTINCT, ORDER BY takes columns of the projection only', item.expression.place);
+        throw at(
+          'REL_INVALID',
+          'with DISTINCT, ORDER BY takes columns of the projection only',
+          item.expression.place,
+          'no-such-column-here',
+        );
       return { column, descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
     });
     return { kind: 'sort', input: node, keys, limit, ...skipped(offset), counted: statement !== null, columns: node.columns };
@@ -526,7 +537,7 @@ class SelectBinder {
 }
 
 function refuseOver({ place }: { readonly place: Place }): never {
-  throw at('REL_INVALID', 'a window function stands in the projection or in ORDER BY', place);
+  throw at('REL_INVALID', 'a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
 }
 
 function filterLevel(level: Level, predicate: Bound): void {
@@ -557,7 +568,7 @@ export function checkSortKey(bound: Bound, item: OrderItem): void {
   const place = item.expression.place;
   if (bound.kind === 'literal') throw at('REL_INVALID', 'ORDER BY takes columns and expressions, not a position', place);
   if (bound.type === 'vector' || bound.type === 'json' || bound.type === 'interval') {
-    throw at('REL_TYPE_MISMATCH', `${bound.type} has no order`, place);
+    throw at('REL_TYPE_MISMATCH', `${bound.type} has no order`, place, 'no-such-function');
   }
   if (item.collate === 'unicode' && bound.type !== 'string' && bound.type !== 'null') {
     throw at('REL_TYPE_MISMATCH', `COLLATE UNICODE sorts text, not ${bound.type}`, place);

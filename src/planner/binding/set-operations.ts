@@ -28,14 +28,14 @@ function isShown(column: number, ...arms: readonly BoundQuery[]): boolean {
 export function unified(what: string, left: readonly OutputType[], right: readonly OutputType[], place: Place): OutputType[] {
   if (left.length !== right.length) {
     const text = `${what.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
-    throw at('REL_INVALID', text, place);
+    throw at('REL_INVALID', text, place, 'syntax');
   }
   return left.map(({ name, type, masked }, i) => {
     const { type: other, masked: otherMasked } = right[i]!;
     const common = commonType(type, other);
     if (common === null) {
       const text = `column ${i + 1} of ${what.toUpperCase()} is ${type} on one side and ${other} on the other`;
-      throw at('REL_TYPE_MISMATCH', text, place);
+      throw at('REL_TYPE_MISMATCH', text, place, 'types-differ');
     }
     if (common === 'vector' && what !== 'union all') {
       throw at('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, place);

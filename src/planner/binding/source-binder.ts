@@ -37,7 +37,12 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
   const seen = new Set<string>();
   for (const { name } of bound.tables) {
     if (name !== null && seen.has(name)) {
-      throw at('REL_INVALID', `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`, source.place);
+      throw at(
+        'REL_INVALID',
+        `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`,
+        source.place,
+        'named-twice',
+      );
     }
     if (name !== null) seen.add(name);
   }

@@ -176,7 +176,7 @@ function columnsOf(bound: BoundQuery, wanted: number, place: Place): BoundQuery[
   const { columns } = bound;
   if (columns.length === wanted) return columns;
   const many = wanted === 1 ? 'one column' : `${wanted} columns`;
-  throw at('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place);
+  throw at('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place, 'syntax');
 }
 
 /** Without the columns that show masked ones: expressions see the cells that they may. */

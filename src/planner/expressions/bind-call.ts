@@ -1,28 +1,30 @@
 /** Calls to functions of the registry: the signature that fits, and what its arguments become. */
-import { didYouMean, type ServiceError } from '../../errors.ts';
+import { didYouMean, type ErrorReason, type ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
-import type { Expression, Place } from '../statement.ts';
+import type { Expression, Place, StatedType } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
+import { isDate } from './dates.ts';
 import { scalarFunction, scalarFunctions } from './functions/all.ts';
-import { casts, typeNames } from './functions/casts.ts';
+import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText } from './functions/casts.ts';
 import { extractFields, extractions } from './functions/instants.ts';
 import { jsonAsText } from './functions/json.ts';
 import { isSame, resolved, type ScalarFunction } from './functions/scalar-function.ts';
 
+type Literal = Extract<Bound, { kind: 'literal' }>;
 type Call = Extract<Expression, { kind: 'call' }>;
 type Bind = (argument: Expression) => Bound;
 
-export function bindCall(call: Call, bind: Bind): Bound {
+export function bindCall(call: Call, bind: Bind, wide = false): Bound {
   const { name, place } = call;
   switch (name) {
     case 'CAST':
-      return bindCast(call, bind);
+      return bindCast(call, bind, wide);
     case 'DATE':
     case 'TIMESTAMP':
       // The word before a text, or a call: both are the text as an instant.
-      return bindLiteralInstant(call, bind);
+      return bindLiteralInstant(call, bind, wide);
     case 'EXTRACT': {
       const [field, of] = call.arguments;
       if (field?.value.kind !== 'column' || field.name !== 'FIELD' || !of) throw at('REL_PARSE', 'EXTRACT(field FROM x)', place);
@@ -49,13 +51,24 @@ export function bindCall(call: Call, bind: Bind): Bound {
 }
 
 /** Refuses what no signature takes. */
-function called(of: ScalarFunction, name: string, arguments_: readonly Bound[], place: Place): Bound {
+function called(
+  of: ScalarFunction,
+  name: string,
+  arguments_: readonly Bound[],
+  place: Place,
+  reason: ErrorReason = 'no-such-function',
+): Bound {
   const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
   const types = arguments_.map(({ type }) => type);
   const found = resolved(of, types, literal);
   if (!found) {
     const given = types.length === 0 ? 'nothing' : types.join(', ');
-    throw at('REL_TYPE_MISMATCH', `${name} can't take ${given}${of.usage === '' ? '' : `: it is written ${of.usage}`}`, place);
+    throw at(
+      'REL_TYPE_MISMATCH',
+      `${name} can't take ${given}${of.usage === '' ? '' : `: it is written ${of.usage}`}`,
+      place,
+      reason,
+    );
   }
   const { signature, same, type } = found;
   const operands = arguments_.map((operand, i): Bound => {
@@ -71,32 +84,58 @@ function asText(operand: Bound, place: Place): Bound {
   return operand.type === 'string' || operand.type === 'null' ? operand : called(casts.get('string')!, 'CAST', [operand], place);
 }
 
-function bindCast(call: Call, bind: Bind): Bound {
+function bindCast(call: Call, bind: Bind, wide: boolean): Bound {
   const [of, type] = call.arguments;
   if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw at('REL_PARSE', 'CAST(x AS type)', call.place);
-  const target = typeNames.get(type.value.name);
+  const named = typeNames.get(type.value.name);
+  // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
+  const target = wide && named === 'integer' && /^INT(EGER)?$/.test(type.value.name) ? 'int4' : named;
   if (!target)
     throw at(
       'REL_INVALID',
       `there is no type ${type.value.name}${didYouMean(type.value.name, [...typeNames.keys()])}`,
       type.value.place,
+      'no-such-type',
     );
   const operand = bind(of.value);
-  if (operand.type === 'null') {
-    // NULL of a type, as a column that is NULL throughout would be.
-    return {
-      kind: 'call',
-      name: 'CAST',
-      function: casts.get(target)!.signatures[0]!,
-      operands: [operand],
-      type: target === 'date' ? 'timestamp' : target,
-    };
-  }
-  const found = called(casts.get(target)!, `CAST AS ${type.value.name}`, [operand], call.place);
-  return found;
+  if (operand.type === 'null') return nullOf(target, operand);
+  const cast = wide && target === 'string' && isDate(operand) ? dayText : (wide ? wideCasts : casts).get(target)!;
+  return called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast');
 }
 
-function bindLiteralInstant(call: Call, bind: Bind): Bound {
+/** NULL of a type, as a column that is NULL throughout would be. */
+function nullOf(target: CastTarget, operand: Bound): Bound {
+  const cast = casts.get(target) ?? casts.get('string')!;
+  const type = target === 'date' ? 'timestamp' : isSized(target) ? sizedTypes[target] : target;
+  return { kind: 'call', name: cast.name, function: cast.signatures[0]!, operands: [operand], type };
+}
+
+/** A text literal as a day. */
+export function asDateLiteral(bound: Bound): Bound {
+  const instant = asInstantLiteral(bound, 'text');
+  return instant.kind === 'literal' && instant.as === 'instant'
+    ? called(casts.get('date')!, 'DATE', [instant], instant.place)
+    : bound;
+}
+
+/** A parameter of which the type is stated, as a value of that type wherever it stands. */
+export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedType, 'unknown'>): Bound {
+  if (isNull) return nullOf(type, { ...literal, type: 'null' });
+  switch (type) {
+    case 'timestamp':
+      return { ...literal, as: 'instant', type };
+    case 'date':
+      return called(casts.get('date')!, 'DATE', [{ ...literal, as: 'instant', type: 'timestamp' }], literal.place);
+    case 'json':
+      return called(casts.get(type)!, type, [literal], literal.place);
+    case 'vector':
+      return literal;
+    default:
+      return { ...literal, type };
+  }
+}
+
+function bindLiteralInstant(call: Call, bind: Bind, wide: boolean): Bound {
   const [of, ...others] = call.arguments;
   if (!of || others.length > 0) throw at('REL_INVALID', `${call.name} takes one text`, call.place);
   const operand = bind(of.value);
@@ -104,7 +143,7 @@ function bindLiteralInstant(call: Call, bind: Bind): Bound {
     const instant = asInstantLiteral(operand);
     return call.name === 'DATE' ? called(casts.get('date')!, 'DATE', [instant], call.place) : instant;
   }
-  return called(casts.get(call.name === 'DATE' ? 'date' : 'timestamp')!, call.name, [operand], call.place);
+  return called((wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!, call.name, [operand], call.place);
 }
 
 function bindCoalesce({ arguments: given, place }: Call, bind: Bind): Bound {
@@ -120,15 +159,17 @@ export function commonResult(
   results: readonly Bound[],
   place: Place,
 ): { readonly type: ValueType; readonly fit: (result: Bound) => Bound } {
-  const types = new Set(results.map((each) => each.type));
+  const fixed = results.filter((each) => !isUntypedText(each));
+  const types = new Set((fixed.length > 0 ? fixed : results).map((each) => each.type));
   types.delete('null');
+  if (types.size === 0) results.forEach((each) => each.type === 'null' || types.add(each.type));
   if (types.has('timestamp') && types.size > 1) types.delete('string');
   if (types.has('number')) types.delete('integer');
   const [type = 'null', ...others] = types;
   if (others.length > 0) throw mismatch(`the results of ${what} have one type, not ${[...types].join(' and ')}`, place);
   if (type === 'interval' || type === 'vector') throw mismatch(`${what} can't yield ${type}`, place);
   const fit = (result: Bound): Bound => {
-    const fitted = type === 'timestamp' ? asInstantLiteral(result) : result;
+    const fitted = type === 'timestamp' ? asInstantLiteral(result) : asBeside(result, type);
     if (type === 'timestamp' && fitted.type === 'string') {
       throw mismatch(`the results of ${what} have one type, not timestamp and string`, place);
     }
@@ -137,9 +178,22 @@ export function commonResult(
   return { type, fit };
 }
 
-export function asInstantLiteral(bound: Bound): Bound {
-  const instant = bound.kind === 'literal' && bound.as === 'value' && (bound.type === 'string' || bound.type === 'integer');
+/** A text literal as an instant; an integer literal too, unless only texts are to be taken. */
+export function asInstantLiteral(bound: Bound, of: 'text' | 'any' = 'any'): Bound {
+  const isTyped = bound.type === 'string' || (bound.type === 'integer' && of === 'any');
+  const instant = bound.kind === 'literal' && bound.as === 'value' && isTyped;
   return instant ? { ...bound, as: 'instant', type: 'timestamp' } : bound;
+}
+
+/** A text without a type, as Postgres has it: in the wide dialect it is a value of the type that it stands beside. */
+export function asBeside(bound: Bound, other: ValueType): Bound {
+  if (!isUntypedText(bound)) return bound;
+  if (other !== 'integer' && other !== 'number' && other !== 'boolean') return bound;
+  return called(casts.get(other)!, `CAST AS ${other}`, [bound], bound.place);
+}
+
+function isUntypedText(bound: Bound): bound is Literal {
+  return bound.kind === 'literal' && bound.type === 'string' && bound.as === 'value' && bound.zoned === true;
 }
 
 /** json as the text that it is compared by; anything else as it is. */
@@ -161,9 +215,9 @@ function unknown(name: string, place: Place): ServiceError {
     name,
     scalarFunctions.map((each) => each.name),
   );
-  return at('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place);
+  return at('REL_NOT_IMPLEMENTED', `${name}() is not implemented${guess}`, place, 'no-such-function');
 }
 
 function mismatch(detail: string, place: Place): ServiceError {
-  return at('REL_TYPE_MISMATCH', detail, place);
+  return at('REL_TYPE_MISMATCH', detail, place, 'types-differ');
 }

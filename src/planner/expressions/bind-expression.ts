@@ -6,7 +6,18 @@ import { didYouMean, type ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Subselect } from '../statement.ts';
-import { asInstantLiteral, bindCall, commonResult, isText, isNumeric, jsonText } from './bind-call.ts';
+import {
+  asBeside,
+  asDateLiteral,
+  asInstantLiteral,
+  bindCall,
+  bindStated,
+  commonResult,
+  isText,
+  isNumeric,
+  jsonText,
+} from './bind-call.ts';
+import { dateArithmetic, isDate } from './dates.ts';
 import { bindMatch } from './bind-match.ts';
 import { bindSimilar } from './bind-similar.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './bound-expression.ts';
@@ -28,6 +39,8 @@ export interface ExpressionContext {
     /** Grows by what is found; absent where nobody is told. */
     readonly caveats?: Caveat[];
     lookup(name: string): LookupTable | undefined;
+    /** It is a statement of a wire protocol, whose clients write as those of Postgres do. */
+    readonly wide?: boolean;
   };
   readonly leaf: Leaf;
   /** The column of a window function's results. */
@@ -47,7 +60,7 @@ export function bindExpression(expression: Expression, context: ExpressionContex
 export function bindPredicate(expression: Expression, context: ExpressionContext): Bound {
   const bound = bindExpression(expression, context);
   if (bound.type !== 'boolean' && bound.type !== 'null') {
-    throw at('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place);
+    throw at('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place, 'types-differ');
   }
   return bound;
 }
@@ -70,13 +83,7 @@ class ExpressionBinder {
       case 'column':
         throw at('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, place);
       case 'literal':
-        return {
-          kind: 'literal',
-          slot: expression.slot,
-          as: 'value',
-          type: literalType(this.#context.environment.literals[expression.slot]!),
-          place,
-        };
+        return this.#literal(expression);
       case 'now':
         return { kind: 'now', type: 'timestamp' };
       case 'interval':
@@ -87,6 +94,7 @@ class ExpressionBinder {
         return { kind: 'not', operand: this.#condition(expression.operand), type: 'boolean' };
       case 'negate': {
         const operand = this.bind(expression.operand);
+        if (isUnknown(operand)) throw at('REL_TYPE_MISMATCH', 'the sign of a parameter needs its type', place, 'ambiguous-type');
         if (operand.type === 'null') return operand;
         if (operand.type !== 'integer' && operand.type !== 'number')
           throw mismatch(`- needs a number, not ${operand.type}`, place);
@@ -115,7 +123,7 @@ class ExpressionBinder {
           throw at('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
         if (expression.name === 'ARRAY')
           throw at('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", place);
-        return bindCall(expression, (argument) => this.bind(argument));
+        return bindCall(expression, (argument) => this.bind(argument), this.#context.environment.wide === true);
       case 'in-query':
       case 'scalar-query':
       case 'exists':
@@ -130,8 +138,19 @@ class ExpressionBinder {
           'REL_INVALID',
           `${expression.function.toUpperCase()} can't stand here: it is computed after WHERE and GROUP BY`,
           place,
+          'not-grouped',
         );
     }
+  }
+
+  #literal({ slot, typed, place }: Extract<Expression, { kind: 'literal' }>): Bound {
+    const { literals, wide } = this.#context.environment;
+    const zoned = wide === true ? { zoned: true as const } : {};
+    if (typed === undefined || typed === 'unknown') {
+      const type = literalType(literals[slot]!);
+      return { kind: 'literal', slot, as: 'value', type, ...zoned, ...(typed && { unknown: true }), place };
+    }
+    return bindStated({ kind: 'literal', slot, as: 'value', type: 'string', ...zoned, place }, typed);
   }
 
   #condition(expression: Expression): Bound {
@@ -277,9 +296,17 @@ class ExpressionBinder {
     const refuse = (): never => {
       throw mismatch(`${left.type} ${op} ${right.type} is not defined`, place);
     };
+    [left, right] = [asBeside(left, right.type), asBeside(right, left.type)];
+    if (this.#context.environment.wide === true && op === '-') {
+      if (isDate(left)) right = asDateLiteral(right);
+      else if (left.type === 'timestamp') right = asInstantLiteral(right, 'text');
+    }
+    if (isUnknown(left) || isUnknown(right)) return besideUnknown(op, left, right, refuse);
     if (left.type === 'null') return left;
     if (right.type === 'null') return right;
     if (left.type === 'timestamp' || right.type === 'timestamp') {
+      if (this.#context.environment.wide === true && (left.type === 'integer' || right.type === 'integer' || isDate(left)))
+        return dateArithmetic(op, left, right, refuse);
       if (left.type === right.type && op === '-') return { kind: 'arithmetic', op, left, right, type: 'integer' };
       const shift = left.type === 'timestamp' ? right.type : left.type;
       const shifts = shift === 'interval' || shift === 'integer';
@@ -309,6 +336,18 @@ class ExpressionBinder {
   }
 }
 
+function isUnknown(bound: Bound): boolean {
+  return bound.kind === 'literal' && bound.unknown === true && bound.type === 'null';
+}
+
+/** A value that comes later is of the type of what it stands beside; only an instant can be taken from an instant. */
+function besideUnknown(op: ArithmeticOp, left: Bound, right: Bound, refuse: () => never): Bound {
+  const other = isUnknown(left) ? right : left;
+  if (other.type === 'timestamp') return op === '-' ? { kind: 'arithmetic', op, left, right, type: 'integer' } : refuse();
+  if (!isNumeric(other.type)) return refuse();
+  return { kind: 'arithmetic', op, left, right, type: other.type === 'integer' && op !== '/' ? 'integer' : 'number' };
+}
+
 type CalendarStep = Extract<Expression, { kind: 'interval' }>;
 
 function isCalendarStep(expression: Expression): expression is CalendarStep {
@@ -325,6 +364,7 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
 export function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
   if (left.type === 'timestamp') right = asInstantLiteral(right);
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
+  [left, right] = [asBeside(left, right.type), asBeside(right, left.type)];
   if (left.type === 'string' || right.type === 'string') [left, right] = [jsonText(left), jsonText(right)];
   if (left.type === 'null' || right.type === 'null') return [left, right];
   const fits =
@@ -372,5 +412,5 @@ function literalType(literal: Literal): ColumnType | 'null' {
 }
 
 function mismatch(detail: string, place: Place): ServiceError {
-  return at('REL_TYPE_MISMATCH', detail, place);
+  return at('REL_TYPE_MISMATCH', detail, place, 'no-such-function');
 }

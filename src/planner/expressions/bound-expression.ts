@@ -21,6 +21,10 @@ export type Bound =
       readonly kind: 'literal';
       readonly slot: number;
       readonly as: 'value' | 'instant' | 'basis' | 'interval';
+      /** As an instant, its text may say an offset from UTC, and be written in every form of Postgres. */
+      readonly zoned?: true;
+      /** It stands for a value that comes later. */
+      readonly unknown?: true;
       readonly type: ValueType;
       readonly place: Place;
     }

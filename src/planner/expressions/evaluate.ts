@@ -3,7 +3,7 @@
  * once per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
  */
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
-import { formatInstant, nanosecondsOf, parseInstant } from '../../log/timestamp.ts';
+import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/timestamp.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { intervalNanoseconds } from '../languages/interval.ts';
 import { at } from '../places.ts';
@@ -198,11 +198,11 @@ export function compareCells(a: Cell, b: Cell): number {
 }
 
 export function integerOverflow(): ServiceError {
-  return new ServiceError('REL_INVALID', 'integer overflow: a result does not fit 64 bits');
+  return new ServiceError('REL_INVALID', 'integer overflow: a result does not fit 64 bits', { reason: 'out-of-range' });
 }
 
 export function numberOverflow(): ServiceError {
-  return new ServiceError('REL_INVALID', 'number overflow: a result is too large for a double');
+  return new ServiceError('REL_INVALID', 'number overflow: a result is too large for a double', { reason: 'out-of-range' });
 }
 
 export function inexactNumber(): ServiceError {
@@ -286,11 +286,13 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
     if (bound.as === 'basis' && typeof literal === 'bigint') return nanosecondsOf(literal);
     assert(typeof literal === 'string', 'an instant or interval is text');
     if (bound.as === 'interval') return intervalNanoseconds(literal);
+    if (bound.zoned) return parseZonedInstant(literal);
     return bound.as === 'basis' ? parseBasis(literal) : parseInstant(typedInstant(literal));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     // Malformed beside a column is a mismatch with its type; AS OF and INTERVAL have a form of their own in the dialect.
-    throw at(bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE', error.message, env.placeOf(bound.slot));
+    const code = bound.as === 'instant' ? 'REL_TYPE_MISMATCH' : 'REL_PARSE';
+    throw at(code, error.message, env.placeOf(bound.slot), error.facts.reason);
   }
 }
 

@@ -9,7 +9,7 @@ import { type AggregateName, aggregateNamed } from '../expressions/functions/agg
 import { intervalUnits } from '../expressions/functions/instants.ts';
 import { matchModes } from '../search/query.ts';
 import type { BinaryOp, ColumnRef, Expression, FunctionArgument, Interval, Place, WindowFunction } from '../statement.ts';
-import { argument, readSpecialCall, readTypeSuffix } from './sql-functions.ts';
+import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
 import { readOver } from './sql-over.ts';
 import { combinedRow, equalRows, isRow } from './sql-row-values.ts';
 import type { Token } from './sql-lexer.ts';
@@ -301,7 +301,8 @@ function readOperand(cursor: TokenCursor): Expression {
   const { token } = cursor;
   if (token.kind === 'literal') {
     const place = cursor.place;
-    return { kind: 'literal', slot: cursor.next().slot, place };
+    const { slot, typed } = cursor.next();
+    return { kind: 'literal', slot, place, ...(typed && { typed }) };
   }
   if (token.key === '(') return readParenthesised(cursor);
   if (token.key === 'CASE') return cursor.nested(() => readCase(cursor));
@@ -310,11 +311,13 @@ function readOperand(cursor: TokenCursor): Expression {
   if (token.reserved) throw cursor.expected('an expression');
   if (token.kind === 'word') {
     if (token.key === 'EXISTS' && opens) return readExists(cursor);
+    const typed = isInstantWord(cursor) ? null : readTypedLiteral(cursor);
+    if (typed) return typed;
     if (opens) return readCall(cursor);
     if (token.key === 'INTERVAL' && cursor.peek(1).kind === 'literal') {
       return readIntervalExpression(cursor);
     }
-    if ((token.key === 'DATE' || token.key === 'TIMESTAMP') && cursor.peek(1).kind === 'literal') {
+    if (isInstantWord(cursor)) {
       const { place } = cursor;
       cursor.next();
       const { slot, place: where } = cursor.literal('s', 'an instant in quotes');
@@ -325,6 +328,12 @@ function readOperand(cursor: TokenCursor): Expression {
     if (token.key === 'ARRAY' && cursor.key(1) === '[') return readArray(cursor);
   }
   return readColumn(cursor);
+}
+
+/** DATE or TIMESTAMP right before a text. */
+function isInstantWord(cursor: TokenCursor): boolean {
+  const { key } = cursor.token;
+  return (key === 'DATE' || key === 'TIMESTAMP') && cursor.peek(1).kind === 'literal';
 }
 
 /** The instant of the snapshot, and the day that it is in. */

@@ -1,4 +1,5 @@
 /** Calls that have words where others have commas: CAST(x AS type), EXTRACT(field FROM x), TRIM(BOTH c FROM x) and the like. */
+import { typeNames } from '../expressions/functions/casts.ts';
 import type { Expression, FunctionArgument, Place } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
@@ -102,18 +103,42 @@ export function readTypeSuffix(cursor: TokenCursor, operand: Expression): Expres
   return cast;
 }
 
-/** The type, with the length or the digits that it may have: VARCHAR(n) cuts, NUMERIC(p, s) rounds. */
+/** `int4 '7'`, `double precision '1.5'`, `timestamptz(3) '…'`: a type before a text. Null where this is none. */
+export function readTypedLiteral(cursor: TokenCursor): Expression | null {
+  const { key } = cursor.token;
+  if (!typeNames.has(key)) return null;
+  let behind = 1;
+  if ((key === 'DOUBLE' && cursor.key(1) === 'PRECISION') || (key === 'CHARACTER' && cursor.key(1) === 'VARYING')) behind++;
+  if (cursor.key(behind) === '(') behind += cursor.key(behind + 2) === ',' ? 5 : 3;
+  if (cursor.key(behind + 1) === 'TIME' && cursor.key(behind + 2) === 'ZONE') behind += 3;
+  const { kind, text } = cursor.peek(behind);
+  if (kind !== 'literal' || text !== 's') return null;
+  const { place } = cursor;
+  const type = readType(cursor);
+  const literal = cursor.literal('s', 'a text');
+  return castOf(cursor, { kind: 'literal', ...literal }, type, place);
+}
+
+interface NamedType {
+  readonly name: string;
+  readonly place: Place;
+  readonly sizes: readonly FunctionArgument[];
+}
+
 function castTo(cursor: TokenCursor, operand: Expression, place: Place): Expression {
-  const where = cursor.place;
-  const type = cursor.name('a type').toUpperCase();
-  if (type === 'DOUBLE') cursor.accept('PRECISION');
-  if (type === 'CHARACTER') cursor.accept('VARYING');
-  const cast: Expression = {
-    kind: 'call',
-    name: 'CAST',
-    arguments: [argument(operand), argument(word(type, where), 'TYPE')],
-    place,
-  };
+  return castOf(cursor, operand, readType(cursor), place);
+}
+
+/** A type, with the length or the digits that it may have. */
+function readType(cursor: TokenCursor): NamedType {
+  let { place } = cursor;
+  let name = cursor.name('a type').toUpperCase();
+  if ((name === 'PG_CATALOG' || name === 'PUBLIC') && cursor.accept('.')) {
+    ({ place } = cursor);
+    name = cursor.name('a type').toUpperCase();
+  }
+  if (name === 'DOUBLE') cursor.accept('PRECISION');
+  if (name === 'CHARACTER') cursor.accept('VARYING');
   const sizes: FunctionArgument[] = [];
   if (cursor.key() === '(') {
     cursor.next();
@@ -128,6 +153,19 @@ function castTo(cursor: TokenCursor, operand: Expression, place: Place): Express
     cursor.expect('TIME');
     cursor.expect('ZONE');
   }
+  if (cursor.key() === '[') throw cursor.notImplemented('a cast to an array');
+  return { name, place, sizes };
+}
+
+/** VARCHAR(n) cuts, NUMERIC(p, s) rounds. */
+function castOf(
+  cursor: TokenCursor,
+  operand: Expression,
+  { name: type, place: where, sizes }: NamedType,
+  place: Place,
+): Expression {
+  const list = [argument(operand), argument(word(type, where), 'TYPE')];
+  const cast: Expression = { kind: 'call', name: 'CAST', arguments: list, place };
   const last = sizes.at(-1);
   if (!last) return cast;
   if (type === 'NUMERIC' || type === 'DECIMAL') {
@@ -136,6 +174,6 @@ function castTo(cursor: TokenCursor, operand: Expression, place: Place): Express
   if (type === 'VARCHAR' || type === 'CHAR' || type === 'CHARACTER') {
     return { kind: 'call', name: 'LEFT', arguments: [argument(cast), last], place };
   }
-  if (type === 'TIMESTAMP' || type === 'FLOAT') return cast;
+  if (type === 'TIMESTAMP' || type === 'TIMESTAMPTZ' || type === 'FLOAT') return cast;
   throw cursor.error(`${type} takes no size`, where);
 }

@@ -5,9 +5,10 @@
  *
  * Lines and columns count from 1; a column is a UTF-16 code unit, as in most editors.
  */
-import { ServiceError } from '../../errors.ts';
+import type { ErrorReason, ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/timestamp.ts';
-import type { Literal, Place } from '../statement.ts';
+import { at as errorAt } from '../places.ts';
+import { type Literal, type Place, type StatedType, TypedValue } from '../statement.ts';
 
 export type TokenKind = 'word' | 'quoted' | 'literal' | 'symbol' | 'end';
 
@@ -15,8 +16,9 @@ export interface Token {
   readonly kind: TokenKind;
   /** What the parser compares: a word in upper case, a symbol itself; empty for quoted names, literals and the end. */
   readonly key: string;
-  /** A name as written, without quotes; of a literal its type letter: s, i, n, b, or `null`. */
+  /** A name as written, without quotes; of a literal its type letter: s, i, n, b, or `null`; of a value with a stated type that type. */
   readonly text: string;
+  readonly typed?: StatedType;
   readonly reserved: boolean;
   /** Index into the parameters, -1 where it is no literal. */
   readonly slot: number;
@@ -69,10 +71,10 @@ export class LexedStatement {
   }
 
   /** The same text with other values for its `$1`, `$2` …, each of the type that it had. */
-  withValues(values: readonly Literal[]): LexedStatement {
+  withValues(values: readonly (Literal | TypedValue)[]): LexedStatement {
     const parameters = this.parameters.map((value, slot) => {
       const number = this.markers.get(slot) ?? 0;
-      return number === 0 ? value : values[number - 1]!;
+      return number === 0 ? value : TypedValue.rawOf(values[number - 1]!);
     });
     return new LexedStatement(this.text, this.template, parameters, this.#tokens, this.markers);
   }
@@ -113,8 +115,8 @@ export class LexedStatement {
   }
 }
 
-export function parseError(place: Place, message: string): ServiceError {
-  return new ServiceError('REL_PARSE', `${place.line}:${place.column}: ${message}`, place);
+export function parseError(place: Place, message: string, reason?: ErrorReason): ServiceError {
+  return errorAt('REL_PARSE', message, place, reason);
 }
 
 const noMarkers: ReadonlyMap<number, number> = new Map();
@@ -123,7 +125,7 @@ const noMarkers: ReadonlyMap<number, number> = new Map();
 export const untyped = Symbol('untyped');
 
 /** What `$1` or `$name` stands for; undefined: nothing. */
-export type MarkerValues = (marker: number | string) => Literal | typeof untyped | undefined;
+export type MarkerValues = (marker: number | string) => Literal | TypedValue | typeof untyped | undefined;
 
 /**
  * Throws REL_PARSE at the first character that no token can start with, or the first literal out of range. With `values`,
@@ -172,6 +174,10 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
 
     if (kind === classLetter || kind === classOther) {
       at = nameEnd(start);
+      if (isPrefixOfString(start)) {
+        pushPrefixed(start);
+        continue;
+      }
       if (at === start) fail(start, `unexpected character ${printable(text, start)}`);
       const word = wordOf(text.slice(start, at));
       if (word.text.length > nameCharactersMax) fail(start, `a name is at most ${nameCharactersMax} characters`);
@@ -209,8 +215,15 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     }
 
     if (code === quote) {
-      pushLiteral('s', stringUpTo(quote, "'", 'string'), start);
+      pushLiteral('s', stringUpTo(quote, "'", 'string') + continued(), start);
       continue;
+    }
+    if (code === dollar) {
+      const tag = dollarTag(start);
+      if (tag !== null) {
+        pushLiteral('s', dollarQuoted(tag), start);
+        continue;
+      }
     }
 
     if (code === doubleQuote || code === backtick) {
@@ -274,11 +287,124 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
 
   function pushLiteral(type: string, value: Literal, start: number): void {
     const shown = type === 'null' ? 'NULL' : '?' + type;
-    tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: parameters.length, start });
+    const typed = type === 'u' ? ({ typed: 'unknown' } as const) : {};
+    tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot: parameters.length, start, ...typed });
     parameters.push(value);
     template += apart ? ' ' + shown : shown;
     apart = true;
     afterOperand = true;
+  }
+
+  /** E'…', U&'…', N'…' and the bit strings B'…', X'…': a letter right before the quote, as Postgres has them. */
+  function isPrefixOfString(start: number): boolean {
+    const letter = text.charCodeAt(start) | 0x20;
+    if (at !== start + 1) return false;
+    if (text.charCodeAt(at) === quote) return letter === 0x65 || letter === 0x6e || letter === 0x62 || letter === 0x78;
+    const next = text.charCodeAt(at + 1);
+    return letter === 0x75 && text.charCodeAt(at) === ampersand && (next === quote || next === doubleQuote);
+  }
+
+  function pushPrefixed(start: number): void {
+    switch (text.charCodeAt(start) | 0x20) {
+      case 0x65:
+        return pushLiteral('s', escapedString(start), start);
+      case 0x6e:
+        return pushLiteral('s', stringUpTo(quote, "'", 'string') + continued(), start);
+      case 0x75: {
+        at++;
+        if (text.charCodeAt(at) === quote) return pushLiteral('s', unicodeText(stringUpTo(quote, "'", 'string'), start), start);
+        const name = unicodeText(stringUpTo(doubleQuote, '"', 'quoted name'), start);
+        if (name.length === 0 || name.length > nameCharactersMax || name.includes('\0'))
+          fail(start, `a quoted name has 1 to ${nameCharactersMax} characters, and no NUL`);
+        return pushName('quoted', '', name, `"${name.replaceAll('"', '""')}"`, start);
+      }
+      default:
+        fail(start, 'bit strings are not implemented: write a number, or a text', 'not-implemented');
+    }
+  }
+
+  /** Behind a string, after a line break, another one goes on with it. */
+  function continued(): string {
+    let more = '';
+    for (;;) {
+      goesOn.lastIndex = at;
+      const gap = goesOn.exec(text);
+      if (gap === null) return more;
+      at = goesOn.lastIndex - 1;
+      more += stringUpTo(quote, "'", 'string');
+    }
+  }
+
+  /** Between the quotes of E'…'; `at` is left behind the last one. */
+  function escapedString(start: number): string {
+    escaped.lastIndex = at;
+    const match = escaped.exec(text);
+    if (match === null) fail(start, 'unterminated string');
+    at = escaped.lastIndex;
+    const value = match[1]!.replaceAll(
+      escapes,
+      (written: string, octal?: string, hex?: string, short?: string, long?: string) => {
+        if (written === "''") return "'";
+        if (octal !== undefined) return byteOf(Number.parseInt(octal, 8) & 0xff, start);
+        if (hex !== undefined) return byteOf(Number.parseInt(hex, 16), start);
+        const point = short ?? long;
+        if (point !== undefined) return pointOf(Number.parseInt(point, 16), start);
+        const letter = written.charAt(1);
+        if (letter === 'u' || letter === 'U') fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'text-form');
+        return letterEscapes[letter] ?? letter;
+      },
+    );
+    return wholeCharacters(value, start) + continued();
+  }
+
+  /** Between the quotes of U&'…', before its UESCAPE: \XXXX and \+XXXXXX are characters. */
+  function unicodeText(written: string, start: number): string {
+    unicodeEscape.lastIndex = at;
+    const stated = unicodeEscape.exec(text);
+    if (stated !== null) at = unicodeEscape.lastIndex;
+    const mark = stated?.[1] ?? '\\';
+    let value = '';
+    for (let i = 0; i < written.length; i++) {
+      const letter = written.charAt(i);
+      if (letter !== mark) value += letter;
+      else if (written.charAt(i + 1) === mark) value += written.charAt(++i);
+      else {
+        const point = /^(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6}))/.exec(written.slice(i + 1, i + 8));
+        if (point === null) fail(start, `a Unicode escape is written ${mark}XXXX or ${mark}+XXXXXX`, 'syntax');
+        value += pointOf(Number.parseInt(point[1] ?? point[2]!, 16), start);
+        i += point[0].length;
+      }
+    }
+    return wholeCharacters(value, start);
+  }
+
+  function byteOf(byte: number, start: number): string {
+    if (byte === 0 || byte > 0x7f) fail(start, 'an escaped byte is no character of UTF-8 by itself: write \\uXXXX', 'not-utf8');
+    return String.fromCharCode(byte);
+  }
+
+  function pointOf(point: number, start: number): string {
+    if (point === 0 || point > 0x10_ffff) fail(start, 'there is no such character', 'text-form');
+    return String.fromCodePoint(point);
+  }
+
+  /** Two escapes may make one character; half of one is none. */
+  function wholeCharacters(value: string, start: number): string {
+    return loneSurrogate.test(value) ? fail(start, 'a string holds half of a surrogate pair', 'text-form') : value;
+  }
+
+  /** `$tag$` or `$$` where a text begins with it. */
+  function dollarTag(start: number): string | null {
+    tagged.lastIndex = start;
+    return tagged.exec(text)?.[0] ?? null;
+  }
+
+  function dollarQuoted(tag: string): string {
+    const start = at;
+    const end = text.indexOf(tag, start + tag.length);
+    if (end < 0) fail(start, 'unterminated string');
+    at = end + tag.length;
+    return wholeCharacters(text.slice(start + tag.length, end), start);
   }
 
   function pushMarker(start: number, valueOf: MarkerValues): void {
@@ -289,15 +415,27 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     const marker = text.slice(start + 1, at);
     const number = byNumber ? Number(marker) : 0;
     const value = valueOf(byNumber ? number : marker);
-    if (value === undefined) fail(start, `no value was given for ${text.slice(start, at)}`);
+    if (value === undefined) fail(start, `no value was given for ${text.slice(start, at)}`, 'no-such-parameter');
     markers.set(parameters.length, number);
     if (value === untyped) pushLiteral('u', null, start);
+    else if (value instanceof TypedValue) pushTyped(value, start);
     else
       pushLiteral(
         letterOf(value, (message) => fail(start, message)),
         value,
         start,
       );
+  }
+
+  function pushTyped({ type, value }: TypedValue, start: number): void {
+    letterOf(value, (message) => fail(start, message));
+    const isNull = value === null;
+    const slot = parameters.length;
+    tokens.push({ kind: 'literal', key: '', text: type, reserved: true, slot, start, typed: { type, isNull } });
+    parameters.push(value);
+    template += `${apart ? ' ' : ''}?${isNull ? '0' : ''}${type}`;
+    apart = true;
+    afterOperand = true;
   }
 
   function pushNumber(start: number, digits: number): void {
@@ -328,7 +466,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
         // Leading zeros aside, 20 characters hold every i64: longer text is refused before it costs a conversion.
         if (end - digits > 1000) fail(start, 'the integer does not fit 64 bits');
         const value = BigInt(written);
-        if (value > FOREVER || value < -FOREVER - 1n) fail(start, 'the integer does not fit 64 bits');
+        if (value > FOREVER || value < -FOREVER - 1n) fail(start, 'the integer does not fit 64 bits', 'out-of-range');
         pushLiteral('i', value, start);
       } else {
         pushLiteral('i', BigInt(Number(written)), start);
@@ -336,7 +474,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       return;
     }
     const value = Number(written);
-    if (!Number.isFinite(value)) fail(start, 'the number is too large');
+    if (!Number.isFinite(value)) fail(start, 'the number is too large', 'out-of-range');
     pushLiteral('n', value, start);
   }
 
@@ -416,13 +554,12 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     return patternKnown;
   }
 
-  function fail(offset: number, message: string): never {
-    throw parseError(new LexedStatement(text, '', [], []).placeAt(offset), message);
+  function fail(offset: number, message: string, reason?: ErrorReason): never {
+    throw parseError(new LexedStatement(text, '', [], []).placeAt(offset), message, reason);
   }
 }
 
-/** Refuses values that no literal could have. */
-/** Type of a value, as templates have it. */
+/** Type of a value, as templates have it. Refuses values that no literal could have. */
 export function letterOf(value: Literal, refuse: (message: string) => never): string {
   if (value === null) return 'null';
   switch (typeof value) {
@@ -437,6 +574,15 @@ export function letterOf(value: Literal, refuse: (message: string) => never): st
   }
 }
 
+/** A line break with spaces and comments of a line around it, then a quote. */
+const goesOn = /(?:[^\S\n]|--[^\n]*)*\n(?:\s|--[^\n]*\n)*'/y;
+const escaped = /'((?:[^'\\]|\\[^]|'')*)'/y;
+const escapes = /''|\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^])/g;
+const letterEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+const unicodeEscape = /\s+UESCAPE\s+'([^'"+\s0-9A-Fa-f])'/iy;
+const tagged = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y;
+
+const ampersand = 0x26;
 const dollar = 0x24;
 const quote = 0x27;
 const doubleQuote = 0x22;

@@ -389,7 +389,8 @@ export function readAsOf(cursor: TokenCursor): void {
 function readInstant(cursor: TokenCursor): Expression {
   const { place } = cursor;
   if (!cursor.accept('TIMESTAMP')) cursor.accept('DATE');
-  if (cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
+  const isStated = cursor.isLiteral('timestamp') || cursor.isLiteral('date');
+  if (isStated || cursor.isLiteral('s') || cursor.isLiteral('i')) return { kind: 'literal', ...cursor.anyLiteral('an instant') };
   if (cursor.key() !== 'NOW' || cursor.key(1) !== '(') throw cursor.expected('a timestamp in quotes, nanoseconds or now()');
   cursor.next();
   cursor.expect('(');

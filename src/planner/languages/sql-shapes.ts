@@ -96,6 +96,8 @@ function shapeOf({ text, template, tokens, parameters }: LexedStatement): Shape 
     if (kind !== 'literal' || type === 'b' || type === 'null') continue;
     const end = type === 's' ? endOfString(text, start) : type === 'i' ? endOfDigits(text, start) : -1;
     if (end < 0 || (type !== 's' && type !== 'i')) return null;
+    // A string may go on behind its quote.
+    if (type === 's' && text.slice(start + 1, end - 1) !== parameters[slot]) return null;
     pieces.push(text.slice(from, start));
     cuts.push({ type, slot });
     from = end;

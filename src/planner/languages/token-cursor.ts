@@ -93,7 +93,7 @@ export class TokenCursor {
   }
 
   /** A value of which no type is known is of any. */
-  isLiteral(type: 's' | 'i' | 'b'): boolean {
+  isLiteral(type: 's' | 'i' | 'b' | 'timestamp' | 'date'): boolean {
     return this.token.kind === 'literal' && (this.token.text === type || this.token.text === 'u');
   }
 
@@ -123,7 +123,7 @@ export class TokenCursor {
   }
 
   notImplemented(what: string, place: Place = this.place): ServiceError {
-    return parseError(place, `${what} is not implemented`);
+    return parseError(place, `${what} is not implemented`, 'not-implemented');
   }
 
   /** What rule 10 of the specification names as not implemented is there in the wide dialect alone. */
@@ -170,7 +170,7 @@ function shown(token: Token): string {
     case 'end':
       return token.text;
     case 'literal':
-      return literalNames[token.text]!;
+      return literalNames[token.text] ?? `a ${token.text}`;
     case 'quoted':
       return `the name "${token.text}"`;
     default:
@@ -183,5 +183,6 @@ const literalNames: Readonly<Record<string, string>> = {
   i: 'an integer',
   n: 'a number',
   b: 'a boolean',
+  u: 'a parameter',
   null: 'NULL',
 };

@@ -1,14 +1,13 @@
 /** Columns of RETURNING, and types of `$1`, `$2` … in a statement that writes: what a column takes says which value is meant for it. */
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
-import type { ColumnType } from '../../log/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { exampleValues, inferredTypes, markerTypes, openSlots } from '../describe.ts';
 import type { LexedStatement } from '../languages/sql-lexer.ts';
 import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
 import type { Description, OutputColumn } from '../planner-contract.ts';
 import type { Asked } from '../question.ts';
-import type { Literal, Query } from '../statement.ts';
+import type { Literal, ParameterType, Query } from '../statement.ts';
 import type { DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
 import { FoundRows } from './found-rows.ts';
 import { type AtOnce, Returning } from './returning.ts';
@@ -19,7 +18,7 @@ import { insertedColumns, setColumns, type TargetColumn, targetOf } from './writ
 export interface DescribeWrite {
   readonly asked: Asked;
   readonly lexed: LexedStatement;
-  readonly stated: readonly (ColumnType | null)[];
+  readonly stated: readonly (ParameterType | null)[];
   readonly statement: WriteStatement;
   readonly purpose: string | null | undefined;
 }
@@ -46,7 +45,7 @@ export function describeWrite(request: Binding): Description {
 }
 
 class Types {
-  readonly found = new Map<number, ColumnType>();
+  readonly found = new Map<number, ParameterType>();
   readonly #request: Binding;
   readonly #snapshot: GovernedSnapshot;
   readonly #open: ReadonlySet<number>;

@@ -1,6 +1,6 @@
 /** FOR PORTION OF VALID_TIME: which versions are written, and which part of each. */
 import type { NamedColumn } from '../../log/columns.ts';
-import { FOREVER, parseInstant } from '../../log/timestamp.ts';
+import { FOREVER, parseZonedInstant } from '../../log/timestamp.ts';
 import { at } from '../places.ts';
 import type { DefaultTime, Literal, Slot } from '../statement.ts';
 import type { Portion } from '../write-statement.ts';
@@ -18,7 +18,7 @@ export function portionOf({ from, to, place }: Portion, literal: (slot: number) 
   const instant = (slot: Slot): bigint => {
     const value = literal(slot.slot);
     if (typeof value === 'bigint') return value;
-    if (typeof value === 'string') return parseInstant(value);
+    if (typeof value === 'string') return parseZonedInstant(value);
     throw at('REL_INVALID', 'FOR PORTION OF VALID_TIME takes timestamps in quotes, or nanoseconds', slot.place);
   };
   const begins = instant(from);

@@ -38,10 +38,10 @@ export function insertedColumns(
     if (names.length === 0) {
       throw at('REL_INVALID', `${JSON.stringify(definition.name)} has no columns yet: name those that are inserted`, place);
     }
-    if (count > names.length) throw at('REL_INVALID', tooMany(count, names.length), place);
+    if (count > names.length) throw at('REL_INVALID', tooMany(count, names.length), place, 'syntax');
     return names.slice(0, count).map((name) => ({ name, place, type: definition.properties[name]!.type }));
   }
-  if (count !== columns.length) throw at('REL_INVALID', tooMany(count, columns.length), place);
+  if (count !== columns.length) throw at('REL_INVALID', tooMany(count, columns.length), place, 'syntax');
   return columns.map((column) => ({ ...column, type: writable(column, definition, definition.open) }));
 }
 
@@ -73,7 +73,12 @@ export function setColumns(
 export function checkConflictKey(key: NamedPlace | null, { name, primaryKey }: TypeDefinition): void {
   if (key === null || key.name === '_pk' || key.name === (primaryKey ?? 'id')) return;
   const own = JSON.stringify(primaryKey ?? 'id');
-  throw at('REL_INVALID', `rows of ${JSON.stringify(name)} conflict by their key alone: ON CONFLICT (${own})`, key.place);
+  throw at(
+    'REL_INVALID',
+    `rows of ${JSON.stringify(name)} conflict by their key alone: ON CONFLICT (${own})`,
+    key.place,
+    'no-conflict-key',
+  );
 }
 
 /** Its type; null where an open type takes any. */

@@ -146,7 +146,12 @@ class Write {
     const told = new Set(keys);
     told.delete(null);
     if (told.size < keys.filter((key) => key !== null).length) {
-      throw at('REL_INVALID', 'ON CONFLICT DO UPDATE meets a key twice: a statement writes each row once', conflict.place);
+      throw at(
+        'REL_INVALID',
+        'ON CONFLICT DO UPDATE meets a key twice: a statement writes each row once',
+        conflict.place,
+        'several-rows',
+      );
     }
     const there = new FoundRows(false);
     const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, told.size);

@@ -1,7 +1,7 @@
 /** Values of a statement as cells of their columns, where SQL takes one for the other and a row of JSON would not. */
-import { ServiceError } from '../../errors.ts';
+import { type ErrorFacts, ServiceError } from '../../errors.ts';
 import type { NamedColumn } from '../../log/columns.ts';
-import { parseInstant } from '../../log/timestamp.ts';
+import { parseZonedInstant } from '../../log/timestamp.ts';
 import type { Cell, ColumnType } from '../../log/value.ts';
 import { type FoundRows, vectorOf } from './found-rows.ts';
 
@@ -15,9 +15,10 @@ export function cellsFor(
 ): NamedColumn {
   const read = from === 'string' ? readers[to ?? 'string'] : undefined;
   if (read === undefined) {
-    const vector = found.vector(column, from, rows);
     // NULLs alone have the type of what takes them.
-    return { name, type: vector.kind === 'null' && to !== null ? to : from, vector };
+    if (to !== null && to !== from && rows.every((row) => found.cell(row, column) === null))
+      return { name, type: to, vector: { kind: 'null' } };
+    return { name, type: from, vector: found.vector(column, from, rows) };
   }
   const cells = rows.map((row) => {
     const cell = found.cell(row, column);
@@ -42,13 +43,13 @@ const readers: { readonly [T in ColumnType]?: (text: string, name: string) => Ce
   vector: jsonOf,
   timestamp: (text, name) => {
     try {
-      return parseInstant(text);
-    } catch {
-      throw mismatch(name, 'the text is no UTC timestamp');
+      return parseZonedInstant(text);
+    } catch (error) {
+      throw error instanceof ServiceError ? mismatch(name, error.message, error.facts) : error;
     }
   },
 };
 
-function mismatch(name: string, why: string): ServiceError {
-  return new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name)}: ${why}`);
+function mismatch(name: string, why: string, facts: ErrorFacts = {}): ServiceError {
+  return new ServiceError('REL_TYPE_MISMATCH', `column ${JSON.stringify(name)}: ${why}`, facts);
 }

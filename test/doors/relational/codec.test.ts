@@ -5,7 +5,7 @@ import { Inbox } from '../../../src/doors/frame/inbox.ts';
 import { relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
-import { instantText } from '../../../src/doors/relational/wire-types.ts';
+import { formatZonedInstant } from '../../../src/log/timestamp.ts';
 import { ScramExchange, scramSecret } from '../../../src/governance/authentication/scram.ts';
 import { seeds } from '../../fuzz/targets/relational-codec.ts';
 
@@ -84,7 +84,7 @@ test.each<[unknown, string | Buffer, number, number]>([
   ['REL_TYPE_MISMATCH', '9223372036854775808', 0, 20],
   ['REL_TYPE_MISMATCH', '2024-02-31', 0, 1184],
   ['REL_TYPE_MISMATCH', Buffer.from([1]), 1, 20],
-  ['REL_UNPROCESSABLE', '0.12345678901234567890', 0, 1700],
+  ['REL_TYPE_MISMATCH', '0.12345678901234567890', 0, 1700],
   [12_345.678, Buffer.from([0, 3, 0, 1, 0, 0, 0, 3, 0, 1, 0x09, 0x29, 0x1a, 0x7c]), 1, 1700],
 ])('a parameter is %s', (expected, sent, format, oid) => {
   const value = (): unknown => parameterValue(Buffer.from(sent as string), format, oid, 'string', 1);
@@ -97,10 +97,12 @@ test.each<[unknown, string | Buffer, number, number]>([
   expect(got).toEqual(expected);
 });
 
-test('instants have up to nine digits, and no more than it takes', () => {
-  expect(instantText(1_714_557_600_123_456_789n)).toBe('2024-05-01 10:00:00.123456789+00');
-  expect(instantText(1_714_557_600_500_000_000n)).toBe('2024-05-01 10:00:00.5+00');
-  expect(instantText(-1n)).toBe('1969-12-31 23:59:59.999999999+00');
+test('instants have up to six digits, or nine, and no more than it takes', () => {
+  expect(formatZonedInstant(1_714_557_600_123_456_789n, 9)).toBe('2024-05-01 10:00:00.123456789+00');
+  expect(formatZonedInstant(1_714_557_600_123_456_789n, 6)).toBe('2024-05-01 10:00:00.123456+00');
+  expect(formatZonedInstant(1_714_557_600_500_000_000n, 6)).toBe('2024-05-01 10:00:00.5+00');
+  expect(formatZonedInstant(-1n, 9)).toBe('1969-12-31 23:59:59.999999999+00');
+  expect(formatZonedInstant(-1n, 6)).toBe('1969-12-31 23:59:59.999999+00');
 });
 
 test('the exchange of RFC 7677', () => {

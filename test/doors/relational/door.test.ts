@@ -299,7 +299,9 @@ describe('byte by byte', () => {
     expect([kinds(twice), state(twice)]).toEqual(['12C12EZ', '23505']);
     raw.socket.write(Buffer.concat([...put('b3'), ...put('b2'), flush, ...put('b8')]));
     expect([kinds(await raw.until('E')), kinds(await raw.ask(sync))]).toEqual(['12C12E', 'Z']);
-    expect(kinds(await raw.ask(simple("INSERT INTO Item (sku) VALUES ('b3'); INSERT INTO Item (sku) VALUES ('b1')")))).toBe('CEZ');
+    expect(kinds(await raw.ask(simple("INSERT INTO Item (sku) VALUES ('b3'); INSERT INTO Item (sku) VALUES ('b1')")))).toBe(
+      'CEZ',
+    );
     // Rows that are many are sent on their way: what was written before them is decided by then.
     const many = parse('WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 9000) SELECT i FROM c');
     const long = await raw.ask(...put('b1'), many, bind(), execute(), sync);

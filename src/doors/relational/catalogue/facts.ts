@@ -1,4 +1,5 @@
 /** What the catalogue tells of: tables with their columns, made of the types and views that the caller may know of. */
+import type { FieldOrigin } from '../replies.ts';
 import { splitTypeName } from '../../../projections/access-paths.ts';
 import type { BranchView, GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
@@ -164,13 +165,24 @@ class Numbers {
   readonly #taken = new Set<number>();
 
   of(name: string): number {
-    let hash = 0x811c9dc5;
-    for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
-    let oid = firstOid + ((hash >>> 0) % room) * 4;
+    let oid = firstNumberOf(name);
     while (this.#taken.has(oid)) oid = oid === lastOid ? firstOid : oid + 4;
     this.#taken.add(oid);
     return oid;
   }
+}
+
+/** The number of a name, unless another name that came before has it. */
+function firstNumberOf(name: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  return firstOid + ((hash >>> 0) % room) * 4;
+}
+
+/** Numbers of a table and of its column, as the catalogue tells them; undefined: it tells of none. */
+export function fieldOrigin(definition: TypeDefinition, column: string): FieldOrigin | undefined {
+  const index = readableColumns(definition).findIndex(({ name }) => name === column);
+  return index < 0 ? undefined : { table: firstNumberOf(definition.name), column: index + 1 };
 }
 
 const firstOid = 1 << 20;

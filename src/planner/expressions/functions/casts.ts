@@ -1,22 +1,37 @@
 /** Values of one type as values of another. What has no value in the other type is an error that does not repeat it. */
-import { formatInstant, parseInstant } from '../../../log/timestamp.ts';
+import { formatDay, formatInstant, formatZonedInstant, parseInstant, parseZonedInstant } from '../../../log/timestamp.ts';
 import { type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/value.ts';
 import { exact, halfAway } from './numbers.ts';
-import { type Evaluator, finite, invalid, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+import { type Evaluator, finite, invalid, outOfRange, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+
+/** Types that hold less than the column type that they are values of: what does not fit is an error. */
+export const sizedTypes = { int2: 'integer', int4: 'integer', float4: 'number', uuid: 'string' } as const satisfies Record<
+  string,
+  ColumnType
+>;
+export type CastTarget = ColumnType | 'date' | keyof typeof sizedTypes;
+
+export function isSized(target: CastTarget): target is keyof typeof sizedTypes {
+  return Object.hasOwn(sizedTypes, target);
+}
 
 /** Names of types as SQL has them. Doubles stand for decimals, instants for dates. */
-export const typeNames: ReadonlyMap<string, ColumnType | 'date'> = new Map<string, ColumnType | 'date'>(
+export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTarget>(
   (
     [
-      ['integer', 'INTEGER INT BIGINT SMALLINT INT2 INT4 INT8'],
-      ['number', 'DOUBLE FLOAT FLOAT4 FLOAT8 REAL NUMBER NUMERIC DECIMAL'],
-      ['string', 'TEXT STRING VARCHAR CHAR CHARACTER'],
+      ['integer', 'INTEGER INT BIGINT INT8'],
+      ['int4', 'INT4'],
+      ['int2', 'SMALLINT INT2'],
+      ['number', 'DOUBLE FLOAT FLOAT8 NUMBER NUMERIC DECIMAL'],
+      ['float4', 'REAL FLOAT4'],
+      ['string', 'TEXT STRING VARCHAR CHAR CHARACTER BPCHAR NAME'],
+      ['uuid', 'UUID'],
       ['boolean', 'BOOLEAN BOOL'],
       ['timestamp', 'TIMESTAMP TIMESTAMPTZ DATETIME'],
       ['date', 'DATE'],
       ['json', 'JSON JSONB'],
     ] as const
-  ).flatMap(([type, names]) => names.split(' ').map((name): [string, ColumnType | 'date'] => [name, type])),
+  ).flatMap(([type, names]) => names.split(' ').map((name): [string, CastTarget] => [name, type])),
 );
 
 /** A cell of any type as text; an instant as ISO-8601. Types of bigint cells are told by the signature that asks. */
@@ -40,29 +55,40 @@ export function instantOf(written_: string): bigint {
 }
 
 function integerOf(given: string): bigint {
-  if (!/^\s*[+-]?\d{1,30}\s*$/.test(given)) throw invalid('the text is no integer');
+  if (!/^\s*[+-]?\d{1,30}\s*$/.test(given)) throw invalid('the text is no integer', 'text-form');
   const value = BigInt(given.trim().replace(/^\+/, ''));
-  if (value > I64_MAX || value < I64_MIN) throw invalid('the text is an integer beyond 64 bits');
+  if (value > I64_MAX || value < I64_MIN) throw outOfRange('the text is an integer beyond 64 bits');
   return value;
 }
 
 function numberOf(given: string): number {
-  if (!/^\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,6})?\s*$/i.test(given)) throw invalid('the text is no number');
+  if (!/^\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,6})?\s*$/i.test(given))
+    throw invalid('the text is no number', 'text-form');
   return finite(Number(given));
+}
+
+function uuidOf(given: string): string {
+  const hex = given
+    .trim()
+    .toLowerCase()
+    .replace(/^\{(.*)\}$/, '$1')
+    .replaceAll('-', '');
+  if (!/^[0-9a-f]{32}$/.test(hex)) throw invalid('the text is no UUID', 'text-form');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
 function booleanOf(given: string): boolean {
   const word = given.trim().toLowerCase();
   if (['true', 't', 'yes', 'y', 'on', '1'].includes(word)) return true;
   if (['false', 'f', 'no', 'n', 'off', '0'].includes(word)) return false;
-  throw invalid('the text is no boolean');
+  throw invalid('the text is no boolean', 'text-form');
 }
 
 function jsonOf(given: string): string {
   try {
     JSON.parse(given);
   } catch {
-    throw invalid('the text is no JSON');
+    throw invalid('the text is no JSON', 'text-form');
   }
   return given;
 }
@@ -79,7 +105,7 @@ function scalarOf(json: string): string | null {
 function wholeOf(value: number): bigint {
   const whole = halfAway(value);
   if (!(whole >= -9_223_372_036_854_775_808 && whole < 9_223_372_036_854_775_808))
-    throw invalid('the number is no integer of 64 bits');
+    throw outOfRange('the number is no integer of 64 bits');
   return BigInt(whole);
 }
 
@@ -102,20 +128,54 @@ const toInstant: readonly Signature[] = [
   cast('json', 'timestamp', ofJson(instantOf)),
 ];
 
-const signaturesTo: Readonly<Record<Exclude<ColumnType, 'vector'> | 'date', readonly Signature[]>> = {
-  integer: [
-    cast('integer', 'integer', same, false),
-    cast('timestamp', 'integer', same, false),
-    cast('boolean', 'integer', (value) => (value === true ? 1n : 0n), false),
-    cast('number', 'integer', (value) => wholeOf(Number(value))),
-    cast('string', 'integer', (given) => integerOf(text(given))),
-    cast('json', 'integer', ofJson(integerOf)),
-  ],
-  number: [
-    cast('number', 'number', (value) => Number(value), false),
-    cast('string', 'number', (given) => numberOf(text(given))),
-    cast('json', 'number', ofJson(numberOf)),
-  ],
+function daysBegun(signatures: readonly Signature[]): readonly Signature[] {
+  return signatures.map((signature) => ({
+    ...signature,
+    raises: true,
+    evaluate: (cell) => {
+      const instant = signature.evaluate(cell!);
+      return instant === null ? null : startOfDay(instant as bigint);
+    },
+  }));
+}
+
+const toInteger: readonly Signature[] = [
+  cast('integer', 'integer', same, false),
+  cast('timestamp', 'integer', same, false),
+  cast('boolean', 'integer', (value) => (value === true ? 1n : 0n), false),
+  cast('number', 'integer', (value) => wholeOf(Number(value))),
+  cast('string', 'integer', (given) => integerOf(text(given))),
+  cast('json', 'integer', ofJson(integerOf)),
+];
+
+const toNumber: readonly Signature[] = [
+  cast('number', 'number', (value) => Number(value), false),
+  cast('string', 'number', (given) => numberOf(text(given))),
+  cast('json', 'number', ofJson(numberOf)),
+];
+
+/** The same, of values for which `fits` holds. */
+function fitting(signatures: readonly Signature[], name: string, fits: (cell: bigint | number) => boolean): readonly Signature[] {
+  return signatures.map((signature) => ({
+    ...signature,
+    raises: true,
+    evaluate: (given) => {
+      const cell = signature.evaluate(given!);
+      if (cell !== null && !fits(cell as bigint | number)) throw outOfRange(`${name} out of range`);
+      return cell;
+    },
+  }));
+}
+
+const floatMax = 3.4028234663852886e38;
+
+const signaturesTo: Readonly<Record<Exclude<CastTarget, 'vector'>, readonly Signature[]>> = {
+  integer: toInteger,
+  int4: fitting(toInteger, 'integer', (value) => BigInt.asIntN(32, value as bigint) === value),
+  int2: fitting(toInteger, 'smallint', (value) => BigInt.asIntN(16, value as bigint) === value),
+  number: toNumber,
+  uuid: [cast('string', 'string', (given) => uuidOf(text(given)))],
+  float4: fitting(toNumber, 'real', (value) => Math.abs(Number(value)) <= floatMax),
   string: [
     cast('string', 'string', same, false),
     cast('json', 'string', same, false),
@@ -131,14 +191,7 @@ const signaturesTo: Readonly<Record<Exclude<ColumnType, 'vector'> | 'date', read
     cast('json', 'boolean', ofJson(booleanOf)),
   ],
   timestamp: toInstant,
-  date: toInstant.map((signature) => ({
-    ...signature,
-    raises: true,
-    evaluate: (cell) => {
-      const instant = signature.evaluate(cell!);
-      return instant === null ? null : startOfDay(instant as bigint);
-    },
-  })),
+  date: daysBegun(toInstant),
   json: [
     cast('json', 'json', same, false),
     cast('string', 'json', (given) => jsonOf(text(given))),
@@ -149,17 +202,33 @@ const signaturesTo: Readonly<Record<Exclude<ColumnType, 'vector'> | 'date', read
   ],
 };
 
+const zonedText = cast('timestamp', 'string', (value) => formatZonedInstant(value as bigint, 9), false);
+const zonedInstants: readonly Signature[] = [
+  cast('timestamp', 'timestamp', same, false),
+  cast('string', 'timestamp', (given) => parseZonedInstant(text(given))),
+  cast('json', 'timestamp', ofJson(parseZonedInstant)),
+];
+
 /** What CAST(x AS type) calls, by the type. */
-export const casts: ReadonlyMap<ColumnType | 'date', ScalarFunction> = new Map(
-  (Object.entries(signaturesTo) as [ColumnType | 'date', readonly Signature[]][]).map(([type, signatures]) => [
-    type,
-    {
-      name: `CAST AS ${type}`,
-      group: 'types',
-      usage: `CAST(x AS ${type})`,
-      summary: '',
-      examples: [],
-      signatures,
-    },
-  ]),
-);
+export const casts = castsOf(signaturesTo);
+/** The same in the wide dialect: a text is an instant in each form of Postgres, and an integer is none. */
+export const wideCasts = castsOf({
+  ...signaturesTo,
+  timestamp: zonedInstants,
+  date: daysBegun(zonedInstants),
+  string: [zonedText, ...signaturesTo.string],
+});
+/** A day as text. */
+export const dayText = {
+  ...wideCasts.get('string')!,
+  signatures: [cast('timestamp', 'string', (value) => formatDay(value as bigint), false)],
+};
+
+function castsOf(signatures: typeof signaturesTo): ReadonlyMap<CastTarget, ScalarFunction> {
+  return new Map(
+    (Object.entries(signatures) as [CastTarget, readonly Signature[]][]).map(([type, each]) => {
+      const name = `CAST AS ${type}`;
+      return [type, { name, group: 'types', usage: `CAST(x AS ${type})`, summary: '', examples: [], signatures: each }];
+    }),
+  );
+}

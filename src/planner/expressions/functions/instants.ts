@@ -5,7 +5,8 @@ import { integer, invalid, type ScalarFunction, text } from './scalar-function.t
 import { startOfDay } from './casts.ts';
 
 const nsPerMs = 1_000_000n;
-const day = 86_400_000_000_000n;
+export const dayNs = 86_400_000_000_000n;
+const day = dayNs;
 
 /** The calendar's view of an instant, without its fraction of a second. */
 function dateOf(instant: bigint): Date {
@@ -16,7 +17,7 @@ function dateOf(instant: bigint): Date {
 /** A field of an instant that is given in two halves of 32 bits, exact in a double. */
 type Field = (high: number, low: number) => number;
 
-const dayNs = 86_400_000_000_000;
+const dayNsNumber = 86_400_000_000_000;
 /** What `dayOf` left of its instant. */
 let nsOfDay = 0;
 
@@ -24,14 +25,14 @@ let nsOfDay = 0;
 function dayOf(high: number, low: number): number {
   const above = high * 4_294_967_296;
   const below = low >>> 0;
-  let days = Math.floor((above + below) / dayNs);
-  let left = above - days * dayNs + below;
+  let days = Math.floor((above + below) / dayNsNumber);
+  let left = above - days * dayNsNumber + below;
   if (left < 0) {
     days--;
-    left += dayNs;
-  } else if (left >= dayNs) {
+    left += dayNsNumber;
+  } else if (left >= dayNsNumber) {
     days++;
-    left -= dayNs;
+    left -= dayNsNumber;
   }
   nsOfDay = left;
   return days;
@@ -150,7 +151,7 @@ function instantAt(year: number, month: number, date: number): bigint {
 }
 
 function inRange(instant: bigint): bigint {
-  if (instant > FOREVER || instant < INSTANT_MIN) throw invalid('instant out of range');
+  if (instant > FOREVER || instant < INSTANT_MIN) throw invalid('instant out of range', 'no-such-instant');
   return instant;
 }
 
@@ -187,7 +188,7 @@ function truncated(unit: string, instant: bigint): bigint {
 
 /** So many months later, on the same day, or the last of a month that has no such day. */
 export function monthsLater(instant: bigint, months: bigint): bigint {
-  if (months > 12_000n || months < -12_000n) throw invalid('instant out of range');
+  if (months > 12_000n || months < -12_000n) throw invalid('instant out of range', 'no-such-instant');
   const date = dateOf(instant);
   const ofDay = instant - startOfDay(instant);
   const month = date.getUTCMonth() + Number(months);

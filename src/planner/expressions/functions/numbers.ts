@@ -1,9 +1,9 @@
 /** Functions of numbers. Halves are rounded away from zero, as decimals are in PostgreSQL. */
 import { type Cell, I64_MAX, I64_MIN } from '../../../log/value.ts';
-import { finite, integer, invalid, number, type ScalarFunction, type Signature } from './scalar-function.ts';
+import { finite, integer, invalid, number, outOfRange, type ScalarFunction, type Signature } from './scalar-function.ts';
 
 export function exact(value: bigint): bigint {
-  if (value > I64_MAX || value < I64_MIN) throw invalid('integer overflow: a result does not fit 64 bits');
+  if (value > I64_MAX || value < I64_MIN) throw outOfRange('integer overflow: a result does not fit 64 bits');
   return value;
 }
 
@@ -49,13 +49,13 @@ function remainder(value: Cell, divisor: Cell): Cell {
 }
 
 function power(base: number, exponent: number): number {
-  if (base === 0 && exponent < 0) throw invalid('zero has no negative power');
-  if (base < 0 && !Number.isInteger(exponent)) throw invalid('a negative number has whole powers only');
+  if (base === 0 && exponent < 0) throw invalid('zero has no negative power', 'power');
+  if (base < 0 && !Number.isInteger(exponent)) throw invalid('a negative number has whole powers only', 'power');
   return base ** exponent;
 }
 
 function logarithm(value: number, of: (value: number) => number): number {
-  if (value <= 0) throw invalid(`there is no logarithm of ${value === 0 ? 'zero' : 'a negative number'}`);
+  if (value <= 0) throw invalid(`there is no logarithm of ${value === 0 ? 'zero' : 'a negative number'}`, 'logarithm');
   return of(value);
 }
 
@@ -181,7 +181,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     examples: [['SQRT(16)', '4']],
     signatures: [
       ofNumber((x) => {
-        if (x < 0) throw invalid('there is no square root of a negative number');
+        if (x < 0) throw invalid('there is no square root of a negative number', 'power');
         return Math.sqrt(x);
       }, true),
     ],

@@ -39,6 +39,7 @@ function made(pattern: string, flags: string): Compiled {
     if (error instanceof RE2JSException || error instanceof RangeError) {
       throw invalid(
         'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
+        'pattern',
       );
     }
     throw error;

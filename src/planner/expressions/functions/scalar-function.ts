@@ -6,7 +6,7 @@
  * An evaluator is pure: the same cells, the same result. One that can throw says so (`raises`), and is then asked only of
  * rows that reach it.
  */
-import { ServiceError } from '../../../errors.ts';
+import { type ErrorReason, ServiceError } from '../../../errors.ts';
 import type { Cell, ColumnType } from '../../../log/value.ts';
 import type { SearchRules } from '../../search/text-rules.ts';
 import type { ValueType } from '../value-type.ts';
@@ -126,12 +126,16 @@ export function bounded(text: string): string {
   return text;
 }
 
-export function invalid(detail: string): ServiceError {
-  return new ServiceError('REL_INVALID', detail);
+export function invalid(detail: string, reason?: ErrorReason): ServiceError {
+  return new ServiceError('REL_INVALID', detail, reason === undefined ? {} : { reason });
+}
+
+export function outOfRange(detail: string): ServiceError {
+  return invalid(detail, 'out-of-range');
 }
 
 export function finite(result: number): number {
-  if (!Number.isFinite(result)) throw invalid('number overflow: a result is too large for a double');
+  if (!Number.isFinite(result)) throw outOfRange('number overflow: a result is too large for a double');
   // No integer is minus zero, and no text says it.
   return result === 0 ? 0 : result;
 }

@@ -44,7 +44,7 @@ function operator(name: string, what: string, distance: Distance, example: strin
   };
   const evaluate = (left: Cell, right: Cell): Cell => {
     const [a, b] = [vectorOf(left), vectorOf(right)];
-    if (a.length !== b.length) throw invalid(`different vector dimensions ${a.length} and ${b.length}`);
+    if (a.length !== b.length) throw invalid(`different vector dimensions ${a.length} and ${b.length}`, 'vector-dimensions');
     const found = distance(a, b);
     return Number.isFinite(found) ? found + 0 : null;
   };
@@ -72,7 +72,8 @@ export function vectorText(vector: Float32Array): string {
 function parsed(text: string): Float32Array {
   const items = /^\s*\[([^\]]*)\]\s*$/.exec(text)?.[1]?.split(',');
   const values = Float32Array.from(items ?? [], (item) => (item.trim() === '' ? Number.NaN : Number(item)));
-  if (values.length === 0 || !values.every(Number.isFinite)) throw invalid("a text beside a vector is written '[1, 2, 3]'");
+  if (values.length === 0 || !values.every(Number.isFinite))
+    throw invalid("a text beside a vector is written '[1, 2, 3]'", 'text-form');
   return values;
 }
 
