@@ -120,18 +120,20 @@ export type ErrorReason =
   | 'not-utf8'
   | 'nested-too-deep';
 
-/** The column or the key that a row was refused for. */
-export interface Refused {
+/** The row that a write was refused for: its number in the batch, and what is wrong with it. */
+export interface RefusedRow {
   readonly type: string;
+  readonly index: number;
+  /** The property that is missing. */
   readonly column?: string;
-  /** The primary key, and the text of its value. */
+  /** The primary key that is there already, and the text of its value. */
   readonly key?: { readonly name: string; readonly text: string };
 }
 
 /** Extra facts of one error that doors may show: a place in a text, a header to send. */
 export interface ErrorFacts {
   readonly reason?: ErrorReason;
-  readonly refused?: Refused;
+  readonly refused?: RefusedRow;
   readonly line?: number;
   readonly column?: number;
   readonly retryAfterSecs?: number;

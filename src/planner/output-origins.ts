@@ -3,10 +3,15 @@ import { shownOf } from '../projections/access-paths.ts';
 import { isDate } from './expressions/dates.ts';
 import type { LogicalPlan, PlanNode } from './logical-plan.ts';
 import type { OutputColumn } from './planner-contract.ts';
+import type { Dialect } from './statement.ts';
 
-/** The plan is one that no pass has seen. */
-export function withOrigins({ root, visible }: Pick<LogicalPlan, 'root' | 'visible'>): readonly OutputColumn[] {
-  return root.columns.slice(0, visible).map((column, i) => ({ ...column, ...originOf(root, i) }));
+/** Columns of an answer; the plan is one that no pass has seen. */
+export function shownColumns(
+  { root, visible }: Pick<LogicalPlan, 'root' | 'visible'>,
+  dialect: Dialect,
+): readonly OutputColumn[] {
+  const columns = root.columns.slice(0, visible);
+  return dialect === 'spec' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
 }
 
 function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' | 'isDate'> {
@@ -28,7 +33,9 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
       return originOf(node.input, column);
     case 'join': {
       const left = node.left.columns.length;
-      return column < left ? originOf(node.left, column) : originOf(node.right, column - left);
+      if (column < left) return originOf(node.left, column);
+      // Behind the left columns of these stands a mark, or what a query came to.
+      return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - left);
     }
     case 'aggregate':
       return column < node.groups ? originOf(node.input, column) : {};

@@ -45,7 +45,7 @@ import { allUsed, MarkedTexts, valuesOf } from './parameters.ts';
 import { at } from './places.ts';
 import { Sketches } from './sketches.ts';
 import { tablesOf } from './standing/view-definition.ts';
-import { withOrigins } from './output-origins.ts';
+import { shownColumns } from './output-origins.ts';
 import { byText } from './plan-cache.ts';
 import { Plans, type ReadyPlan } from './plans.ts';
 import { TurnQueue } from './turn-queue.ts';
@@ -225,7 +225,7 @@ export class Planner implements PlannerDoor {
       : new Set(asked.parameters.flatMap((value, slot) => (value === null ? [slot] : [])));
     const inferred = inferredTypes(plan, open);
     return {
-      columns: question.mode === 'run' ? withOrigins(plan) : planColumns,
+      columns: question.mode === 'run' ? shownColumns(plan, dialect) : planColumns,
       parameters: lexed ? markerTypes(lexed, stated, inferred) : slotTypes(asked.parameters, inferred),
     };
   }

@@ -4,7 +4,7 @@
  * joins are arranged, is worked out for each run anew, from what that caller may see; arrangements that come again are kept
  * with the plan they are of, by what they look like, since their generated code is.
  */
-import { withOrigins } from './output-origins.ts';
+import { shownColumns } from './output-origins.ts';
 import { assert } from '../errors.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import { shownOf } from '../projections/access-paths.ts';
@@ -189,7 +189,7 @@ export class Plans {
     const question = parsed ?? questionOf(asked.parse());
     await turn();
     let plan = this.bound(question, asked, snapshot, served, asked.parameters);
-    const origins = asked.dialect === 'wide' ? withOrigins(plan) : null;
+    const columns = shownColumns(plan, asked.dialect);
     for (const pass of this.#settling) {
       await turn();
       plan = pass(plan, ofNobody);
@@ -205,7 +205,7 @@ export class Plans {
     const named = new Set(typesNamed(question.query));
     const shared = {
       plan,
-      columns: origins ?? plan.root.columns.slice(0, plan.visible),
+      columns,
       readsMore: plan.objectTypes.some((type) => !named.has(type)),
     };
     return {

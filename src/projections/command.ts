@@ -427,6 +427,8 @@ export interface RowRejection {
   readonly index: number;
   readonly code: string;
   readonly detail: string;
+  /** The property that is missing. */
+  readonly column?: string;
 }
 
 /** What became of one row, where that was asked for. */

@@ -5,6 +5,7 @@ import { bare } from './bare.ts';
 import { catalogueQuestion } from './catalogue/question.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
+import { ProtocolRefusal } from './sqlstate.ts';
 import { Tokens } from './tokens.ts';
 
 export type Command =
@@ -111,7 +112,6 @@ const refusals: Readonly<Record<string, string>> = {
   SAVEPOINT: 'savepoints are not implemented: a transaction is one batch',
   RELEASE: 'savepoints are not implemented: a transaction is one batch',
   LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
-  UNLISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
   NOTIFY: 'NOTIFY is not implemented',
   DECLARE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
   FETCH: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
@@ -158,6 +158,11 @@ export function commandOf(statement: string): Command {
       return { kind: 'show', name: variableName(said.slice(first.length)) };
     case 'DISCARD':
       return { kind: 'discard', name: second };
+    case 'CLOSE':
+      if (second === 'ALL') return { kind: 'nothing', tag: 'CLOSE CURSOR ALL', notice: null };
+      throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `there is no cursor ${JSON.stringify(unquoted(words[1] ?? ''))}`);
+    case 'UNLISTEN':
+      return { kind: 'nothing', tag: 'UNLISTEN', notice: null };
     case 'DEALLOCATE':
       return { kind: 'deallocate', name: unquoted(words[second === 'PREPARE' ? 2 : 1] ?? '') };
     case 'CREATE':

@@ -23,6 +23,15 @@ export interface ErrorFields {
   readonly code: string;
   /** Character of the statement, from 1. */
   readonly position?: number | undefined;
+  /** The constraint that a row breaks, and where it stands. */
+  readonly broken?: BrokenConstraint | undefined;
+}
+
+export interface BrokenConstraint {
+  readonly detail?: string;
+  readonly table: string;
+  readonly column?: string;
+  readonly constraint?: string;
 }
 
 export type TransactionStatus = 'I' | 'T' | 'E';
@@ -182,14 +191,21 @@ export class Replies {
     this.end();
   }
 
-  #report(type: 'E' | 'N', severity: string, { sqlstate, message, code, position }: ErrorFields): void {
+  #report(type: 'E' | 'N', severity: string, { sqlstate, message, code, position, broken }: ErrorFields): void {
     this.begin(type);
-    const members: Record<string, string> = { S: severity, V: severity, C: sqlstate, M: message.replaceAll('\0', '') };
+    const members: Record<string, string> = { S: severity, V: severity, C: sqlstate, M: message };
+    if (broken !== undefined) {
+      const { detail, table, column, constraint } = broken;
+      if (detail !== undefined) members['D'] = detail;
+      Object.assign(members, { s: 'public', t: table });
+      if (column !== undefined) members['c'] = column;
+      if (constraint !== undefined) members['n'] = constraint;
+    }
     if (position !== undefined) members['P'] = String(position);
     if (code !== '') members['R'] = code;
     for (const [name, value] of Object.entries(members)) {
       this.writer.byte(name.charCodeAt(0));
-      this.text(value);
+      this.text(value.replaceAll('\0', ''));
     }
     this.writer.byte(0);
     this.end();

@@ -194,12 +194,16 @@ export class Runner {
         variables.reset(command.name);
         return replies.complete('RESET');
       case 'discard':
+        if (!['ALL', 'PLANS', 'SEQUENCES', 'TEMP', 'TEMPORARY'].includes(command.name))
+          throw new ServiceError('REL_PARSE', 'DISCARD takes ALL, PLANS, SEQUENCES or TEMP');
+        if (command.name === 'ALL' && this.#status !== 'I')
+          throw new ProtocolRefusal('25001', 'REL_INVALID', 'DISCARD ALL stands outside of a transaction');
         if (command.name === 'ALL') variables.reset('all');
         if (command.name === 'ALL' || command.name === 'PLANS') this.onDeallocate(null);
         return replies.complete(`DISCARD ${command.name}`);
       case 'deallocate':
         this.onDeallocate(command.name.toUpperCase() === 'ALL' ? null : command.name);
-        return replies.complete('DEALLOCATE');
+        return replies.complete(command.name.toUpperCase() === 'ALL' ? 'DEALLOCATE ALL' : 'DEALLOCATE');
       case 'create-table':
         return this.#createTable(command);
       case 'drop-table':

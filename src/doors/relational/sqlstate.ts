@@ -1,7 +1,7 @@
 /** Errors of this store as Postgres has them. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { errorCodesOf, sqlstateOfReason } from '../error-codes.ts';
-import type { ErrorFields } from './replies.ts';
+import type { BrokenConstraint, ErrorFields } from './replies.ts';
 
 /** An error of the protocol itself, with a state that no error of the store has. */
 export class ProtocolRefusal extends ServiceError {
@@ -22,7 +22,16 @@ export function errorFields(error: ServiceError, text?: string): ErrorFields {
       : facts.reason === undefined
         ? errorCodesOf(code, facts.stale).sqlstate
         : sqlstateOfReason[facts.reason];
-  return { sqlstate, message, code, position: text === undefined ? undefined : positionOf(error, text) };
+  return { sqlstate, message, code, position: text === undefined ? undefined : positionOf(error, text), broken: brokenBy(error) };
+}
+
+/** In the words of Postgres: clients find the column or the key by them. */
+function brokenBy({ code, facts: { refused, stale } }: ServiceError): BrokenConstraint | undefined {
+  if (refused === undefined || stale) return undefined;
+  const { type, column, key } = refused;
+  if (column !== undefined) return { table: type, column };
+  if (code !== 'REL_CONFLICT' || key === undefined) return undefined;
+  return { table: type, constraint: `${type}_pkey`, detail: `Key (${key.name})=(${key.text}) already exists.` };
 }
 
 /** Character from 1, as Postgres counts: by code points. */

@@ -35,6 +35,26 @@ const instantOf = (value: string): string => {
   return value;
 };
 
+/** Case and punctuation of a name of an encoding say nothing. */
+const utf8Only = (value: string): string => {
+  const plain = value.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+  if (['utf8', 'unicode', 'auto'].includes(plain)) return 'UTF8';
+  throw new ServiceError('REL_NOT_IMPLEMENTED', 'the only value here is UTF8');
+};
+
+const utcNames: ReadonlySet<string> = new Set('utc uct zulu z universal gmt gmt0 gmt+0 gmt-0 greenwich'.split(' '));
+
+/** Every name of UTC, and each way to write an offset of nothing. */
+const utcOnly = (value: string): string => {
+  const plain = value
+    .trim()
+    .toLowerCase()
+    .replace(/^etc\//, '');
+  const offset = /^(?:interval\s*)?'?([+-]?)(0{1,2}(?::00){0,2})'?(?:\s+hour(?:\s+to\s+(?:minute|second))?)?$/.test(plain);
+  if (utcNames.has(plain) || offset || /^<[+-]00>-00$/.test(plain)) return 'UTC';
+  throw new ServiceError('REL_NOT_IMPLEMENTED', 'the only value here is UTC');
+};
+
 const zeroOnly = only('0', '0s', '0ms');
 const onlyOn = only('on', 'true', '1', 'yes');
 const onlyOff = only('off', 'false', '0', 'no');
@@ -87,7 +107,7 @@ const variables: Readonly<Record<string, Variable>> = {
   ),
   application_name: variable('', any, 'as the client calls itself', 'application_name'),
   bytea_output: variable('hex', only('hex'), 'there is no bytea'),
-  client_encoding: variable('UTF8', only('UTF8', 'UTF-8', 'unicode', 'auto'), 'texts are UTF-8', 'client_encoding'),
+  client_encoding: variable('UTF8', utf8Only, 'texts are UTF-8', 'client_encoding'),
   client_min_messages: variable('notice', only('notice', 'info', 'log', 'warning', 'error'), 'notices are sent'),
   datestyle: variable('ISO, MDY', only('ISO', 'ISO, MDY', 'ISO, DMY', 'ISO, YMD'), 'instants are ISO 8601', 'DateStyle'),
   default_transaction_isolation: variable('read committed', only('read committed'), 'see transaction_isolation'),
@@ -100,14 +120,14 @@ const variables: Readonly<Record<string, Variable>> = {
   lock_timeout: variable('0', zeroOnly, 'nothing is locked'),
   row_security: variable('on', onlyOn, 'policies are always in force'),
   search_path: variable('public', only('public', '"$user", public', 'public, pg_catalog', 'pg_catalog'), 'one schema'),
-  server_encoding: variable('UTF8', only('UTF8'), 'texts are UTF-8', 'server_encoding'),
+  server_encoding: variable('UTF8', utf8Only, 'texts are UTF-8', 'server_encoding'),
   server_version: variable('15.0', only('15.0'), 'what this server is taken for', 'server_version'),
   server_version_num: variable('150000', only('150000'), 'the same as a number'),
   session_authorization: variable('', only(''), 'the user of the connection', 'session_authorization'),
   standard_conforming_strings: variable('on', onlyOn, 'a backslash is a character', 'standard_conforming_strings'),
   statement_timeout: variable('0', zeroOnly, 'SERVICE_QUERY_TIMEOUT_SECS ends what runs too long'),
   synchronous_commit: variable('on', onlyOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
-  timezone: variable('UTC', only('UTC', 'Etc/UTC', 'GMT', '0'), 'times are UTC', 'TimeZone'),
+  timezone: variable('UTC', utcOnly, 'times are UTC', 'TimeZone'),
   transaction_isolation: variable('read committed', only('read committed'), 'each statement reads one moment'),
   transaction_read_only: variable('off', switched, 'on: this transaction takes no write'),
   xmloption: variable('content', only('content'), 'there is no XML'),

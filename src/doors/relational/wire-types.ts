@@ -60,6 +60,7 @@ export const catalogueTypes: ReadonlyMap<string, WireType> = new Map(
     type('regtype', 2206, 4, 2211),
     type('record', 2249, -1, 2287),
     type('any', 2276, 4, 0),
+    type('void', 2278, 4, 0),
     type('anyarray', 2277, -1, 0),
     type('uuid', 2950, 16, 2951),
     type('jsonb', 3802, -1, 3807),

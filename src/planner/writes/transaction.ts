@@ -4,8 +4,9 @@
  * - nothing of it is written before the commit, and then all of it or nothing;
  * - every statement was worked out from what stood before the transaction: one that reads a type which an earlier one writes is refused.
  */
-import { ServiceError } from '../../errors.ts';
+import { type RefusedRow, ServiceError } from '../../errors.ts';
 import type { Invocation, SubmitOptions } from '../../governance/gate-contract.ts';
+import { refusedRow } from './refused-row.ts';
 import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
 
 export class Transaction {
@@ -73,27 +74,39 @@ export class Transaction {
     try {
       return await invocation.submit({ kind: 'batch', steps: this.#steps }, options);
     } catch (error) {
-      throw this.#explained(error);
+      throw this.#explained(error, invocation);
     }
   }
 
   /** An INSERT meets a key that is there; all else that conflicts was written since it was read. */
-  #explained(error: unknown): unknown {
+  #explained(error: unknown, invocation: Pick<Invocation, 'snapshot'>): unknown {
     if (!(error instanceof ServiceError)) return error;
-    const refused = /^step (\d+): /.exec(error.message);
-    const twice = refused === null ? /^steps \d+ and (\d+) of the batch write the same row/.exec(error.message) : null;
-    const number = refused ?? twice;
+    const single = /^step (\d+): /.exec(error.message);
+    const twice = single === null ? /^steps \d+ and (\d+) of the batch write the same row/.exec(error.message) : null;
+    const number = single ?? twice;
     if (number === null) return error;
     this.refusedStep = Number(number[1]);
-    const inserts = this.#steps[this.refusedStep]?.when === 'absent';
+    const step = this.#steps[this.refusedStep]!;
+    const inserts = step.when === 'absent';
+    const refused = (index: number): RefusedRow => {
+      const { column } = error.facts.refused ?? {};
+      const primaryKey = invocation.snapshot().catalog.type(step.type)?.primaryKey ?? null;
+      const { code } = twice === null ? error : { code: 'REL_CONFLICT' };
+      return refusedRow(step, primaryKey, { index, code, ...(column !== undefined && { column }) });
+    };
     if (twice !== null) {
+      const detail = 'the row is there already: an earlier statement of the transaction writes it';
       return inserts
-        ? new ServiceError('REL_CONFLICT', 'the row is there already: an earlier statement of the transaction writes it')
+        ? new ServiceError('REL_CONFLICT', detail, { refused: refused(0) })
         : new ServiceError('REL_NOT_IMPLEMENTED', 'a transaction that writes a row twice is not implemented: write it once');
     }
     const stale = error.code === 'REL_CONFLICT' && !inserts;
     const detail = error.message.slice(number[0].length);
-    return new ServiceError(error.code, detail, stale ? { ...error.facts, stale: true } : error.facts);
+    return new ServiceError(error.code, detail, {
+      ...error.facts,
+      ...(stale && { stale: true }),
+      ...(error.facts.refused && { refused: refused(error.facts.refused.index) }),
+    });
   }
 }
 

@@ -25,6 +25,7 @@ import { FoundRows, vectorOf } from './found-rows.ts';
 import { type AtOnce, type Beside, maskedColumn, type Returned, Returning } from './returning.ts';
 import { type PortionOf, portionOf } from './portion.ts';
 import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
+import { refusedRow } from './refused-row.ts';
 import type { Transaction } from './transaction.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf } from './write-target.ts';
 import { cellsFor } from './written-cells.ts';
@@ -392,7 +393,11 @@ class Write {
           if (refused !== undefined) {
             const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
             const stale = refused.code === 'REL_CONFLICT' && command !== this.#plainInsert;
-            throw new ServiceError(refused.code as ErrorCode, row + refused.detail, stale ? { stale: true } : {});
+            const step = command.kind === 'batch' ? null : command;
+            throw new ServiceError(refused.code as ErrorCode, row + refused.detail, {
+              ...(stale && { stale: true }),
+              ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
+            });
           }
           take(decided, written);
         },

@@ -176,7 +176,7 @@ function checkRequired(required: readonly string[], cells: readonly NamedColumn[
     const vector = named(cells, name)?.vector ?? { kind: 'null' };
     if (vector.kind !== 'null' && !vector.nulls) continue;
     for (let row = 0; row < length; row++) {
-      if (isNull(vector, row)) rejections.add(row, 'REL_REQUIRED', `property ${JSON.stringify(name)} is required`);
+      if (isNull(vector, row)) rejections.add(row, 'REL_REQUIRED', `property ${JSON.stringify(name)} is required`, name);
     }
   }
 }
@@ -218,7 +218,7 @@ function keysOf(
     }
     if (primaryKey !== null) {
       const other = sent ? cellAt(sent.vector, sent.type, row) : null;
-      if (key === null) rejections.add(row, 'REL_REQUIRED', `primary key ${JSON.stringify(primaryKey)} is required`);
+      if (key === null) rejections.add(row, 'REL_REQUIRED', `primary key ${JSON.stringify(primaryKey)} is required`, primaryKey);
       else if (other !== null && keyText(other) !== key) rejections.add(row, 'REL_INVALID', '_pk differs from the primary key');
       builder.append(key);
     } else builder.append(key ?? newKey());

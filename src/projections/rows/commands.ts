@@ -77,8 +77,9 @@ export function decidePut(
       : { written: whole, origins: null, outcomes: null };
 
   if (command.atomic && rejections.count > 0) {
-    const { index, code, detail } = rejections.first()!;
-    throw new ServiceError(code as ErrorCode, `row ${index}: ${detail}`);
+    const { index, code, detail, column } = rejections.first()!;
+    const refused = { type, index, ...(column !== undefined && { column }) };
+    throw new ServiceError(code as ErrorCode, `row ${index}: ${detail}`, { refused });
   }
   const errors = rejections.list(outcomeLimits.errorsListed);
   const listed = outcomes === null ? {} : { rows: outcomes };

@@ -12,6 +12,8 @@ const edgesPerRow = 1_000;
 export interface Refusal {
   readonly code: ErrorCode;
   readonly detail: string;
+  /** The property that is missing. */
+  readonly column?: string;
 }
 
 export function refusal(code: ErrorCode, detail: string): Refusal {

@@ -9,8 +9,8 @@ export class Rejections {
     return this.#byRow.size;
   }
 
-  add(index: number, code: ErrorCode, detail: string): void {
-    if (!this.#byRow.has(index)) this.#byRow.set(index, { index, code, detail });
+  add(index: number, code: ErrorCode, detail: string, column?: string): void {
+    if (!this.#byRow.has(index)) this.#byRow.set(index, { index, code, detail, ...(column !== undefined && { column }) });
   }
 
   has(index: number): boolean {

@@ -95,7 +95,7 @@ export function putByRow(asked: RowByRow): PutByRow {
     if (why !== null) {
       plan.goBack(mark);
       cells.forgetMerged(merged);
-      rejections.add(row, why.code, why.detail);
+      rejections.add(row, why.code, why.detail, why.column);
       continue;
     }
     key.open = open;
@@ -190,7 +190,8 @@ class WholeRows {
     for (let i = mark.versions; i < plan.length; i++) {
       if (plan.ops[i] !== rowOp.put) continue;
       const missing = this.#required.find((name) => cells.cell(plan.cells[i]!, name) === null);
-      if (missing !== undefined) return { code: 'REL_REQUIRED', detail: `property ${JSON.stringify(missing)} is required` };
+      if (missing !== undefined)
+        return { code: 'REL_REQUIRED', detail: `property ${JSON.stringify(missing)} is required`, column: missing };
       if (this.#test === null) continue;
       const version = {
         definition: batch.definition,

@@ -215,7 +215,7 @@ describe('what is not there is refused by its name', () => {
     ['SELECT relname FROM pg_catalog.pg_class WHERE', '42601', /the end/],
     ['SELECT * FROM pg_class, Item', '0A000', /not both/],
     ['SELECT sum(relname) FROM pg_class', '0A000', /sum\(\)/],
-    ["SELECT relname ~ '(a)\\1' FROM pg_class", '22023', /back references/],
+    ["SELECT relname ~ '(a)\\1' FROM pg_class", '2201B', /back references/],
     ['INSERT INTO pg_class (oid) VALUES (1)', '42P01', /pg_class/],
     [`SELECT ${"'a' || ".repeat(2_000)}relname FROM pg_class`, '54000', /chains/],
     ['SELECT count(*) FROM pg_attribute a, pg_attribute b, pg_attribute c', '54000', /too many rows/],

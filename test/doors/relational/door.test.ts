@@ -179,6 +179,63 @@ describe('time and settings', () => {
 });
 
 describe('refusals', () => {
+  test('a broken constraint is named as Postgres names it, in a transaction too', async () => {
+    const refusal = async (...statements: string[]): Promise<unknown> => {
+      try {
+        for (const each of statements) await client.query(each);
+      } catch (error) {
+        await client.query('ROLLBACK');
+        const { code, schema, table, column, constraint, detail } = error as pg.DatabaseError;
+        return { code, schema, table, column, constraint, detail };
+      }
+      return null;
+    };
+    await client.query('CREATE TABLE Held (id text PRIMARY KEY, name text NOT NULL)');
+    await client.query("INSERT INTO Held VALUES ('a', 'x')");
+    const unique = {
+      code: '23505',
+      schema: 'public',
+      table: 'Held',
+      constraint: 'Held_pkey',
+      detail: 'Key (id)=(a) already exists.',
+    };
+    const missing = { code: '23502', schema: 'public', table: 'Held', column: 'name' };
+    const [twice, without] = ["INSERT INTO Held VALUES ('b', 'y'), ('a', 'y')", "INSERT INTO Held (id) VALUES ('c')"];
+    expect(await refusal(twice)).toEqual(unique);
+    expect(await refusal(without)).toEqual(missing);
+    expect(await refusal('BEGIN', twice, 'COMMIT')).toEqual(unique);
+    expect(await refusal('BEGIN', without, 'COMMIT')).toEqual(missing);
+    expect(await refusal(`${twice}; SELECT 1`)).toEqual(unique);
+    expect(await refusal("UPDATE Held SET name = NULL WHERE id = 'a'")).toEqual(missing);
+  });
+
+  test('statements that clients end a session by are answered', async () => {
+    await client.query('SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;');
+    expect((await client.query('SELECT pg_advisory_unlock_all()')).rows).toEqual([{ pg_advisory_unlock_all: '' }]);
+    for (const [sql, told] of [
+      ['CLOSE ALL', 'CLOSE'],
+      ['UNLISTEN *', 'UNLISTEN'],
+      ['DISCARD ALL', 'DISCARD'],
+      ['DEALLOCATE ALL', 'DEALLOCATE'],
+    ] as const)
+      expect((await client.query(sql)).command).toBe(told);
+    expect(await stateOf(client.query('CLOSE c'))).toBe('34000');
+    for (const zone of [
+      "TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE",
+      "TIME ZONE 'Etc/UTC'",
+      'TIMEZONE TO 0',
+      "timezone = 'Zulu'",
+    ])
+      expect((await client.query(`SET ${zone}`)).command).toBe('SET');
+    expect((await client.query('SHOW timezone')).rows).toEqual([{ timezone: 'UTC' }]);
+    expect(await stateOf(client.query("SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE"))).toBe('0A000');
+    for (const encoding of ["'utf-8'", 'UTF8', "'Unicode'", "'utf_8'"]) await client.query(`SET client_encoding TO ${encoding}`);
+    expect((await client.query('SHOW client_encoding')).rows).toEqual([{ client_encoding: 'UTF8' }]);
+    // asyncpg sends the quotes, too.
+    const quoted = await connected(world, { client_encoding: "'utf-8'" });
+    await quoted.end();
+  });
+
   test.each([
     ['SELEC 1', '42601'],
     ['SELECT * FROM Nowhere', '42P01'],

@@ -158,6 +158,8 @@ const functions: readonly CatalogueFunction[] = [
   made('user() name', currentUser),
   made('current_setting(text, bool?) text', setting),
   made('pg_backend_pid() int4', ({ facts }) => facts.session.process),
+  // There is nothing to unlock: locks are never given.
+  made('pg_advisory_unlock_all() void', () => ''),
   made('pg_is_in_recovery() bool', () => false),
   made('pg_my_temp_schema() oid', () => 0),
   made('pg_is_other_temp_schema(oid) bool', () => false),

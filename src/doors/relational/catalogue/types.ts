@@ -72,6 +72,7 @@ const known: ReadonlyMap<string, TypeDetails> = new Map(
     record: details('P', 'd', 'x', 'record'),
     any: details('P', 'i', 'p', '"any"'),
     anyarray: details('P', 'd', 'x', 'anyarray'),
+    void: details('P', 'i', 'p', 'void'),
     uuid: details('U', 'c', 'p', 'uuid'),
     jsonb: details('U', 'i', 'x', 'jsonb'),
     regnamespace: details('N', 'i', 'p', 'regnamespace'),
@@ -116,7 +117,7 @@ export function typeNamed(name: string, isQuoted = false): string | null {
 }
 
 /** Nothing can be cast to these. */
-const pseudo: ReadonlySet<string> = new Set(['any', 'anyarray', 'record', 'unknown']);
+const pseudo: ReadonlySet<string> = new Set(['any', 'anyarray', 'record', 'unknown', 'void']);
 
 export function wireOf(type: string): WireType {
   return catalogueTypes.get(type)!;

@@ -1,0 +1,18 @@
+/** What a protocol can tell of a row that was refused: its missing property, or its key that is there already. */
+import type { RefusedRow } from '../../errors.ts';
+import { cellAt } from '../../log/vector-builder.ts';
+import type { DeleteRows, PutRows, RowRejection } from '../../projections/command.ts';
+
+export function refusedRow(
+  step: PutRows | DeleteRows,
+  primaryKey: string | null,
+  { index, code, column }: Omit<RowRejection, 'detail'>,
+): RefusedRow {
+  const { type } = step;
+  if (column !== undefined) return { type, index, column };
+  if (code !== 'REL_CONFLICT' || step.kind !== 'put-rows') return { type, index };
+  const names = primaryKey === null ? ['_pk', 'id'] : [primaryKey, '_pk'];
+  const key = names.flatMap((name) => step.rows.columns.filter((each) => each.name === name))[0];
+  const text = key === undefined ? null : cellAt(key.vector, key.type, index);
+  return { type, index, ...(text !== null && { key: { name: primaryKey ?? '_pk', text: String(text) } }) };
+}
