@@ -27,7 +27,7 @@ export const wireTypes = {
   timestamptz: type('timestamptz', 1184, 8, 1185),
   /** The pgvector extension's: types of extensions have numbers from 16,384 on. */
   vector: type('vector', 16_385, -1, 16_386),
-  /** Of what a statement makes a day of: no column is one. */
+  /** Expressions have it; columns never do. */
   date: type('date', 1082, 4, 1182),
 } as const;
 
