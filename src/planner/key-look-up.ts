@@ -1,4 +1,4 @@
-/** Rows by their keys, without a statement: straight from the governed snapshot, within one turn. */
+/** Rows by their keys, without a statement: straight from the governed snapshot; those of a few keys within one turn. */
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { ColumnType } from '../log/value.ts';
@@ -13,7 +13,42 @@ export type TimeOf = (time: DefaultTime, now: bigint) => TimeBounds;
 /** A hundredth of what a question costs. */
 const unitsOfKey = 0.01;
 
+/** Keys that are looked up in one turn. */
+const keysInTurn = 1_024;
+
 export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): Answer {
+  const { read, answer } = prepare(invocation, request, boundsOf);
+  read(request.keys);
+  return answer();
+}
+
+/** `check` throws where it has taken too long, or nobody waits for it. */
+export async function lookUpInTurns(
+  invocation: Invocation,
+  request: KeyLookUp,
+  {
+    boundsOf,
+    yieldTurn,
+    check,
+  }: { readonly boundsOf: TimeOf; readonly yieldTurn: () => Promise<void>; readonly check: () => void },
+): Promise<Answer> {
+  const { keys } = request;
+  if (keys.length <= keysInTurn) return lookUp(invocation, request, boundsOf);
+  const { read, answer } = prepare(invocation, request, boundsOf);
+  for (let at = 0; at < keys.length; at += keysInTurn) {
+    if (at > 0) await yieldTurn();
+    check();
+    read(keys.slice(at, at + keysInTurn));
+  }
+  return answer();
+}
+
+interface Prepared {
+  read(keys: readonly string[]): void;
+  answer(): Answer;
+}
+
+function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): Prepared {
   const { type, keys, time = 'current' } = request;
   invocation.describe({ objectType: type, literals: keys });
   const snapshot = invocation.snapshot();
@@ -23,33 +58,38 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
   invocation.describe({ template, costUnits });
   const overtaken = snapshot.erasing([type]);
   const masked = snapshot.masked(type);
-  const read = masked.size === 0 ? known.names : shownIn(known, masked);
+  const shown = masked.size === 0 ? known.names : shownIn(known, masked);
   const bounds = boundsOf(time, snapshot.instant);
-  const blocks = snapshot.rows.scan({ type, columns: read, time: bounds, keys });
   const batches: OutputBatch[] = [];
   let rowCount = 0;
-  for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
-    if (step.value.count === 0) continue;
-    batches.push(fewRows(step.value, null, columns));
-    rowCount += step.value.count;
-  }
-  invocation.describe({ rowCount });
-  return {
-    columns,
-    batches,
-    rowCount,
-    costUnits,
-    estimatedTotalHits: rowCount,
-    asOfSystem: snapshot.instant,
-    cursor: null,
-    nextCursor: null,
-    provenance: null,
-    facets: null,
-    plan: null,
-    actualRows: null,
-    processingTimeMs: 0,
-    overtaken,
+  const read = (some: readonly string[]): void => {
+    const blocks = snapshot.rows.scan({ type, columns: shown, time: bounds, keys: some });
+    for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
+      if (step.value.count === 0) continue;
+      batches.push(fewRows(step.value, null, columns));
+      rowCount += step.value.count;
+    }
   };
+  const answer = (): Answer => {
+    invocation.describe({ rowCount });
+    return {
+      columns,
+      batches,
+      rowCount,
+      costUnits,
+      estimatedTotalHits: rowCount,
+      asOfSystem: snapshot.instant,
+      cursor: null,
+      nextCursor: null,
+      provenance: null,
+      facets: null,
+      plan: null,
+      actualRows: null,
+      processingTimeMs: 0,
+      overtaken,
+    };
+  };
+  return { read, answer };
 }
 
 /** What is made of a list of columns: whatever is kept by the list of their names further down is kept once. */

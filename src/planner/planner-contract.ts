@@ -211,6 +211,8 @@ export interface PlannerDoor extends PlannerContract {
    * them. Within one turn. REL_UNKNOWN_TYPE and REL_UNKNOWN_COLUMN as of a question.
    */
   lookUp(invocation: Invocation, request: KeyLookUp): Answer;
+  /** The same of as many keys as there are, in turns and on one snapshot, in the order of system_from of some of them at a time. */
+  lookUpMany(invocation: Invocation, request: KeyLookUp, signal?: AbortSignal): Promise<Answer>;
   /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
    * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where

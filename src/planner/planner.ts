@@ -22,7 +22,7 @@ import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
 import { longWorkOf } from './graph/long-work.ts';
 import { looksOfUnit } from './graph/limits.ts';
-import { lookUp } from './key-look-up.ts';
+import { lookUp, lookUpInTurns } from './key-look-up.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -178,6 +178,17 @@ export class Planner implements PlannerDoor {
 
   lookUp(invocation: Invocation, request: KeyLookUp): Answer {
     return lookUp(invocation, request, defaultBounds);
+  }
+
+  async lookUpMany(invocation: Invocation, request: KeyLookUp, signal?: AbortSignal): Promise<Answer> {
+    const startedMs = this.#clock.monotonicMs();
+    const { timeoutMs } = this.#limits;
+    const check = (): void => {
+      if (signal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
+      if (this.#clock.monotonicMs() - startedMs > timeoutMs)
+        throw new ServiceError('REL_TIMEOUT', `the keys were looked up for longer than ${timeoutMs} ms`);
+    };
+    return lookUpInTurns(invocation, request, { boundsOf: defaultBounds, yieldTurn: () => this.#scheduler.yield(), check });
   }
 
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {

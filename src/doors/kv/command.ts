@@ -2,23 +2,26 @@
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import type { DeleteRows, PutRows } from '../../projections/command.ts';
+import { batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
 import type { Asker, Asking } from '../frame/asker.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { Terms } from '../frame/session-terms.ts';
 import {
   type Entry,
   entryType,
+  keyOf,
   ownKeys,
   type Put,
   type PutTerms,
   putCommand,
   readEntries,
+  readManyEntries,
   readOwn,
   refuseFirst,
+  rowsInTurn,
 } from './entries.ts';
 import { refusals } from './errors.ts';
-import type { Replies } from './replies.ts';
+import { Replies } from './replies.ts';
 import type { Cursors } from './cursors.ts';
 
 export interface CommandRow {
@@ -34,6 +37,8 @@ export interface CommandRow {
 export const doorName = 'kv';
 
 const triesMax = 16;
+/** Keys that are deleted in one turn: of more, some are gone before the others. */
+const keysEndedInTurn = 512;
 
 /** One command at work. */
 export class CommandContext {
@@ -60,11 +65,41 @@ export class CommandContext {
 
   /** Values of these keys, by one look-up. */
   read(keys: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
-    return this.asker.ask({ terms: this.terms, keysRead: keys.length }, ({ invocation, keep }) => {
-      const { entries, answer } = readEntries(this.asker.parts.planner, invocation, keys, this.time);
+    const { planner, yieldTurn } = this.asker.parts;
+    return this.asker.ask({ terms: this.terms, keysRead: keys.length }, async ({ invocation, keep }) => {
+      const { entries, answer } =
+        keys.length === 1
+          ? readEntries(planner, invocation, keys, this.time)
+          : await readManyEntries(planner, invocation, keys, { time: this.time, signal: this.asker.gone, yieldTurn });
       keep(answer);
       return entries;
     });
+  }
+
+  /** Runs `step` for each, in turns. */
+  async forEach<T>(all: Iterable<T>, step: (each: T) => void): Promise<void> {
+    const { yieldTurn } = this.asker.parts;
+    let count = 0;
+    for (const each of all) {
+      step(each);
+      if (++count % rowsInTurn === 0) await yieldTurn();
+    }
+  }
+
+  /** The reply: a list, in turns, of which nothing stands among the replies before all does. */
+  async list<T>(all: readonly T[], write: (replies: Replies, each: T) => void): Promise<void> {
+    const replies = new Replies();
+    replies.protocol = this.replies.protocol;
+    replies.array(all.length);
+    await this.forEach(all, (each) => write(replies, each));
+    this.replies.append(replies);
+  }
+
+  /** Keys that these words are. */
+  async keys(words: readonly Buffer[]): Promise<string[]> {
+    const keys: string[] = [];
+    await this.forEach(words, (word) => keys.push(keyOf(word)));
+    return keys;
   }
 
   /** Runs what writes these keys, recorded as the command that it is. */
@@ -75,6 +110,8 @@ export class CommandContext {
 
   /** False where the keys stand otherwise than `when` says. */
   async put(puts: readonly Put[], terms: PutTerms = {}): Promise<boolean> {
+    if (puts.length > batchRowsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a command writes at most ${batchRowsMax} keys, all of them or none`);
     const command = putCommand(puts, doorName, terms);
     if (puts.reduce((sum, { value }) => sum + value.length, 0) > longBytes) await this.asker.parts.yieldTurn();
     const keys = puts.map(({ key }) => key);
@@ -99,9 +136,13 @@ export class CommandContext {
   /** Deletes those that are there; how many were. */
   endAll(keys: readonly string[]): Promise<number> {
     const asked = [...new Set(keys)];
+    const { planner, yieldTurn } = this.asker.parts;
     return this.write(asked, 'delete', async ({ invocation }) => {
-      const own = ownKeys(this.asker.parts.planner, invocation, asked);
-      if (own.length > 0) await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: own });
+      const own = await ownKeys(planner, invocation, asked, this.asker.gone);
+      for (let at = 0; at < own.length; at += keysEndedInTurn) {
+        if (at > 0) await yieldTurn();
+        await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: own.slice(at, at + keysEndedInTurn) });
+      }
       return own.length;
     });
   }

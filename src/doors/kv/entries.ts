@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { NamedColumn } from '../../log/columns.ts';
+import type { NamedColumn, Vector } from '../../log/columns.ts';
 import { FOREVER } from '../../log/timestamp.ts';
 import { type Cell, type ColumnType, limits, systemColumns } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
@@ -34,49 +34,100 @@ export interface Put {
 const valueColumns = ['_pk', 'value', 'value_base64', 'namespace_path', 'valid_to', 'system_from'] as const;
 const place = { key: 0, value: 1, base64: 2, path: 3, validTo: 4, systemFrom: 5 } as const;
 
-type Planner = Pick<PlannerDoor, 'lookUp'>;
+type Planner = Pick<PlannerDoor, 'lookUp' | 'lookUpMany'>;
 
 export function keyOf(word: Buffer): string {
   if (word.length === 0 || word.length > limits.keyBytes || !isUtf8(word)) throw refusals.keyText();
   return word.toString();
 }
 
+interface Entries {
+  readonly entries: ReadonlyMap<string, Entry>;
+  readonly answer: Answer;
+}
+
 /** By key. Of a key that several organisations have, the caller's own, else the one that was written last. */
-export function readEntries(
+export function readEntries(planner: Planner, invocation: Invocation, keys: readonly string[], time: DefaultTime): Entries {
+  const answer = planner.lookUp(invocation, { type: entryType, keys, columns: valueColumns, time });
+  const read = new EntryReader(invocation);
+  for (const batch of answer.batches) read.add(batch);
+  return { entries: read.entries, answer };
+}
+
+/** The same of as many keys as there are, in turns. */
+export async function readManyEntries(
   planner: Planner,
   invocation: Invocation,
   keys: readonly string[],
-  time: DefaultTime,
-): { readonly entries: ReadonlyMap<string, Entry>; readonly answer: Answer } {
-  const asked = keys.length > 1 ? [...new Set(keys)] : keys;
-  const answer = planner.lookUp(invocation, { type: entryType, keys: asked, columns: valueColumns, time });
-  const entries = new Map<string, Entry>();
-  const chosen = new Map<string, boolean>();
-  for (const { columns, count } of answer.batches) {
+  {
+    time,
+    signal,
+    yieldTurn,
+  }: { readonly time: DefaultTime; readonly signal: AbortSignal; readonly yieldTurn: () => Promise<void> },
+): Promise<Entries> {
+  const request = { type: entryType, keys: [...new Set(keys)], columns: valueColumns, time };
+  const answer = await planner.lookUpMany(invocation, request, signal);
+  const read = new EntryReader(invocation);
+  let rows = 0;
+  for (const batch of answer.batches) {
+    read.add(batch);
+    if ((rows += batch.count) < rowsInTurn) continue;
+    rows = 0;
+    await yieldTurn();
+  }
+  return { entries: read.entries, answer };
+}
+
+/** Words, rows and replies that are worked on in one turn. */
+export const rowsInTurn = 2_048;
+
+class EntryReader {
+  readonly entries = new Map<string, Entry>();
+  /** By key: whether its row is the caller's own. */
+  readonly #chosen = new Map<string, boolean>();
+  readonly #invocation: Invocation;
+
+  constructor(invocation: Invocation) {
+    this.#invocation = invocation;
+  }
+
+  add({ columns, count }: Answer['batches'][number]): void {
+    const { path } = this.#invocation.caller;
     for (let row = 0; row < count; row++) {
       const cell = (at: number, type: ColumnType): Cell => cellAt(columns[at]!, type, row);
       const key = cell(place.key, 'string') as string;
-      const own = cell(place.path, 'string') === invocation.caller.path;
+      const own = cell(place.path, 'string') === path;
       // Rows come in the order in which they were written.
-      if (chosen.get(key) === true && !own) continue;
-      const value = valueOf(
-        invocation,
-        cell(place.value, 'string') as string | null,
-        cell(place.base64, 'string') as string | null,
-      );
-      chosen.set(key, own);
-      if (value === null) entries.delete(key);
-      else entries.set(key, { value, expires: cell(place.validTo, 'timestamp') as bigint, others: [] });
+      if (this.#chosen.get(key) === true && !own) continue;
+      const text = longText(columns[place.value]!, row) ?? (cell(place.value, 'string') as string | null);
+      const value = valueOf(this.#invocation, text, cell(place.base64, 'string') as string | null);
+      this.#chosen.set(key, own);
+      if (value === null) this.entries.delete(key);
+      else this.entries.set(key, { value, expires: cell(place.validTo, 'timestamp') as bigint, others: [] });
     }
   }
-  return { entries, answer };
 }
+
+/** The bytes of a long text: to make a string of them and bytes again would take longer than all else. */
+function longText(vector: Vector, row: number): Buffer | null {
+  if (vector.kind !== 'text' || vector.nulls?.[row] === 1) return null;
+  const [start, end] = [vector.offsets[row]!, vector.offsets[row + 1]!];
+  if (end - start <= longTextBytes) return null;
+  return Buffer.from(vector.heap.buffer, vector.heap.byteOffset + start, end - start);
+}
+
+const longTextBytes = 4_096;
 
 const pathColumns = ['_pk', 'namespace_path'] as const;
 
 /** Those of the keys that the caller's own path holds now. */
-export function ownKeys(planner: Planner, invocation: Invocation, keys: readonly string[]): string[] {
-  const { batches } = planner.lookUp(invocation, { type: entryType, keys, columns: pathColumns });
+export async function ownKeys(
+  planner: Planner,
+  invocation: Invocation,
+  keys: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys, columns: pathColumns }, signal);
   return batches.flatMap(({ columns, count }) =>
     Array.from({ length: count }, (_, row) => row).flatMap((row) =>
       cellAt(columns[1]!, 'string', row) === invocation.caller.path ? [cellAt(columns[0]!, 'string', row) as string] : [],
@@ -95,7 +146,8 @@ export function readOwn(planner: Planner, invocation: Invocation, key: string): 
         return cellAt(columns[number]!, answer.columns[number]!.type, row);
       };
       if (cell('namespace_path') !== invocation.caller.path) continue;
-      const value = valueOf(invocation, cell('value') as string | null, cell('value_base64') as string | null);
+      const text = longText(columns[at('value')]!, row) ?? (cell('value') as string | null);
+      const value = valueOf(invocation, text, cell('value_base64') as string | null);
       if (value === null) throw new ServiceError('REL_MASKED_COLUMN', 'the value is masked: nothing can be written from it');
       const others = answer.columns.flatMap(({ name, type }) => {
         const isOwn = !Object.hasOwn(systemColumns, name) && name !== 'value' && name !== 'value_base64';
@@ -109,7 +161,7 @@ export function readOwn(planner: Planner, invocation: Invocation, key: string): 
 }
 
 /** null: there is one, and the caller is not shown it. */
-function valueOf(invocation: Invocation, value: string | null, base64: string | null): Buffer | string | null {
+function valueOf(invocation: Invocation, value: Buffer | string | null, base64: string | null): Buffer | string | null {
   if (value !== null) return value;
   if (base64 !== null) return Buffer.from(base64, 'base64');
   const masked = invocation.snapshot().masked(entryType);

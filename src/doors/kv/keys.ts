@@ -1,6 +1,7 @@
 /** What works on keys: deleting, expiring, listing. */
 import { FOREVER } from '../../log/timestamp.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
+import type { Cell } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
 import { type Entry, keyOf } from './entries.ts';
@@ -9,11 +10,11 @@ import { globOf } from './glob.ts';
 import { expiryOf } from './strings.ts';
 
 async function end(context: CommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
-  context.replies.integer(await context.endAll(words.map(keyOf)));
+  context.replies.integer(await context.endAll(await context.keys(words)));
 }
 
 async function exists(context: CommandContext, [, ...words]: readonly Buffer[]): Promise<void> {
-  const keys = words.map(keyOf);
+  const keys = await context.keys(words);
   const entries = await context.read(keys);
   context.replies.integer(keys.filter((key) => entries.has(key)).length);
 }
@@ -76,24 +77,25 @@ const told =
 const rounded = (value: bigint, to: bigint): bigint => (value + to / 2n) / to;
 const left = (expires: bigint, now: bigint): bigint => (expires > now ? expires - now : 0n);
 
-/** Texts of the first column, each once. */
-export function texts({ columns, batches }: Answer): string[] {
+/** Texts of the first column that fit, each once. */
+async function texts(context: CommandContext, answer: Answer, fits: (text: string) => boolean): Promise<string[]> {
   const found = new Set<string>();
-  for (const { columns: vectors, selection, first, count } of batches) {
-    for (let i = 0; i < count; i++) {
-      const text = cellAt(vectors[0]!, columns[0]!.type, selection === null ? first + i : selection[i]!);
-      if (typeof text === 'string') found.add(text);
-    }
-  }
+  await context.forEach(firstCells(answer), (text) => {
+    if (typeof text === 'string' && fits(text)) found.add(text);
+  });
   return [...found];
+}
+
+function* firstCells({ columns, batches }: Answer): Generator<Cell, void> {
+  for (const { columns: vectors, selection, first, count } of batches)
+    for (let i = 0; i < count; i++) yield cellAt(vectors[0]!, columns[0]!.type, selection === null ? first + i : selection[i]!);
 }
 
 async function list(context: CommandContext, [, pattern]: readonly Buffer[]): Promise<void> {
   const glob = globOf(pattern!.toString());
   const answer = await question(context, 'SELECT _pk FROM KvEntry', []);
-  const keys = texts(answer).filter(glob);
-  context.replies.array(keys.length);
-  for (const key of keys) context.replies.bulk(key);
+  const keys = await texts(context, answer, glob);
+  await context.list(keys, (replies, key) => replies.bulk(key));
 }
 
 function question(context: CommandContext, sql: string, parameters: readonly (string | bigint)[]): Promise<Answer> {
@@ -139,7 +141,7 @@ async function scan(context: CommandContext, [, word, ...options]: readonly Buff
   const page = await (from === null
     ? question(context, 'SELECT _pk FROM KvEntry LIMIT $1', [count])
     : question(context, 'SELECT _pk FROM KvEntry LIMIT $1 AFTER $2', [count, from]));
-  const keys = ofType ? texts(page).filter(glob) : [];
+  const keys = ofType ? await texts(context, page, glob) : [];
   replies.array(2);
   replies.bulk(page.nextCursor === null ? '0' : cursors.open(page.nextCursor, scope));
   replies.array(keys.length);

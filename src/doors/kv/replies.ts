@@ -23,6 +23,13 @@ export class Replies {
     return taken;
   }
 
+  append(other: Replies): void {
+    this.#cut();
+    other.#cut();
+    this.#pieces.push(...other.#pieces);
+    this.#length += other.#length;
+  }
+
   /** A status as `OK`. */
   simple(text: string): void {
     this.#line(`+${text}`);

@@ -86,7 +86,7 @@ async function get(context: CommandContext, [, word]: readonly Buffer[]): Promis
   value(context, (await context.read([key])).get(key));
 }
 
-function value({ replies }: CommandContext, entry: Entry | null | undefined): void {
+function value({ replies }: Pick<CommandContext, 'replies'>, entry: Entry | null | undefined): void {
   if (!entry) replies.nothing();
   else replies.bulk(entry.value);
 }
@@ -107,11 +107,8 @@ async function getEx(context: CommandContext, words: readonly Buffer[]): Promise
 
 async function pairs(context: CommandContext, words: readonly Buffer[], when: 'absent' | null): Promise<boolean> {
   if (words.length % 2 === 0) throw refusals.arity(context.name);
-  const puts = new Map<string, Put>();
-  for (let i = 1; i < words.length; i += 2) {
-    const key = keyOf(words[i]!);
-    puts.set(key, { key, value: words[i + 1]! });
-  }
+  const keys = await context.keys(words.filter((_, i) => i % 2 === 1));
+  const puts = new Map(keys.map((key, i): [string, Put] => [key, { key, value: words[i * 2 + 2]! }]));
   return context.put([...puts.values()], when === null ? {} : { when });
 }
 
@@ -175,10 +172,9 @@ export const strings: Readonly<Record<string, CommandRow>> = {
     reads: true,
     keys: [1, -1, 1],
     run: async (context, [, ...words]) => {
-      const keys = words.map(keyOf);
+      const keys = await context.keys(words);
       const entries = await context.read(keys);
-      context.replies.array(keys.length);
-      for (const key of keys) value(context, entries.get(key));
+      await context.list(keys, (replies, key) => value({ replies }, entries.get(key)));
     },
   },
   mset: {

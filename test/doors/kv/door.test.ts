@@ -87,6 +87,35 @@ describe('values', () => {
   });
 });
 
+describe('many keys', () => {
+  const keys = Array.from({ length: 20_000 }, (_, i) => `many:${i}`);
+
+  test('a command writes 4,096 of them at most, all or none; it reads and deletes as many as there are', async () => {
+    const pairs = keys.slice(0, 4_097).flatMap((key, i) => [key, String(i)]);
+    expect(await refusalOf(redis.call('MSET', ...pairs))).toMatch(/^\S+ a command writes at most 4096 keys, all of them or none/);
+    expect(await redis.exists('many:0')).toBe(0);
+    expect(await redis.call('MSET', ...pairs.slice(2))).toBe('OK');
+    const values = await redis.mget(...keys);
+    expect([values.length, values[0], values[1], values[4_096], values[4_097]]).toEqual([20_000, null, '1', '4096', null]);
+    expect((await redis.keys('many:*')).length).toBe(4_096);
+    expect(await redis.del(...keys)).toBe(4_096);
+    expect(await redis.exists(...keys)).toBe(0);
+  });
+
+  test.each(['EXISTS', 'MGET', 'DEL'])('others have their turn while %s works', async (name) => {
+    const other = kvConnected(world);
+    await other.ping();
+    const ended: string[] = [];
+    await Promise.all([
+      redis.call(name, ...keys).then(() => ended.push(name)),
+      // The command is on its way by then, and long before its end.
+      new Promise((resolve) => setImmediate(resolve)).then(() => other.ping()).then(() => ended.push('PING')),
+    ]);
+    expect(ended).toEqual(['PING', name]);
+    other.disconnect();
+  });
+});
+
 describe('keys', () => {
   test('expiry', async () => {
     await redis.set('x', '1');
