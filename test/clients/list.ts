@@ -1,10 +1,13 @@
 /** Programs, and what each is asked to do: a step is a script of bash and what it must print. */
+import { objectClients } from './objects.ts';
 
 export interface Place {
   readonly port: number;
   /** SERVICE_BEARER_TOKEN. */
   readonly secret: string;
   readonly objectSecret: string;
+  /** A registry token without a tenant. */
+  readonly token: string;
   readonly directory: string;
 }
 
@@ -26,8 +29,6 @@ export interface Client {
 
 const psql = ({ port, secret }: Place): string =>
   `export PGPASSWORD=${secret}; P="psql -XAt -h 127.0.0.1 -p ${port} -U me annals"`;
-const s3 = ({ port, secret, objectSecret }: Place): string =>
-  `export AWS_ACCESS_KEY_ID=${secret} AWS_SECRET_ACCESS_KEY=${objectSecret} AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true; E=http://127.0.0.1:${port}`;
 /** Debian's, whatever other versions of Python come first on the PATH. */
 const python = '/usr/bin/python3';
 
@@ -123,53 +124,5 @@ $R SET greeting hello EX 100; $R GET greeting; $R TTL greeting; $R INCR n; $R IN
       },
     ],
   },
-  {
-    name: 'aws',
-    door: 'object',
-    package: 'awscli',
-    probe: 'test -x /usr/bin/aws',
-    steps: (place) => [
-      {
-        name: 'a bucket, an object in one part and in many',
-        script: `${s3(place)}
-A="/usr/bin/aws --endpoint-url $E"
-$A s3 mb s3://desk
-echo hello > hello.txt; $A s3 cp hello.txt s3://desk/notes/hello.txt; $A s3 cp s3://desk/notes/hello.txt -
-head -c 20000000 /dev/urandom > large.bin; $A s3 cp large.bin s3://desk/large.bin >/dev/null; $A s3 cp s3://desk/large.bin back.bin >/dev/null; cmp large.bin back.bin && echo same
-$A s3 ls s3://desk/ --recursive
-$A s3 rm s3://desk --recursive >/dev/null; $A s3 rb s3://desk`,
-        prints: /make_bucket: desk[^]*hello\nsame\n[^]*large\.bin\n[^]*notes\/hello\.txt\nremove_bucket: desk/,
-      },
-    ],
-  },
-  {
-    name: 's3cmd',
-    door: 'object',
-    package: 's3cmd',
-    probe: 'command -v s3cmd',
-    steps: ({ port, secret, objectSecret }) => [
-      {
-        name: 'put, get, list, delete',
-        script: `S="s3cmd --no-ssl --host=127.0.0.1:${port} --host-bucket=127.0.0.1:${port} --access_key=${secret} --secret_key=${objectSecret} --region=us-east-1"
-$S mb s3://cmd >/dev/null; echo x > x.txt; $S put x.txt s3://cmd/x.txt >/dev/null; $S get --force s3://cmd/x.txt y.txt >/dev/null; cmp x.txt y.txt && echo same
-$S ls s3://cmd/; $S del s3://cmd/x.txt >/dev/null; $S rb s3://cmd`,
-        prints: /same\n[^]*s3:\/\/cmd\/x\.txt\n[^]*removed/,
-      },
-    ],
-  },
-  {
-    name: 'rclone',
-    door: 'object',
-    package: 'rclone',
-    probe: 'command -v rclone',
-    steps: ({ port, secret, objectSecret }) => [
-      {
-        name: 'copy a folder and check it',
-        script: `export RCLONE_CONFIG_A_TYPE=s3 RCLONE_CONFIG_A_PROVIDER=Other RCLONE_CONFIG_A_ACCESS_KEY_ID=${secret} RCLONE_CONFIG_A_SECRET_ACCESS_KEY=${objectSecret} RCLONE_CONFIG_A_ENDPOINT=http://127.0.0.1:${port}
-mkdir -p folder/deep; echo one > folder/one.txt; echo two > folder/deep/two.txt
-rclone mkdir a:clone; rclone copy folder a:clone; rclone check --download folder a:clone && rclone lsf -R a:clone | sort`,
-        prints: /deep\/\ndeep\/two\.txt\none\.txt/,
-      },
-    ],
-  },
+  ...objectClients,
 ];

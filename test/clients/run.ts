@@ -1,7 +1,9 @@
 /**
- * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, aws, s3cmd, rclone.
+ * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, aws, s3cmd, rclone,
+ * @aws-sdk/client-s3.
  *
  *   npm run clients                  what is installed; what is not, is told
+ *   npm run clients -- --only aws    those of which door and name have that in them
  *   npm run clients -- --install     installs what is missing by apt, and fails where that fails
  */
 import { spawnSync } from 'node:child_process';
@@ -14,11 +16,14 @@ import { freePort } from './free-port.ts';
 import { type Client, clients, type Place } from './list.ts';
 import { ServerProcess } from '../doors/http/server-process.ts';
 
-const { values: options } = parseArgs({ options: { install: { type: 'boolean', default: false } } });
+const { values: options } = parseArgs({
+  options: { install: { type: 'boolean', default: false }, only: { type: 'string', default: '' } },
+});
+const asked = clients.filter(({ name, door }) => `${door} ${name}`.includes(options.only));
 
 const found = (client: Client): boolean => spawnSync('sh', ['-c', client.probe], { stdio: 'ignore' }).status === 0;
 
-const missing = clients.filter((client) => !found(client));
+const missing = asked.filter((client) => !found(client));
 if (options.install && missing.length > 0) {
   const packages = [...new Set(missing.map((client) => client.package))];
   const update = spawnSync('apt-get', ['update', '-q'], { stdio: 'inherit' });
@@ -46,7 +51,7 @@ const server = await ServerProcess.start(
 const built = new Set(doors.filter((door) => door.built).map(({ name }) => name));
 let failures = 0;
 try {
-  for (const client of clients) {
+  for (const client of asked) {
     if (!built.has(client.door)) {
       console.log(`skipped  ${client.name}: this version has no ${client.door} door`);
       continue;
@@ -56,7 +61,13 @@ try {
       if (options.install) failures++;
       continue;
     }
-    const place: Place = { port: ports[client.door]!, secret, objectSecret: 'clients-object-secret', directory };
+    const place: Place = {
+      port: ports[client.door]!,
+      secret,
+      objectSecret: 'clients-object-secret',
+      token: server.token!,
+      directory,
+    };
     for (const { name, script, prints } of client.steps(place)) {
       const file = join(directory, 'step.sh');
       writeFileSync(file, script);

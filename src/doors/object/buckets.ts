@@ -52,11 +52,9 @@ export function getLocation(exchange: Exchange): Promise<Reply> {
   return inBucket(exchange, 'GetBucketLocation', () => xmlReply(xmlDocument('LocationConstraint', null)));
 }
 
-/** Versions stay, and deleting ends an object without removing them. */
+/** Not enabled: clients would list versions and delete them one by one, and this door has neither. */
 export function getVersioning(exchange: Exchange): Promise<Reply> {
-  return inBucket(exchange, 'GetBucketVersioning', () =>
-    xmlReply(xmlDocument('VersioningConfiguration', [['Status', 'Enabled']])),
-  );
+  return inBucket(exchange, 'GetBucketVersioning', () => xmlReply(xmlDocument('VersioningConfiguration', null)));
 }
 
 export function getBucketTagging(exchange: Exchange): Promise<Reply> {
