@@ -8,6 +8,7 @@
  */
 import { parseArgs } from 'node:util';
 import { bombs } from './bombs.ts';
+import { scalarBombs } from './scalars.ts';
 import { type Endured, endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
 import { crowds, socketMaxKb, stand } from './crowds.ts';
 import { burst, doorBombs } from './door-bombs.ts';
@@ -42,7 +43,7 @@ const complaints: string[] = [];
 try {
   await supply(siege, sizes);
   const quiet = await rest();
-  for (const bomb of bombs(sizes).filter(({ name }) => name.includes(options.only))) {
+  for (const bomb of [...bombs(sizes), ...scalarBombs(40)].filter(({ name }) => name.includes(options.only))) {
     const one = await suffer(siege, bomb);
     suffered.push(one);
     const { name, end, ms, health, loopDelayMs, holdMs, rssMb, wrong } = one;

@@ -20,9 +20,13 @@ import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { Signature } from '../expressions/functions/scalar-function.ts';
 import type { ScalarFunction } from '../expressions/scalar-functions.ts';
+import type { Cost } from '../expressions/work.ts';
 import { at } from '../places.ts';
 import { scoreName } from './matches.ts';
 import type { Expression, FunctionArgument, Literal, Place, Select } from '../statement.ts';
+
+/** Nanoseconds. */
+const perHighlighted: Cost = { call: 1_000, character: 300 };
 
 type Call = Extract<Expression, { kind: 'call' }>;
 
@@ -191,6 +195,7 @@ class Ranking {
     const column = operand.kind === 'column' ? operand.name : '';
     const signature: Signature = {
       takes: ['string'],
+      cost: perHighlighted,
       repeats: true,
       yields: 'string',
       evaluate: (text) => text!,

@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import { RE2JS, RE2JSException } from 're2js';
 import { ServiceError } from '../../errors.ts';
+import { spend, work } from '../expressions/work.ts';
 import { readText } from './json.ts';
 import { isNumeric, type NumberType, numberType, type Numeric, toNumber, toTruncated, toWhole } from './numbers.ts';
 import {
@@ -47,7 +48,7 @@ export function filterOf(text: string): Filter {
   if (last?.text === text) return last.filter;
   let known = compiled.get(text);
   if (known === undefined) {
-    known = compileFilter(readText(text));
+    known = compileWhole(readText(text));
     if (text.length <= 4_096) compiled.set(text, known);
   }
   last = { text, filter: known };
@@ -68,10 +69,23 @@ function checkSize(filter: Stored): void {
   }
 }
 
+/** Of documents by themselves: within expressions, the work of a whole row is counted. */
 export function compileFilter(filter: Stored): Filter {
+  const whole = compileWhole(filter);
+  return (document) => {
+    work.done = 0;
+    return whole(document);
+  };
+}
+
+function compileWhole(filter: Stored): Filter {
   checkSize(filter);
   return new Compiler().filter(filter);
 }
+
+/** Nanoseconds of a value that a condition is asked of, and of a character and an instruction of a pattern. */
+const valueCost = 120;
+const matchCost = 6;
 
 const unbuilt: ReadonlySet<string> = new Set(
   '$where $expr $text $jsonSchema $geoWithin $geoIntersects $near $nearSphere $bitsAllSet $bitsAnySet $bitsAllClear $bitsAnyClear'.split(
@@ -132,7 +146,11 @@ class Compiler {
   #field(name: string, condition: Stored): Filter {
     const path = name.split('.');
     const test = this.#condition(condition);
-    return (document) => test(valuesAt(document, path));
+    return (document) => {
+      const values = valuesAt(document, path);
+      spend(values.length * valueCost);
+      return test(values);
+    };
   }
 
   #condition(condition: Stored): PathTest {
@@ -194,7 +212,12 @@ class Compiler {
         return this.#all(value);
       case '$elemMatch': {
         const fits = this.#element(value);
-        return (values) => values.some((each) => isList(each) && each.some(fits));
+        return (values) =>
+          values.some((each) => {
+            if (!isList(each)) return false;
+            spend(each.length * valueCost);
+            return each.some(fits);
+          });
       }
       case '$mod':
         return some(remainder(value));
@@ -241,7 +264,12 @@ const isTrue = (value: Stored): boolean =>
 const some =
   (test: Test): PathTest =>
   (values) =>
-    values.some((value) => test(value) || (isList(value) && value.some((element) => test(element))));
+    values.some((value) => {
+      if (test(value)) return true;
+      if (!isList(value)) return false;
+      spend(value.length * valueCost);
+      return value.some((element) => test(element));
+    });
 
 const none =
   (test: PathTest): PathTest =>
@@ -361,10 +389,15 @@ function regex(value: Stored, options?: Stored): Test {
       );
     throw error;
   }
+  const size = made.programSize();
+  const holds = (text: string): boolean => {
+    spend(text.length * size * matchCost);
+    return made.test(text);
+  };
   return (each) => {
-    if (typeof each === 'string') return made.matcher(each).find();
+    if (typeof each === 'string') return holds(each);
     const symbol = asSpecial(each, '$symbol');
-    if (symbol !== null) return made.matcher(symbol).find();
+    if (symbol !== null) return holds(symbol);
     const same = asSpecial(each, '$regularExpression');
     return same !== null && same.pattern === pattern && same.options === flags;
   };

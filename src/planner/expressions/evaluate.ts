@@ -12,6 +12,7 @@ import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
 import { cosine, direction, distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import type { SearchRules } from '../search/text-rules.ts';
+import { countedEvaluator } from './functions/scalar-function.ts';
 import { phoneticCode } from './phonetic.ts';
 
 export interface Environment {
@@ -186,8 +187,7 @@ function called(
   { rules }: Pick<Environment, 'rules'>,
 ): Cell {
   if (signature.takesNull !== true && cells.includes(null)) return null;
-  const evaluator = signature.searching?.(rules()) ?? signature.evaluate;
-  return converted(evaluator(...cells), type);
+  return converted(countedEvaluator(signature, rules)(...cells), type);
 }
 
 /** Exact across integer and number; text in codepoint order; false before true. */

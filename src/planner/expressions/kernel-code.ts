@@ -25,6 +25,7 @@ import {
 } from './kernel-text.ts';
 import { cosine, distance, vectorCell } from './kernel-vectors.ts';
 import { KernelWriter } from './kernel-writer.ts';
+import { isCounted } from './functions/scalar-function.ts';
 
 export class KernelCode extends KernelWriter {
   #interner = '';
@@ -232,6 +233,7 @@ export class KernelCode extends KernelWriter {
       const known = takesNull !== true || there === null;
       cells.push(code === null || there === '0' ? 'null' : known ? code : `(${there} ? ${code} : null)`);
     }
+    if (isCounted(bound.function)) this.count();
     const site = this.site(bound);
     const call = `${this.once(`f${site}`, `help.evaluator(sites[${site}], context)`)}(${cells.join(', ')})`;
     return this.temporary(ok === null ? call : `${ok} ? ${call} : null`);
@@ -361,10 +363,12 @@ export class KernelCode extends KernelWriter {
       const ok = this.ok(bound.index);
       if (vector.kind === 'dict') return { bound, ok, value: null, bytes: null, string: `${name}d.text(${name}v[i])` };
       const bytes = `${name}h, ${name}o[i], ${name}o[i + 1]`;
+      this.count();
       return { bound, ok, value: null, bytes, string: `help.decode(${bytes})` };
     }
     if (bound.kind === 'phonetic') {
       const { ok, string } = this.#textual(bound.operand);
+      this.count();
       return { bound, ok, value: null, bytes: null, string: `help.phoneticCode('${bound.function}', ${string})` };
     }
     if (bound.kind === 'call') {
@@ -452,6 +456,7 @@ export class KernelCode extends KernelWriter {
     const name = this.vector(bound.index);
     const ok = this.ok(bound.index);
     let code: string;
+    this.count();
     if (vector.kind === 'text') code = `${interner}.ofBytes(${name}h, ${name}o[i], ${name}o[i + 1])`;
     else {
       const table = this.once(`${name}f${interner}`, `${interner}.foreign(${name}d)`);
@@ -467,6 +472,7 @@ export class KernelCode extends KernelWriter {
     if (index !== null) {
       const site = this.site(bound);
       const name = this.vector(index);
+      this.count();
       const table = this.once(`d${site}${interner}`, `context.codeTable(sites[${site}], ${name}d, ${interner})`);
       const ok = this.ok(index);
       const found = this.temporary(
@@ -484,6 +490,7 @@ export class KernelCode extends KernelWriter {
     const { operand } = bound;
     const { ok, value, string } = this.#operand(operand);
     if (ok === '0') return { code: '0', ok: '0', rep: 'code' };
+    this.count();
     const field = this.once(`l${this.site(bound)}${interner}`, `context.lookupField(sites[${this.site(bound)}])`);
     const isCode = operand.kind === 'column' && this.shape.columns[operand.index]!.kind === 'dict';
     const name = isCode ? this.vector(operand.index) : '';
@@ -534,6 +541,7 @@ export class KernelCode extends KernelWriter {
   #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
     const { pattern } = bound;
     const { ok, bytes, string } = this.#operand(bound.operand);
+    this.count();
     if (pattern.kind !== 'parameter') {
       const by = this.#operand(pattern);
       const known = both(ok, by.ok);
@@ -552,6 +560,7 @@ export class KernelCode extends KernelWriter {
 
   #match({ operand, query, mode }: Extract<Bound, { kind: 'match' }>): Rails {
     if (query.kind !== 'parameter') throw new AssertionError('what MATCH seeks is a constant');
+    this.count();
     const { ok, string } = this.#operand(operand);
     if (ok === '0' || this.shape.context.parameters[query.index]!.letter === 'z') return never;
     const sought = `context.parameters[${query.index}].narrow`;
@@ -578,6 +587,7 @@ export class KernelCode extends KernelWriter {
   #lookup(bound: Bound, index: number): Rails {
     const site = this.site(bound);
     const name = this.vector(index);
+    this.count();
     const table = this.once(`t${site}`, `context.truthTable(sites[${site}], ${name}d, count)`);
     const bytes = this.once(`t${site}y`, `${table}.bytes`);
     const verdict = `(${bytes}[${name}v[i]] || ${table}.fill(${name}v[i]))`;

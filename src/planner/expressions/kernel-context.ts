@@ -12,6 +12,7 @@ import { type Bound, childrenOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
 import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
+import { work } from './work.ts';
 
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);
@@ -139,6 +140,7 @@ export class KernelContext {
   constructor(request: ContextRequest) {
     this.#request = request;
     this.instant = request.instant;
+    work.done = 0;
     this.#cells = request.parameters.map((bound, index) => {
       const last = lastSubquery(bound);
       if (last < 0) return this.#evaluate(bound, null, []);
@@ -237,6 +239,7 @@ export class KernelContext {
     const known = this.#results.length - 1;
     for (const { last, index } of this.#waiting) {
       if (last !== known) continue;
+      work.done = 0;
       this.#cells[index] = this.#evaluate(this.#request.parameters[index]!, null, this.#cells);
       this.parameters[index] = parameterOf(this.#cells[index]!);
     }

@@ -2,11 +2,12 @@
 import { compareText } from '../../log/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import type { Bound } from './bound-expression.ts';
-import type { Evaluator } from './functions/scalar-function.ts';
+import { countedEvaluator, type Evaluator } from './functions/scalar-function.ts';
 import type { KernelContext } from './kernel-context.ts';
 import { likeMatches, LikePattern } from './like.ts';
 import { cosine, direction, distance, elapsed, folded, nanoseconds } from './scalar-functions.ts';
 import { phoneticCode } from './phonetic.ts';
+import { turnMost, work } from './work.ts';
 
 /** Thrown by a narrow kernel: the block needs bigints. */
 export const widen = Symbol('widen');
@@ -17,6 +18,8 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** All that generated code may call. */
 export const runtime = {
   widen,
+  work,
+  turnMost,
   integerOverflow,
   numberOverflow,
   inexactNumber,
@@ -33,10 +36,10 @@ export const runtime = {
   likeMatches,
   /** A call's function, whose integers are numbers where the call yields one. */
   evaluator: (
-    { function: { evaluate: plain, searching }, type }: Extract<Bound, { kind: 'call' }>,
+    { function: signature, type }: Extract<Bound, { kind: 'call' }>,
     { rules }: Pick<KernelContext, 'rules'>,
   ): Evaluator => {
-    const evaluate = searching?.(rules) ?? plain;
+    const evaluate = countedEvaluator(signature, signature.searching ? () => rules : null);
     if (type !== 'number') return evaluate;
     return (...cells) => {
       const result = evaluate(...cells);
@@ -49,7 +52,10 @@ export const runtime = {
     return pattern.matches(bytes, 0, bytes.length);
   },
   words: (values: BigInt64Array): Int32Array => new Int32Array(values.buffer, values.byteOffset, values.length * 2),
-  decode: (heap: Uint8Array, start: number, end: number): string => decoder.decode(heap.subarray(start, end)),
+  decode: (heap: Uint8Array, start: number, end: number): string => {
+    work.done += end - start;
+    return decoder.decode(heap.subarray(start, end));
+  },
   equalBytes: (heap: Uint8Array, start: number, end: number, bytes: Uint8Array): boolean => {
     if (end - start !== bytes.length) return false;
     for (let i = start, j = 0; i < end; i++, j++) if (heap[i] !== bytes[j]) return false;

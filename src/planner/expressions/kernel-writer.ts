@@ -23,6 +23,7 @@ export class KernelWriter {
   readonly #sites: unknown[] = [];
   readonly #known = new Map<string, string>();
   #names = 0;
+  #isDear = false;
 
   constructor(shape: Shape) {
     this.shape = shape;
@@ -30,6 +31,11 @@ export class KernelWriter {
 
   emit(line: string): void {
     this.#body.push(line);
+  }
+
+  /** What the loop does of texts is counted: it stops once that is enough for a turn. */
+  count(): void {
+    this.#isDear = true;
   }
 
   finish<K>(parameters: string, last: string): K {
@@ -41,7 +47,9 @@ export class KernelWriter {
       `"use strict"; return function (${parameters}) {`,
       ...this.#prologue,
       counting ? 'let kept = 0;' : '',
+      this.#isDear ? 'const { work, turnMost } = help;' : '',
       loop,
+      this.#isDear ? `if (work.done > turnMost) { work.left = ${this.shape.dense ? 'end - i' : 'count - j'}; break; }` : '',
       ...this.#body,
       last,
       '}',

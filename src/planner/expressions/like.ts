@@ -9,6 +9,7 @@
  * point of the segment, so the length of those in between is limited: the time is linear in the text whatever the pattern.
  */
 import { ServiceError } from '../../errors.ts';
+import { work } from './work.ts';
 
 const wildSegmentMax = 64;
 const anyCharacter = -1;
@@ -40,6 +41,9 @@ interface CodePointPlaces {
   readonly lastHigh: number;
 }
 
+/** Nanoseconds. */
+const byteCost = 6;
+
 export class LikePattern {
   readonly #segments: readonly Segment[];
 
@@ -53,6 +57,7 @@ export class LikePattern {
 
   /** Whether the text in bytes[from .. to] matches. The bytes are well-formed UTF-8. */
   matches(bytes: Uint8Array, from: number, to: number): boolean {
+    work.done += (to - from) * byteCost;
     const segments = this.#segments;
     const first = segments[0]!;
     const start = matchAt(first.codes, bytes, from, to);

@@ -4,6 +4,7 @@ import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
 import { tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
 import { parseTextQuery, type QueryOptions, type TextQuery } from '../search/query.ts';
 import { passes } from '../search/terms.ts';
+import { spend } from './work.ts';
 
 export class TextMatcher {
   readonly query: TextQuery;
@@ -17,6 +18,7 @@ export class TextMatcher {
   }
 
   matches(text: string): boolean {
+    spend(text.length * characterCost);
     const { leaves, shape } = this.query;
     assert(shape !== 'rarest', 'how rare words are is known of the rows of a type alone');
     const found = tokensOf(text).map((term) => this.leavesOf(term));
@@ -43,3 +45,5 @@ export class TextMatcher {
 }
 
 const termsKept = 20_000;
+/** Nanoseconds, of words that are met for the first time. */
+const characterCost = 100;

@@ -5,9 +5,15 @@
  * Sources: Soundex as the National Archives of the United States publish it; Metaphone by L. Philips, Computer Language,
  * December 1990; Kölner Phonetik by H. J. Postel, IBM-Nachrichten 19, 1969.
  */
+import { spend } from './work.ts';
+
 export type PhoneticFunction = 'soundex' | 'metaphone' | 'cologne';
 
+/** Nanoseconds. */
+const characterCost = 250;
+
 export function phoneticCode(name: PhoneticFunction, text: string): string {
+  spend(text.length * characterCost);
   switch (name) {
     case 'soundex':
       return soundex(lettersOf(text));

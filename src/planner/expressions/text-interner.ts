@@ -3,6 +3,7 @@
  * compared where they lie, so meeting a known text allocates nothing.
  */
 import type { Dictionary, Vector } from '../../log/columns.ts';
+import { work } from './work.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -80,6 +81,7 @@ export class TextInterner implements Dictionary {
 
   /** Code of source[start..end). */
   ofBytes(source: Uint8Array, start: number, end: number): number {
+    work.done += end - start;
     const hash = hashBytes(source, start, end);
     const slot = this.#find(source, start, end, hash);
     return this.#slots[slot] === 0 ? this.#add(source, start, end, hash, slot) : this.#slots[slot]! - 1;

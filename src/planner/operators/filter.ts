@@ -40,6 +40,10 @@ export class FilterOperator implements Operator {
   /** Pieces whose kernels for the first batch are there; that batch waits for the others. */
   #ready = 0;
   #waiting: Batch | null = null;
+  /** The batch that the only piece has tested a part of. */
+  #held: Batch | null = null;
+  /** What goes on with a batch that many pieces test. */
+  #work: Generator<Batch, Batch> | null = null;
   #rest = new Int32Array(0);
   #kept = new Int32Array(0);
 
@@ -50,6 +54,8 @@ export class FilterOperator implements Operator {
   }
 
   next(): Batch | null {
+    if (this.#held) return this.#passingOnly(this.#held, this.#predicates[0]!.goOn());
+    if (this.#work) return this.#step(this.#work);
     const batch = this.#waiting ?? this.#input.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
@@ -62,30 +68,39 @@ export class FilterOperator implements Operator {
     }
     this.#waiting = null;
     const [only] = this.#predicates;
-    if (only && this.#predicates.length === 1) {
-      const count = only.select(batch);
-      // Rows that all pass stay as they are: what follows each other is copied as one.
-      return count === batch.count ? batch : { columns: batch.columns, selection: only.kept, first: 0, count };
-    }
-    return this.#any ? this.#passingAny(batch) : this.#passingAll(batch);
+    if (only && this.#predicates.length === 1) return this.#passingOnly(batch, only.select(batch));
+    return this.#step((this.#work = this.#any ? this.#passingAny(batch) : this.#passingAll(batch)));
+  }
+
+  #step(work: Generator<Batch, Batch>): Batch {
+    const step = work.next();
+    if (step.done === true) this.#work = null;
+    return step.value;
+  }
+
+  #passingOnly(batch: Batch, count: number): Batch {
+    this.#held = count < 0 ? batch : null;
+    if (count < 0) return emptyBatch;
+    // Rows that all pass stay as they are: what follows each other is copied as one.
+    return count === batch.count ? batch : { columns: batch.columns, selection: this.#predicates[0]!.kept, first: 0, count };
   }
 
   close(): void {
     this.#input.close();
   }
 
-  #passingAll(batch: Batch): Batch {
+  *#passingAll(batch: Batch): Generator<Batch, Batch> {
     let left = batch;
     for (const predicate of this.#predicates) {
       if (left.count === 0) break;
-      const count = predicate.select(left);
+      const count = yield* predicate.inTurns(left);
       left = { columns: batch.columns, selection: predicate.kept, first: 0, count };
     }
     return left;
   }
 
   /** Each piece is asked of the rows that none before it took; those that are left over at the end go. */
-  #passingAny(batch: Batch): Batch {
+  *#passingAny(batch: Batch): Generator<Batch, Batch> {
     if (this.#rest.length < batch.count) {
       this.#rest = new Int32Array(batch.count);
       this.#kept = new Int32Array(batch.count);
@@ -93,7 +108,7 @@ export class FilterOperator implements Operator {
     let left = batch;
     for (const predicate of this.#predicates) {
       if (left.count === 0) break;
-      const count = predicate.select(left);
+      const count = yield* predicate.inTurns(left);
       left = without(left, predicate.kept, count, this.#rest);
     }
     return without(batch, left.selection ?? noRows, left.count, this.#kept);

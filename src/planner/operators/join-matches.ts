@@ -79,7 +79,7 @@ export class JoinMatches {
     this.#place = -1;
     this.#chain = 0;
     this.#leftMet = false;
-    while (this.#place + (this.#chain === 0 ? 1 : 0) < batch.count) yield this.#block(batch, heads);
+    while (this.#place + (this.#chain === 0 ? 1 : 0) < batch.count) yield yield* this.#block(batch, heads);
   }
 
   /** Right rows that never came out; the left side is NULL. */
@@ -129,10 +129,10 @@ export class JoinMatches {
     return n === count ? { columns, selection, first, count } : { columns, selection: lefts, first: 0, count: n };
   }
 
-  #block(batch: Batch, heads: Int32Array): Batch {
+  *#block(batch: Batch, heads: Int32Array): Generator<Batch, Batch> {
     const from = this.#chain === 0 ? this.#place + 1 : this.#place;
     let found = this.#fill(batch.count, heads);
-    if (this.#residual !== null && found > 0) found = this.#test(batch, this.#residual, found);
+    if (this.#residual !== null && found > 0) found = yield* this.#test(batch, this.#residual, found);
     const to = this.#chain === 0 ? this.#place + 1 : this.#place;
     const count = this.#keepsLeft ? this.#withUnmet(from, to, found) : this.#copy(found);
     if (count === 0) return emptyBatch;
@@ -169,7 +169,7 @@ export class JoinMatches {
   }
 
   /** Drops the pairs for which the residual is not true; returns how many stay. */
-  #test(batch: Batch, residual: Predicate, found: number): number {
+  *#test(batch: Batch, residual: Predicate, found: number): Generator<Batch, number> {
     const { selection, first } = batch;
     const places = this.#places;
     const lefts = this.#lefts;
@@ -180,7 +180,7 @@ export class JoinMatches {
     this.#tested.forEach((c, t) => {
       columns[c] = this.#fetch(this.#testers[t]!, c, batch, left, right);
     });
-    const stay = residual.select({ columns, selection: null, first: 0, count: found });
+    const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: found });
     const { kept } = residual;
     for (let n = 0; n < stay; n++) {
       places[n] = places[kept[n]!]!;

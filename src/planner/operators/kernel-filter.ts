@@ -38,6 +38,8 @@ export class KernelFilterOperator implements Operator {
   readonly #testing: boolean;
   readonly #rest: Predicate | null;
   readonly #whole: Predicate | null;
+  /** A batch of which a part is tested. */
+  #held: { readonly predicate: Predicate; readonly batch: Batch } | null = null;
 
   constructor(scan: ScanOperator, { tests, rest, whole }: KernelFilterKernels, execution: Execution) {
     this.#scan = scan;
@@ -48,13 +50,26 @@ export class KernelFilterOperator implements Operator {
   }
 
   next(): Batch | null {
+    if (this.#held) return this.#passing(this.#held.predicate, this.#held.batch, this.#held.predicate.goOn());
     const block = this.#scan.next();
     if (block === null) return null;
     if (block.count === 0) return emptyBatch;
     const judged = block.sift !== undefined || (this.#testing && block.selection === null && block.count >= rowsMin);
     const found = judged ? this.#mask.select(block, true) : -1;
-    if (found >= 0) return passing(this.#rest, this.#found(block, found));
-    return passing(this.#whole, block.sift ? this.#sifted(block, block.sift) : block);
+    if (found >= 0) return this.#pass(this.#rest, this.#found(block, found));
+    return this.#pass(this.#whole, block.sift ? this.#sifted(block, block.sift) : block);
+  }
+
+  #pass(predicate: Predicate | null, batch: Batch): Batch {
+    if (batch.count === 0) return emptyBatch;
+    return predicate ? this.#passing(predicate, batch, predicate.select(batch)) : batch;
+  }
+
+  #passing(predicate: Predicate, batch: Batch, count: number): Batch {
+    this.#held = count < 0 ? { predicate, batch } : null;
+    if (count < 0) return emptyBatch;
+    // Rows that all pass stay as they are: what follows each other is copied as one.
+    return count === batch.count ? batch : { columns: batch.columns, selection: predicate.kept, first: 0, count };
   }
 
   close(): void {
@@ -72,14 +87,6 @@ export class KernelFilterOperator implements Operator {
     if (found === count) return { columns, selection: null, first, count };
     return { columns, selection: this.#mask.selection, first: 0, count: found };
   }
-}
-
-function passing(predicate: Predicate | null, batch: Batch): Batch {
-  if (batch.count === 0) return emptyBatch;
-  if (!predicate) return batch;
-  const count = predicate.select(batch);
-  // Rows that all pass stay as they are: what follows each other is copied as one.
-  return count === batch.count ? batch : { columns: batch.columns, selection: predicate.kept, first: 0, count };
 }
 
 /** Where the memory has no room to work in. */

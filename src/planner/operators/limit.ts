@@ -36,6 +36,8 @@ export class LimitOperator implements Operator {
   readonly #systemFrom: number;
   #input: Operator;
   #delivered = 0;
+  /** A row came of what counts its matches itself. */
+  #hasCounted = false;
   #scannedAtEnd = -1;
   #countingCalls = 0;
   #lastSystemFrom: bigint | null = null;
@@ -52,12 +54,13 @@ export class LimitOperator implements Operator {
   next(): Batch | null {
     const { counters } = this.#parts.execution;
     const limit = this.#limit;
-    if (this.#delivered >= limit && !this.#goOnCounting()) return null;
+    if (this.#delivered >= limit && !this.#goOnCounting() && !this.#letsInputCount) return null;
     if (this.#lastSystemFrom !== null) this.#startCounting(this.#lastSystemFrom);
     const batch = this.#input.next();
     if (batch === null) return null;
     const count = Math.min(batch.count, limit - this.#delivered);
     if (count === 0) {
+      this.#hasCounted = batch.count > 0;
       if (this.#counting) this.#count(batch.count);
       return emptyBatch;
     }
@@ -71,6 +74,11 @@ export class LimitOperator implements Operator {
 
   close(): void {
     this.#input.close();
+  }
+
+  /** Of no rows at all: what counts its matches itself does so before its first row. */
+  get #letsInputCount(): boolean {
+    return this.#limit === 0 && this.#parts.node.counted && !this.#counting && !this.#hasCounted;
   }
 
   #count(rows: number): void {

@@ -112,7 +112,7 @@ export class MarkMatches {
             ? gatherer.fetch(batch.columns[c]!, left)
             : gatherer.fetch(this.#partners.columns[c - this.#leftCount]!, right);
       });
-      const stay = residual.select({ columns, selection: null, first: 0, count: found });
+      const stay = yield* residual.inTurns({ columns, selection: null, first: 0, count: found });
       for (let n = 0; n < stay; n++) met[places[residual.kept[n]!]!] = 1;
       let still = 0;
       for (let k = 0; k < open; k++) {

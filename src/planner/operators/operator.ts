@@ -38,6 +38,14 @@ export interface Watch {
 
 export const emptyBatch: Batch = { columns: [], selection: null, first: 0, count: 0 };
 
+/** So many rows at the end of a batch. */
+export function lastRows({ columns, selection, first, count }: Batch, rows: number): Batch {
+  const skipped = count - rows;
+  return selection === null
+    ? { columns, selection, first: first + skipped, count: rows }
+    : { columns, selection: selection.subarray(skipped), first, count: rows };
+}
+
 /** Batches that are made one by one, as they are asked for. */
 export type Pieces<T = void> = Generator<Batch, T, void>;
 

@@ -1,12 +1,16 @@
 /** A condition over the rows of batches, run by kernels that belong to the plan. */
 import type { FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { widen } from '../expressions/kernel-runtime.ts';
-import type { Batch, Execution } from './operator.ts';
+import { work } from '../expressions/work.ts';
+import { type Batch, emptyBatch, type Execution, lastRows } from './operator.ts';
 
 export class Predicate {
   readonly #kernels: KernelCache<FilterKernel>;
   readonly #execution: Execution;
   #wide = false;
+  #rest = emptyBatch;
+  /** Rows kept of those that were tested. */
+  #count = 0;
   /** Row numbers that `select` found, in the order of the batch; valid until its next call. */
   kept = new Int32Array(0);
 
@@ -15,11 +19,30 @@ export class Predicate {
     this.#execution = execution;
   }
 
-  /** How many rows of the batch the condition is true for: neither false nor NULL. */
+  /** How many rows of the batch the condition is true for: neither false nor NULL; -1 where `goOn` is to tell, after others had a turn. */
   select(batch: Batch): number {
     // One slot more than rows: the kernel writes before it knows whether the row stays.
     if (this.kept.length <= batch.count) this.kept = new Int32Array(batch.count + 1);
-    return this.#run(batch);
+    this.#rest = batch;
+    this.#count = 0;
+    return this.goOn();
+  }
+
+  /** The same of the rows of that batch that were left. */
+  goOn(): number {
+    const rest = this.#rest;
+    work.done = work.left = 0;
+    this.#count += this.#run(rest);
+    if (work.left === 0) return this.#count;
+    this.#rest = lastRows(rest, work.left);
+    return -1;
+  }
+
+  /** The same, giving others turns in between. */
+  *inTurns(batch: Batch): Generator<Batch, number> {
+    let count = this.select(batch);
+    for (; count < 0; count = this.goOn()) yield emptyBatch;
+    return count;
   }
 
   /** Compiles what `select` will run. */
@@ -32,7 +55,7 @@ export class Predicate {
     const context = this.#execution.kernels;
     try {
       const kernel = this.prepare(batch);
-      return kernel(columns, context, selection, first, count, this.kept);
+      return kernel(columns, context, selection, first, count, this.#count === 0 ? this.kept : this.kept.subarray(this.#count));
     } catch (error) {
       if (error !== widen || this.#wide) throw error;
       this.#wide = true;

@@ -10,7 +10,8 @@ import {
 } from '../expressions/kernel-compiler.ts';
 import { widen } from '../expressions/kernel-runtime.ts';
 import type { ProjectNode } from '../logical-plan.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { turnMost, work } from '../expressions/work.ts';
+import { type Batch, emptyBatch, type Execution, lastRows, type Operator } from './operator.ts';
 
 /** What one node computes of; kept with the plan. */
 export interface ProjectKernels {
@@ -35,6 +36,11 @@ export class ProjectOperator implements Operator {
   /** Columns whose kernels for the first batch are compiled. */
   #ready = 0;
   #waiting: Batch | null = null;
+  /** Rows whose columns are being computed, and those that are. */
+  #piece: Batch | null = null;
+  #made: Vector[] = [];
+  /** The next column is computed for some of the rows. */
+  #isBegun = false;
   /** Rows of a batch that are computed at once: many columns are work for several turns. */
   readonly #step: number;
 
@@ -51,6 +57,7 @@ export class ProjectOperator implements Operator {
   }
 
   next(): Batch | null {
+    if (this.#piece) return this.#goOn(this.#piece);
     const batch = this.#waiting ?? this.#input.next();
     if (batch === null) return null;
     if (batch.count === 0) return emptyBatch;
@@ -60,22 +67,37 @@ export class ProjectOperator implements Operator {
       this.#waiting = this.#ready < this.#columns.length ? batch : null;
       if (this.#waiting) return emptyBatch;
     }
-    const piece = this.#piece(batch);
-    const columns = this.#columns.map((column) => (typeof column === 'number' ? piece.columns[column]! : column.compute(piece)));
-    return { ...piece, columns };
+    return this.#goOn((this.#piece = this.#nextPiece(batch)));
+  }
+
+  /** Computes the columns of a piece that are missing: null from one that has more rows to go through after others had a turn. */
+  #goOn(piece: Batch): Batch {
+    const made = this.#made;
+    let done = 0;
+    while (made.length < this.#columns.length) {
+      const column = this.#columns[made.length]!;
+      if (typeof column === 'number') {
+        made.push(piece.columns[column]!);
+        continue;
+      }
+      const vector = this.#isBegun ? column.goOn() : column.compute(piece);
+      done += work.done;
+      this.#isBegun = vector === null;
+      if (vector !== null) made.push(vector);
+      if (vector === null || (done > turnMost && made.length < this.#columns.length)) return emptyBatch;
+    }
+    this.#made = [];
+    this.#piece = null;
+    return { ...piece, columns: made };
   }
 
   /** The next rows of a batch; the others wait. */
-  #piece(batch: Batch): Batch {
-    const { columns, selection, first, count } = batch;
+  #nextPiece(batch: Batch): Batch {
     const step = this.#step;
     this.#waiting = null;
-    if (count <= step) return batch;
-    const rest = { columns, count: count - step };
-    this.#waiting = selection
-      ? { ...rest, selection: selection.subarray(step), first }
-      : { ...rest, selection, first: first + step };
-    return { columns, selection, first, count: step };
+    if (batch.count <= step) return batch;
+    this.#waiting = lastRows(batch, batch.count - step);
+    return { ...batch, count: step };
   }
 
   close(): void {
@@ -103,6 +125,9 @@ class ComputedColumn {
   #target: ProjectTarget = new Float64Array(0);
   #nulls = new Uint8Array(0);
   #wide = false;
+  #whole = emptyBatch;
+  /** Rows that are still to be computed. */
+  #rest = emptyBatch;
 
   constructor(bound: Bound, kernels: KernelCache<CompiledProject>, execution: Execution) {
     this.#bound = bound;
@@ -114,20 +139,32 @@ class ComputedColumn {
     return this.#kernels.get({ columns, context: this.#execution.kernels, dense: selection === null, wide: this.#wide });
   }
 
-  compute(batch: Batch): Vector {
-    const { columns, selection, first, count } = batch;
+  /** null where `goOn` computes the rest, after others had a turn. */
+  compute(batch: Batch): Vector | null {
+    this.#whole = this.#rest = batch;
+    return this.goOn();
+  }
+
+  goOn(): Vector | null {
+    const { columns, selection, first, count } = this.#rest;
     const context = this.#execution.kernels;
-    const compiled = this.prepare(batch);
+    const compiled = this.prepare(this.#whole);
+    work.done = work.left = 0;
     if (compiled.layout === 'null') return { kind: 'null' };
-    const length = selection === null ? first + count : highest(selection, count) + 1;
-    const target = this.#reserve(compiled.layout, length);
+    if (this.#rest === this.#whole)
+      this.#reserve(compiled.layout, selection === null ? first + count : highest(selection, count) + 1);
+    const target = this.#target;
     const nulls = compiled.nullable ? this.#nulls : null;
     try {
       compiled.kernel(columns, context, selection, first, count, target, nulls);
     } catch (error) {
       if (error !== widen || this.#wide) throw error;
       this.#wide = true;
-      return this.compute(batch);
+      return this.compute(this.#whole);
+    }
+    if (work.left > 0) {
+      this.#rest = lastRows(this.#rest, work.left);
+      return null;
     }
     if (target instanceof Float64Array) return { kind: 'f64', values: target, nulls };
     if (target instanceof BigInt64Array) return { kind: 'i64', values: target, nulls };
@@ -135,11 +172,10 @@ class ComputedColumn {
     return { kind: 'dict', values: target, dictionary: context.interner(this.#bound), nulls };
   }
 
-  #reserve(layout: Exclude<ComputedLayout, 'null'>, length: number): ProjectTarget {
+  #reserve(layout: Exclude<ComputedLayout, 'null'>, length: number): void {
     if (this.#nulls.length < length) this.#nulls = new Uint8Array(grown(length));
     const type = targetTypes[layout];
     if (!(this.#target instanceof type) || this.#target.length < length) this.#target = new type(grown(length));
-    return this.#target;
   }
 }
 

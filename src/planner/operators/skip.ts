@@ -1,6 +1,6 @@
 /** All rows but the first. */
 import type { SkipNode } from '../logical-plan.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
+import { type Batch, emptyBatch, type Execution, lastRows, type Operator } from './operator.ts';
 
 export class SkipOperator implements Operator {
   readonly #input: Operator;
@@ -18,10 +18,7 @@ export class SkipOperator implements Operator {
     this.#left -= skipped;
     const count = batch.count - skipped;
     if (count === 0) return emptyBatch;
-    const { columns, selection, first } = batch;
-    return selection === null
-      ? { columns, selection, first: first + skipped, count }
-      : { columns, selection: selection.subarray(skipped), first, count };
+    return lastRows(batch, count);
   }
 
   close(): void {

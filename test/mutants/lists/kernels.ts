@@ -117,4 +117,25 @@ export const mutants: readonly Mutant[] = [
     replace: 'now.validFrom',
     killedBy: ['test/projections/unsifted-scan.test.ts'],
   },
+  {
+    name: 'kernels: generated code goes through a batch in one turn, whatever its rows cost',
+    file: 'src/planner/expressions/kernel-writer.ts',
+    find: 'if (work.done > turnMost) {',
+    replace: 'if (false) {',
+    killedBy: ['test/planner/executor/limits.test.ts'],
+  },
+  {
+    name: 'kernels: rows that were left are not gone through again',
+    file: 'src/planner/operators/predicate.ts',
+    find: 'this.#rest = lastRows(rest, work.left);',
+    replace: 'return this.#count;',
+    killedBy: ['test/planner/executor/limits.test.ts'],
+  },
+  {
+    name: 'kernels: a row may cost whatever it likes',
+    file: 'src/planner/expressions/work.ts',
+    find: 'if (work.done > turnMost + rowMost) {',
+    replace: 'if (false) {',
+    killedBy: ['test/planner/expressions/functions.test.ts', 'test/planner/documents/filter.test.ts'],
+  },
 ];

@@ -187,4 +187,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'instants[row]! - instants[before]! <= gap;',
     killedBy: ['test/planner/executor/window.test.ts', 'test/planner/queries.test.ts'],
   },
+  {
+    name: 'operators: of no rows, an ordered answer counts no matches',
+    file: 'src/planner/operators/limit.ts',
+    find: '&& !this.#letsInputCount',
+    replace: '',
+    killedBy: ['test/planner/executor/limits.test.ts'],
+  },
 ];

@@ -57,3 +57,23 @@ test('a long filter is read once for all documents', () => {
   expect(new Set(filters).size).toBe(1);
   expect(filters.filter((filter, i) => filter(stored({ n: `v${i * 200}` })))).toHaveLength(25);
 });
+
+test('a filter has at most a thousand conditions, wherever they stand, and a document bounded work', () => {
+  const many = (count: number) => Array.from({ length: count }, (_, i) => ({ [`f${i}`]: i }));
+  expect(compiled({ $nor: many(1_000) })(stored({}))).toBe(true);
+  const tooMany = [
+    { $nor: many(1_001) },
+    { $and: [{ $or: many(600) }, { $or: many(600) }] },
+    { a: { $elemMatch: { $nor: many(1_001) } } },
+    { $and: Array.from({ length: 1_001 }, () => ({ a: { $gt: 1 } })) },
+    { a: { $all: many(1_001) } },
+    { a: { $in: Array.from({ length: 1_001 }, (_, i) => ({ $regularExpression: { pattern: `x${i}`, options: '' } })) } },
+  ];
+  for (const filter of tooMany) expect(() => compiled(filter)).toThrow('at most 1000 conditions');
+  // Plain values are looked up, however many they are.
+  expect(compiled({ a: { $in: Array.from({ length: 5_000 }, (_, i) => i) } })(stored({ a: 4_999 }))).toBe(true);
+  const long = stored({ a: Array.from({ length: 100_000 }, (_, i) => i) });
+  const each = compiled({ $nor: Array.from({ length: 500 }, (_, i) => ({ a: { $gt: 1e6 + i } })) });
+  expect(() => each(long)).toThrow('too much work for one row');
+  expect(each(stored({ a: [1, 2] }))).toBe(true);
+});

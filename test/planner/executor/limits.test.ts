@@ -170,3 +170,50 @@ test('an answer keeps nothing of the store: its arrays may change the moment the
   }
   expect(JSON.stringify(rowsOf(answer), (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))).toBe(before);
 });
+
+describe('dear conditions and columns', () => {
+  const conditions = Array.from({ length: 1_000 }, (_, i) => `{"a":${-1 - i}}`).join(',');
+  const dear = `DOCUMENT_MATCHES(CAST(CONCAT('{"a":', CAST(n AS TEXT), '}') AS JSON), '{"$nor":[${conditions}]}')`;
+  const batch = (timeoutMs: number) => {
+    let turns = 0;
+    const store = new FakeStore([{ name: 'T', properties: { n: 'integer', text: 'string' }, rows, blockRows: 1_000 }]);
+    const yieldTurn = async (): Promise<void> => void turns++;
+    const planner = new Planner({ clock: new SteppingClock(3), limits: { timeoutMs }, yieldTurn });
+    return { planner, store, turns: () => turns };
+  };
+
+  test.each([
+    `SELECT COUNT(*) AS c FROM T WHERE ${dear}`,
+    `SELECT n, ${dear} AS x, ${dear} AS y FROM T`,
+    `SELECT COUNT(*) AS c FROM T a JOIN T b ON a.n = b.n AND ${dear.replaceAll('n AS', 'b.n AS')}`,
+    `SELECT COUNT(*) AS c FROM T WHERE LPAD(text, 100000, 'ab') LIKE '%x_y%' OR text IS NOT NULL`,
+  ])('give others turns within one batch, and a deadline ends them there: %#', async (sql) => {
+    const whole = batch(3_600_000);
+    await whole.planner.query(whole.store.invocation(), { sql, dialect: 'wide' });
+    expect(whole.turns()).toBeGreaterThan(20);
+    const { planner, store, turns } = batch(15);
+    expect(await refusal(planner.query(store.invocation(), { sql, dialect: 'wide' }))).toBe('REL_TIMEOUT');
+    expect(turns()).toBeLessThan(whole.turns() / 2);
+  });
+
+  test('yield the rows that they yield in one go', async () => {
+    const { planner, store } = batch(3_600_000);
+    const sql = `SELECT n, LENGTH(LPAD(text, n * 100, 'ab')) AS l FROM T WHERE LPAD(text, 5000, 'x') LIKE '%row_%7%' AND LENGTH(text) > 4`;
+    const answer = await planner.query(store.invocation(), { sql, dialect: 'wide' });
+    const found = rows.filter(({ text }) => /row .*7/.test(String(text)) && String(text).length > 4);
+    expect(rowsOf(answer)).toEqual(found.map(({ n }) => ({ n, l: (n as bigint) * 100n })));
+  });
+});
+
+test.each([
+  ['SELECT text FROM T LIMIT 0', 1_000],
+  ['SELECT text FROM T ORDER BY n LIMIT 0', 1_000],
+  ['SELECT text FROM T WHERE n >= 600 ORDER BY n DESC, text LIMIT 0 OFFSET 3', 100],
+  ['SELECT DISTINCT n FROM T ORDER BY n LIMIT 0', 700],
+  ['SELECT n, COUNT(*) AS c FROM T GROUP BY n ORDER BY c LIMIT 0', 700],
+  ["SELECT text, _score FROM T WHERE MATCH(text, 'row') ORDER BY _score DESC LIMIT 0", 1_000],
+])('%s counts the matching set', async (sql, hits) => {
+  const { planner, store } = world({});
+  const answer = await planner.query(store.invocation(), { sql, dialect: 'wide' });
+  expect([answer.rowCount, answer.estimatedTotalHits]).toEqual([0, hits]);
+});

@@ -2,7 +2,17 @@
 import { formatDay, formatInstant, formatZonedInstant, parseInstant, parseZonedInstant } from '../../../log/timestamp.ts';
 import { type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/value.ts';
 import { exact, halfAway } from './numbers.ts';
-import { type Evaluator, finite, invalid, outOfRange, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+import {
+  type Evaluator,
+  finite,
+  invalid,
+  linear,
+  outOfRange,
+  type ScalarFunction,
+  type Signature,
+  text,
+} from './scalar-function.ts';
+import { work } from '../work.ts';
 
 /** Types that hold less than the column type that they are values of: what does not fit is an error. */
 export const sizedTypes = { int2: 'integer', int4: 'integer', float4: 'number', uuid: 'string' } as const satisfies Record<
@@ -33,6 +43,9 @@ export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTa
     ] as const
   ).flatMap(([type, names]) => names.split(' ').map((name): [string, CastTarget] => [name, type])),
 );
+
+/** Nanoseconds that a character of JSON takes. */
+const parseCost = 8;
 
 /** A cell of any type as text; an instant as ISO-8601. Types of bigint cells are told by the signature that asks. */
 export function written(cell: Cell, type?: ColumnType): string {
@@ -85,6 +98,8 @@ function booleanOf(given: string): boolean {
 }
 
 function jsonOf(given: string): string {
+  // One call reads it, however long it is.
+  work.done += given.length * parseCost;
   try {
     JSON.parse(given);
   } catch {
@@ -95,10 +110,10 @@ function jsonOf(given: string): string {
 
 /** A scalar of JSON as the text of a cell; null for its null. */
 function scalarOf(json: string): string | null {
+  if (/^\s*[[{]/.test(json)) throw invalid('an object or array of JSON is no single value');
   const value: unknown = JSON.parse(json);
   if (value === null) return null;
   if (typeof value === 'string') return value;
-  if (typeof value === 'object') throw invalid('an object or array of JSON is no single value');
   return json.trim();
 }
 
@@ -118,7 +133,7 @@ const ofJson =
   };
 
 function cast(from: ColumnType, to: ColumnType, evaluate: Evaluator, raises = true): Signature {
-  return { takes: [from], yields: to, evaluate, raises };
+  return { takes: [from], cost: linear, yields: to, evaluate, raises };
 }
 
 const toInstant: readonly Signature[] = [

@@ -1,6 +1,6 @@
 /** Functions that choose among their arguments. COALESCE chooses before it computes, and is a node of its own. */
 import { type Cell, compareText } from '../../../log/value.ts';
-import type { ScalarFunction } from './scalar-function.ts';
+import { linear, type ScalarFunction } from './scalar-function.ts';
 
 function order(a: Cell, b: Cell): number {
   if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
@@ -25,7 +25,16 @@ export const choiceFunctions: readonly ScalarFunction[] = [
     usage: 'GREATEST(x, ...)',
     summary: 'The greatest of the values that are not NULL.',
     examples: [['GREATEST(1, NULL, 3)', '3']],
-    signatures: [{ takes: ['same'], repeats: true, yields: 'same', evaluate: (...cells) => extreme(cells, 1), takesNull: true }],
+    signatures: [
+      {
+        takes: ['same'],
+        cost: linear,
+        repeats: true,
+        yields: 'same',
+        evaluate: (...cells) => extreme(cells, 1),
+        takesNull: true,
+      },
+    ],
   },
   {
     name: 'LEAST',
@@ -33,7 +42,16 @@ export const choiceFunctions: readonly ScalarFunction[] = [
     usage: 'LEAST(x, ...)',
     summary: 'The least of the values that are not NULL.',
     examples: [["LEAST('b', 'a')", 'a']],
-    signatures: [{ takes: ['same'], repeats: true, yields: 'same', evaluate: (...cells) => extreme(cells, -1), takesNull: true }],
+    signatures: [
+      {
+        takes: ['same'],
+        cost: linear,
+        repeats: true,
+        yields: 'same',
+        evaluate: (...cells) => extreme(cells, -1),
+        takesNull: true,
+      },
+    ],
   },
   {
     name: 'NULLIF',
@@ -47,6 +65,7 @@ export const choiceFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['same', 'same'],
+        cost: linear,
         yields: 'same',
         evaluate: (x, y) => (x !== null && y !== null && order(x!, y!) === 0 ? null : x!),
         takesNull: true,

@@ -2,7 +2,11 @@
 import { isList, isObject, type Stored } from '../../documents/values.ts';
 import { filterOf } from '../../documents/filter.ts';
 import { readText } from '../../documents/json.ts';
+import { type Cost, work } from '../work.ts';
 import { type ScalarFunction, text } from './scalar-function.ts';
+
+/** Nanoseconds: what it reads and compares it counts itself. */
+const perDocument: Cost = { call: 500, character: 0 };
 
 export const documentFunctions: readonly ScalarFunction[] = [
   {
@@ -14,6 +18,7 @@ export const documentFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['json', 'string'],
+        cost: perDocument,
         yields: 'boolean',
         evaluate: (json, filter) => matches(text(json), text(filter)),
         raises: true,
@@ -22,10 +27,15 @@ export const documentFunctions: readonly ScalarFunction[] = [
   },
 ];
 
+/** Nanoseconds that a character of a document takes to be read. */
+const readCost = 8;
+
 /** What is no document, as a mask's rendering, matches nothing. */
 function matches(json: string, filter: string): boolean {
   const test = filterOf(filter);
   let document: Stored;
+  // One call reads it, however long it is.
+  work.done += json.length * readCost;
   try {
     document = readText(json);
   } catch {

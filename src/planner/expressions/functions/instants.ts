@@ -1,7 +1,7 @@
 /** Functions of instants. All of time is UTC; a day begins at midnight, a week on Monday. */
 import { FOREVER, INSTANT_MIN } from '../../../log/timestamp.ts';
 import { exact } from './numbers.ts';
-import { integer, invalid, type ScalarFunction, text } from './scalar-function.ts';
+import { integer, invalid, quick, type ScalarFunction, text } from './scalar-function.ts';
 import { startOfDay } from './casts.ts';
 
 const nsPerMs = 1_000_000n;
@@ -139,9 +139,16 @@ function ofHalves(of: Field, instant: bigint): number {
   return of(Number(instant >> 32n), Number(BigInt.asIntN(32, instant)));
 }
 
-function extraction(field: string, more: Omit<ScalarFunction['signatures'][number], 'takes'>): ScalarFunction {
+function extraction(field: string, more: Omit<ScalarFunction['signatures'][number], 'takes' | 'cost'>): ScalarFunction {
   const name = `EXTRACT ${field.toUpperCase()}`;
-  return { name, group: 'time', usage: '', summary: '', examples: [], signatures: [{ takes: ['timestamp'], ...more }] };
+  return {
+    name,
+    group: 'time',
+    usage: '',
+    summary: '',
+    examples: [],
+    signatures: [{ takes: ['timestamp'], cost: quick, ...more }],
+  };
 }
 
 function instantAt(year: number, month: number, date: number): bigint {
@@ -228,7 +235,9 @@ export const fixedIntervals: ReadonlyMap<string, ScalarFunction> = new Map(
       usage: '',
       summary: '',
       examples: [],
-      signatures: [{ takes: ['string'], yields: 'interval', evaluate: (n) => exact(amount(text(n)) * ns), raises: true }],
+      signatures: [
+        { takes: ['string'], cost: quick, yields: 'interval', evaluate: (n) => exact(amount(text(n)) * ns), raises: true },
+      ],
     },
   ]),
 );
@@ -247,6 +256,7 @@ export const calendarSteps: ReadonlyMap<string, ScalarFunction> = new Map(
         signatures: [
           {
             takes: ['timestamp', 'string'],
+            cost: quick,
             yields: 'timestamp',
             evaluate: (x, n) => monthsLater(integer(x), amount(text(n)) * months * (sign === '+' ? 1n : -1n)),
             raises: true,
@@ -267,6 +277,7 @@ export const instantFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'timestamp'],
+        cost: quick,
         yields: 'timestamp',
         evaluate: (unit, x) => truncated(text(unit).trim().toLowerCase(), integer(x)),
         raises: true,

@@ -3,43 +3,61 @@
  * order of their keys. What is not there is NULL.
  */
 import type { Cell } from '../../../log/value.ts';
+import { type Cost } from '../work.ts';
 import { invalid, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+
+/** Nanoseconds. */
+const perJson: Cost = { call: 300, character: 5 };
+
+const quote = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+const colon = 0x3a;
+const opened = new Set([0x5b, 0x7b]);
+const closed = new Set([0x5d, 0x7d]);
 
 /** The place behind the value that begins at `from`. Stored JSON is well-formed. */
 function valueEnd(json: string, from: number): number {
   let at = from;
   let depth = 0;
   for (;;) {
-    const code = json[at];
-    if (code === '"') at = stringEnd(json, at);
-    else if (code === '{' || code === '[') {
+    const code = json.charCodeAt(at);
+    if (code === quote) at = stringEnd(json, at);
+    else if (opened.has(code)) {
       depth++;
       at++;
-    } else if (code === '}' || code === ']') {
+    } else if (closed.has(code)) {
       depth--;
       at++;
-    } else if (code === ',' || code === ':') at++;
+    } else if (code === comma || code === colon) at++;
     else if (isSpace(code)) {
       at++;
       continue;
-    } else while (at < json.length && !/[,:\]}\s]/.test(json[at]!)) at++;
+    } else while (at < json.length && isPlain(json.charCodeAt(at))) at++;
     if (depth === 0 || at >= json.length) return at;
   }
 }
 
+/** Part of a number, or of true, false and null. */
+function isPlain(code: number): boolean {
+  return code !== comma && code !== colon && !closed.has(code) && !isSpace(code);
+}
+
 function stringEnd(json: string, from: number): number {
   let at = from + 1;
-  while (at < json.length && json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  for (let code = json.charCodeAt(at); at < json.length && code !== quote; code = json.charCodeAt(at)) {
+    at += code === backslash ? 2 : 1;
+  }
   return at + 1;
 }
 
-function isSpace(code: string | undefined): boolean {
-  return code === ' ' || code === '\n' || code === '\t' || code === '\r';
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x09 || code === 0x0d;
 }
 
 function afterSpace(json: string, from: number): number {
   let at = from;
-  while (isSpace(json[at])) at++;
+  while (isSpace(json.charCodeAt(at))) at++;
   return at;
 }
 
@@ -51,7 +69,8 @@ function member(json: string, name: string): string | null {
   at = afterSpace(json, at + 1);
   while (json[at] === '"') {
     const keyEnd = stringEnd(json, at);
-    const key: unknown = JSON.parse(json.slice(at, keyEnd));
+    const written = json.slice(at + 1, keyEnd - 1);
+    const key: unknown = written.includes('\\') ? JSON.parse(`"${written}"`) : written;
     const start = afterSpace(json, afterSpace(json, keyEnd) + 1);
     const end = valueEnd(json, start);
     if (key === name) found = json.slice(start, end);
@@ -66,17 +85,19 @@ function member(json: string, name: string): string | null {
 function element(json: string, place: bigint): string | null {
   let at = afterSpace(json, 0);
   if (json[at] !== '[') return null;
-  const elements: string[] = [];
+  let count = 0;
+  const starts: number[] = [];
   at = afterSpace(json, at + 1);
   while (at < json.length && json[at] !== ']') {
     const end = valueEnd(json, at);
-    elements.push(json.slice(at, end));
-    if (place >= 0n && BigInt(elements.length) > place) break;
+    if (place >= 0n && BigInt(count) === place) return json.slice(at, end);
+    count++;
+    if (place < 0n) starts.push(at);
     at = afterSpace(json, end);
     if (json[at] === ',') at = afterSpace(json, at + 1);
   }
-  const index = place < 0n ? BigInt(elements.length) + place : place;
-  return elements[Number(index)] ?? null;
+  const start = place < 0n ? starts[Number(BigInt(count) + place)] : undefined;
+  return start === undefined ? null : json.slice(start, valueEnd(json, start));
 }
 
 function asText(json: string | null): string | null {
@@ -107,6 +128,7 @@ function extracted(json: string, path: string): string | null {
  */
 export const jsonAsText: Signature = {
   takes: ['json'],
+  cost: perJson,
   yields: 'string',
   evaluate: (json) => asText(text(json).trim()),
 };
@@ -122,8 +144,8 @@ export const jsonFunctions: readonly ScalarFunction[] = [
       ["CAST('[1, 2]' AS JSON) -> -1", '2'],
     ],
     signatures: [
-      { takes: ['json', 'string'], yields: 'json', evaluate: (json, key) => step(json!, key!) },
-      { takes: ['json', 'integer'], yields: 'json', evaluate: (json, key) => step(json!, key!) },
+      { takes: ['json', 'string'], cost: perJson, yields: 'json', evaluate: (json, key) => step(json!, key!) },
+      { takes: ['json', 'integer'], cost: perJson, yields: 'json', evaluate: (json, key) => step(json!, key!) },
     ],
   },
   {
@@ -133,8 +155,8 @@ export const jsonFunctions: readonly ScalarFunction[] = [
     summary: 'The same as text; null of JSON is NULL.',
     examples: [[`CAST('{"a": "x"}' AS JSON) ->> 'a'`, 'x']],
     signatures: [
-      { takes: ['json', 'string'], yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
-      { takes: ['json', 'integer'], yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
+      { takes: ['json', 'string'], cost: perJson, yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
+      { takes: ['json', 'integer'], cost: perJson, yields: 'string', evaluate: (json, key) => asText(step(json!, key!)) },
     ],
   },
   {
@@ -146,6 +168,7 @@ export const jsonFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['json', 'string'],
+        cost: perJson,
         yields: 'json',
         evaluate: (json, path) => extracted(text(json), text(path)),
         raises: true,

@@ -1,6 +1,6 @@
 /** Functions of numbers. Halves are rounded away from zero, as decimals are in PostgreSQL. */
 import { type Cell, I64_MAX, I64_MIN } from '../../../log/value.ts';
-import { finite, integer, invalid, number, outOfRange, type ScalarFunction, type Signature } from './scalar-function.ts';
+import { finite, integer, invalid, number, outOfRange, quick, type ScalarFunction, type Signature } from './scalar-function.ts';
 
 export function exact(value: bigint): bigint {
   if (value > I64_MAX || value < I64_MIN) throw outOfRange('integer overflow: a result does not fit 64 bits');
@@ -38,10 +38,10 @@ function roundedInteger(value: bigint, digits: bigint, towardsZero: boolean): bi
 }
 
 function ofNumber(compute: (value: number) => number, raises = false): Signature {
-  return { takes: ['number'], yields: 'number', evaluate: (value) => finite(compute(number(value))), raises };
+  return { takes: ['number'], cost: quick, yields: 'number', evaluate: (value) => finite(compute(number(value))), raises };
 }
 
-const unchanged: Signature = { takes: ['integer'], yields: 'integer', evaluate: (value) => value! };
+const unchanged: Signature = { takes: ['integer'], cost: quick, yields: 'integer', evaluate: (value) => value! };
 
 function remainder(value: Cell, divisor: Cell): Cell {
   if (typeof value === 'bigint' && typeof divisor === 'bigint') return divisor === 0n ? null : value % divisor;
@@ -70,7 +70,13 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ['ABS(-2.5)', '2.5'],
     ],
     signatures: [
-      { takes: ['integer'], yields: 'integer', evaluate: (x) => exact(integer(x) < 0n ? -integer(x) : integer(x)), raises: true },
+      {
+        takes: ['integer'],
+        cost: quick,
+        yields: 'integer',
+        evaluate: (x) => exact(integer(x) < 0n ? -integer(x) : integer(x)),
+        raises: true,
+      },
       ofNumber(Math.abs),
     ],
   },
@@ -88,6 +94,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
       unchanged,
       {
         takes: ['integer', 'integer'],
+        cost: quick,
         yields: 'integer',
         evaluate: (x, digits) => roundedInteger(integer(x), integer(digits), false),
         raises: true,
@@ -95,6 +102,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ofNumber(halfAway),
       {
         takes: ['number', 'integer'],
+        cost: quick,
         yields: 'number',
         evaluate: (x, digits) => roundedTo(number(x), number(digits)),
         raises: true,
@@ -114,12 +122,14 @@ export const numberFunctions: readonly ScalarFunction[] = [
       unchanged,
       {
         takes: ['integer', 'integer'],
+        cost: quick,
         yields: 'integer',
         evaluate: (x, digits) => roundedInteger(integer(x), integer(digits), true),
       },
       ofNumber(Math.trunc),
       {
         takes: ['number', 'integer'],
+        cost: quick,
         yields: 'number',
         evaluate: (x, digits) => roundedTo(number(x), number(digits), Math.trunc),
         raises: true,
@@ -153,8 +163,8 @@ export const numberFunctions: readonly ScalarFunction[] = [
       ['MOD(7, 0)', 'NULL'],
     ],
     signatures: [
-      { takes: ['integer', 'integer'], yields: 'integer', evaluate: remainder },
-      { takes: ['number', 'number'], yields: 'number', evaluate: remainder },
+      { takes: ['integer', 'integer'], cost: quick, yields: 'integer', evaluate: remainder },
+      { takes: ['number', 'number'], cost: quick, yields: 'number', evaluate: remainder },
     ],
   },
   {
@@ -167,6 +177,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['number', 'number'],
+        cost: quick,
         yields: 'number',
         evaluate: (x, y) => finite(power(number(x), number(y))),
         raises: true,
@@ -220,6 +231,7 @@ export const numberFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['integer'],
+        cost: quick,
         yields: 'integer',
         evaluate: (x) => (integer(x) < 0n ? -1n : integer(x) > 0n ? 1n : 0n),
         small: true,

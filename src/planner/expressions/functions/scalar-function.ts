@@ -10,6 +10,7 @@ import { type ErrorReason, ServiceError } from '../../../errors.ts';
 import type { Cell, ColumnType } from '../../../log/value.ts';
 import type { SearchRules } from '../../search/text-rules.ts';
 import type { ValueType } from '../value-type.ts';
+import { type Cost, spend, work } from '../work.ts';
 
 /**
  * What an argument may be. `number` takes integers too; `same` is any comparable type, the same for all that say so, where
@@ -25,6 +26,8 @@ export interface Signature {
   readonly repeats?: boolean;
   readonly yields: ColumnType | 'interval' | 'same';
   readonly evaluate: Evaluator;
+  /** By the texts and vectors that it takes and yields; what costs more than this spends the rest as it goes. */
+  readonly cost: Cost;
   /** In its place, where it goes by how texts are searched. */
   readonly searching?: (rules: SearchRules) => Evaluator;
   /** It can fail on some cells. */
@@ -35,6 +38,33 @@ export interface Signature {
   readonly small?: boolean;
   /** The same of a single instant in two halves of 32 bits, as a double: a loop over instants then makes no bigint. */
   readonly ofHalves?: (high: number, low: number) => number;
+}
+
+/** Nanoseconds. What numbers and instants are made of: not counted. */
+export const quick: Cost = { call: 100, character: 0 };
+/** What looks at each character once. */
+export const linear: Cost = { call: 100, character: 4 };
+
+/** Whether what it costs is counted: what takes no time to speak of is not. */
+export function isCounted({ cost: { call, character } }: Pick<Signature, 'cost'>): boolean {
+  return character > 0 || call > callUncounted;
+}
+
+const callUncounted = 200;
+
+/** Its function, which counts what it costs. */
+export function countedEvaluator(signature: Signature, rules: (() => SearchRules) | null): Evaluator {
+  const evaluate = (rules && signature.searching?.(rules())) ?? signature.evaluate;
+  if (!isCounted(signature)) return evaluate;
+  const { call, character } = signature.cost;
+  return (...cells) => {
+    let length = 0;
+    for (const cell of cells) if (typeof cell === 'string' || cell instanceof Float32Array) length += cell.length;
+    spend(call + length * character);
+    const result = evaluate(...cells);
+    if (typeof result === 'string') work.done += result.length;
+    return result;
+  };
 }
 
 export type Evaluator = (...cells: readonly Cell[]) => Cell;
@@ -122,8 +152,12 @@ function commonType(same: ValueType, type: ValueType, literal: boolean): ValueTy
 export const textMax = 1 << 20;
 
 export function bounded(text: string): string {
-  if (text.length > textMax) throw invalid(`a function yields texts of at most ${textMax} characters`);
+  if (text.length > textMax) throw tooLong();
   return text;
+}
+
+export function tooLong(): ServiceError {
+  return invalid(`a function yields texts of at most ${textMax} characters`);
 }
 
 export function invalid(detail: string, reason?: ErrorReason): ServiceError {

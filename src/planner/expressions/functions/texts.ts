@@ -1,17 +1,42 @@
 /** Functions of text. Characters are code points, counted from 1. */
 import type { Cell } from '../../../log/value.ts';
 import { written } from './casts.ts';
-import { bounded, integer, invalid, type ScalarFunction, type Signature, text, textMax } from './scalar-function.ts';
+import { type Cost, spend, work } from '../work.ts';
+import {
+  bounded,
+  integer,
+  invalid,
+  linear,
+  type ScalarFunction,
+  type Signature,
+  text,
+  textMax,
+  tooLong,
+} from './scalar-function.ts';
 
 /** Half of a surrogate pair never stands alone in stored text, so only texts without any have one unit a character. */
 const plain = /^[^\ud800-\udfff]*$/;
 
-function characters(of: string): readonly string[] | string {
-  return plain.test(of) ? of : Array.from(of);
+/** How many characters a text has. */
+function lengthOf(of: string): number {
+  if (plain.test(of)) return of.length;
+  let count = 0;
+  for (let at = 0; at < of.length; at++) if ((of.charCodeAt(at) & 0xfc00) !== 0xdc00) count++;
+  return count;
 }
 
-function joined(of: readonly string[] | string, from: number, to: number): string {
-  return typeof of === 'string' ? of.slice(from, to) : of.slice(from, to).join('');
+/** The characters from .. to-1 that the text has. */
+function part(of: string, from: number, to: number): string {
+  if (plain.test(of)) return of.slice(from, to);
+  const start = unitAfter(of, 0, from);
+  return of.slice(start, unitAfter(of, start, to - from));
+}
+
+/** The place of the unit so many characters behind another. */
+function unitAfter(of: string, start: number, count: number): number {
+  let at = start;
+  for (let left = count; left > 0 && at < of.length; left--) at += unitsOf(of.codePointAt(at)!);
+  return at;
 }
 
 /** A count that no text reaches is as good as any other that none reaches. */
@@ -22,21 +47,34 @@ function count(cell: Cell | undefined): number {
 
 /** Those of the places from .. from+length-1 that the text has. */
 export function substring(of: Cell, from: Cell, length?: Cell): string {
-  const all = characters(text(of));
   const start = count(from) - 1;
-  const end = length === undefined ? all.length : start + count(length);
-  return end <= 0 ? '' : joined(all, Math.max(0, start), Math.max(0, end));
+  const end = length === undefined ? text(of).length : start + count(length);
+  return end <= 0 ? '' : part(text(of), Math.max(0, start), end);
 }
 
 function trimmed(of: string, set: string, ends: 'both' | 'start' | 'end'): string {
-  const all = characters(of);
-  const dropped = new Set(Array.from(set));
+  const dropped = new Set(Array.from(set, (char) => char.codePointAt(0)));
   let from = 0;
-  let to = all.length;
-  if (ends !== 'end') while (from < to && dropped.has(all[from]!)) from++;
-  if (ends !== 'start') while (to > from && dropped.has(all[to - 1]!)) to--;
-  return joined(all, from, to);
+  let to = of.length;
+  if (ends !== 'end') {
+    for (let point = of.codePointAt(from); from < to && dropped.has(point); point = of.codePointAt(from)) from += unitsOf(point!);
+  }
+  if (ends !== 'start') {
+    for (let point = pointBefore(of, to); to > from && dropped.has(point); point = pointBefore(of, to)) to -= unitsOf(point!);
+  }
+  return of.slice(from, to);
 }
+
+function unitsOf(point: number): number {
+  return point > 0xffff ? 2 : 1;
+}
+
+function pointBefore(of: string, at: number): number | undefined {
+  return of.codePointAt((of.charCodeAt(at - 1) & 0xfc00) === 0xdc00 ? at - 2 : at - 1);
+}
+
+/** Nanoseconds: characters are looked up one by one. */
+const perTrimmed: Cost = { call: 200, character: 15 };
 
 function trimming(name: string, ends: 'both' | 'start' | 'end', also: readonly string[], example: readonly [string, string]) {
   const where = ends === 'both' ? 'both ends' : `the ${ends}`;
@@ -50,6 +88,7 @@ function trimming(name: string, ends: 'both' | 'start' | 'end', also: readonly s
     signatures: [
       {
         takes: ['string', 'string'],
+        cost: perTrimmed,
         optional: 1,
         yields: 'string',
         evaluate: (of, set = ' ') => trimmed(text(of), text(set), ends),
@@ -60,37 +99,78 @@ function trimming(name: string, ends: 'both' | 'start' | 'end', also: readonly s
 
 function padded(of: Cell, width: Cell, fill: string, atStart: boolean): string {
   const wanted = count(width);
-  if (wanted > textMax) throw invalid(`a function yields texts of at most ${textMax} characters`);
-  const all = characters(text(of));
-  if (wanted <= all.length || fill === '') return joined(all, 0, Math.max(0, Math.min(wanted, all.length)));
-  const missing = wanted - all.length;
-  const pieces = characters(fill);
-  const padding = joined(characters(fill.repeat(Math.ceil(missing / pieces.length))), 0, missing);
+  if (wanted > textMax) throw tooLong();
+  const length = lengthOf(text(of));
+  if (wanted <= length || fill === '') return part(text(of), 0, Math.max(0, Math.min(wanted, length)));
+  const missing = wanted - length;
+  const each = lengthOf(fill);
+  const padding = fill.repeat(Math.floor(missing / each)) + part(fill, 0, missing % each);
   return atStart ? padding + text(of) : text(of) + padding;
 }
 
 function split(of: string, by: string, which: bigint): string {
   if (which === 0n) throw invalid('SPLIT_PART counts from 1, or from -1 backwards');
-  const parts = by === '' ? [of] : of.split(by);
-  const place = which > 0n ? which - 1n : BigInt(parts.length) + which;
-  return place >= 0n && place < BigInt(parts.length) ? parts[Number(place)]! : '';
+  if (by === '') return which === 1n || which === -1n ? of : '';
+  let left = count(which < 0n ? -which : which);
+  if (which > 0n) {
+    let from = 0;
+    for (let at = of.indexOf(by); ; at = of.indexOf(by, from)) {
+      work.done += pieceCost;
+      if (--left === 0) return at < 0 ? of.slice(from) : of.slice(from, at);
+      if (at < 0) return '';
+      from = at + by.length;
+    }
+  }
+  return fromEnd(of, by, left);
 }
 
-/** Where `part` begins, 0 where it is not there. */
-function position(part: Cell, of: Cell): bigint {
-  const at = text(of).indexOf(text(part));
-  return at < 0 ? 0n : BigInt(characters(text(of).slice(0, at)).length + 1);
+/** As from the start: separators that overlap are told apart from there. */
+function fromEnd(of: string, by: string, which: number): string {
+  const starts = [0];
+  for (let at = of.indexOf(by); at >= 0; at = of.indexOf(by, at + by.length)) {
+    spend(pieceCost);
+    starts.push(at + by.length);
+  }
+  const place = starts.length - which;
+  if (place < 0) return '';
+  return of.slice(starts[place]!, place + 1 < starts.length ? starts[place + 1]! - by.length : of.length);
 }
 
-function replaced(of: string, part: string, by: string): string {
-  if (part === '') return of;
-  const pieces = of.split(part);
-  if (of.length + (pieces.length - 1) * (by.length - part.length) > textMax) return bounded(' '.repeat(textMax + 1));
-  return pieces.join(by);
+/** Nanoseconds that each occurrence of a part takes. */
+const pieceCost = 40;
+
+/** Where `sought` begins, 0 where it is not there. */
+function position(sought: Cell, of: Cell): bigint {
+  const at = text(of).indexOf(text(sought));
+  return at < 0 ? 0n : BigInt(lengthOf(text(of).slice(0, at)) + 1);
+}
+
+function replaced(of: string, sought: string, by: string): string {
+  if (sought === '') return of;
+  let size = of.length;
+  for (let at = of.indexOf(sought); at >= 0; at = of.indexOf(sought, at + sought.length)) {
+    spend(2 * pieceCost);
+    size += by.length - sought.length;
+  }
+  if (size > textMax) throw tooLong();
+  return of.split(sought).join(by);
+}
+
+function reversed(of: string): string {
+  const units = Buffer.alloc(of.length * 2);
+  for (let from = 0, at = of.length; from < of.length; ) {
+    const point = of.codePointAt(from)!;
+    const size = unitsOf(point);
+    at -= size;
+    for (let i = 0; i < size; i++) units.writeUInt16LE(of.charCodeAt(from + i), (at + i) * 2);
+    from += size;
+  }
+  return units.toString('utf16le');
 }
 
 const concatenation: Signature = {
   takes: ['any', 'any'],
+  cost: linear,
   yields: 'string',
   evaluate: (left, right) => bounded(written(left!) + written(right!)),
   raises: true,
@@ -103,7 +183,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'LOWER(x)',
     summary: 'The text in lower case, whatever the language.',
     examples: [["LOWER('ÄBC')", 'äbc']],
-    signatures: [{ takes: ['string'], yields: 'string', evaluate: (of) => text(of).toLowerCase() }],
+    signatures: [
+      { takes: ['string'], cost: { call: 100, character: 12 }, yields: 'string', evaluate: (of) => text(of).toLowerCase() },
+    ],
   },
   {
     name: 'UPPER',
@@ -111,7 +193,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'UPPER(x)',
     summary: 'The text in upper case, whatever the language.',
     examples: [["UPPER('äbc')", 'ÄBC']],
-    signatures: [{ takes: ['string'], yields: 'string', evaluate: (of) => text(of).toUpperCase() }],
+    signatures: [
+      { takes: ['string'], cost: { call: 100, character: 12 }, yields: 'string', evaluate: (of) => text(of).toUpperCase() },
+    ],
   },
   {
     name: 'LENGTH',
@@ -120,7 +204,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'LENGTH(x)',
     summary: 'How many characters the text has.',
     examples: [["LENGTH('Zoë')", '3']],
-    signatures: [{ takes: ['string'], yields: 'integer', evaluate: (of) => BigInt(characters(text(of)).length), small: true }],
+    signatures: [
+      { takes: ['string'], cost: linear, yields: 'integer', evaluate: (of) => BigInt(lengthOf(text(of))), small: true },
+    ],
   },
   trimming('TRIM', 'both', ['BTRIM'], ["TRIM('  a b ')", 'a b']),
   trimming('LTRIM', 'start', [], ["LTRIM('007', '0')", '7']),
@@ -136,7 +222,13 @@ export const textFunctions: readonly ScalarFunction[] = [
       ["SUBSTRING('Alfred' FROM 0 FOR 2)", 'A'],
     ],
     signatures: [
-      { takes: ['string', 'integer', 'integer'], optional: 1, yields: 'string', evaluate: substring as Signature['evaluate'] },
+      {
+        takes: ['string', 'integer', 'integer'],
+        cost: linear,
+        optional: 1,
+        yields: 'string',
+        evaluate: substring as Signature['evaluate'],
+      },
     ],
   },
   {
@@ -151,10 +243,10 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'integer'],
+        cost: linear,
         yields: 'string',
         evaluate: (of, n) => {
-          const all = characters(text(of));
-          return joined(all, 0, count(n) < 0 ? Math.max(0, all.length + count(n)) : count(n));
+          return part(text(of), 0, count(n) < 0 ? Math.max(0, lengthOf(text(of)) + count(n)) : count(n));
         },
       },
     ],
@@ -171,10 +263,11 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'integer'],
+        cost: linear,
         yields: 'string',
         evaluate: (of, n) => {
-          const all = characters(text(of));
-          return joined(all, count(n) < 0 ? -count(n) : Math.max(0, all.length - count(n)), all.length);
+          const length = lengthOf(text(of));
+          return part(text(of), count(n) < 0 ? -count(n) : Math.max(0, length - count(n)), length);
         },
       },
     ],
@@ -188,6 +281,7 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'integer', 'string'],
+        cost: linear,
         optional: 1,
         yields: 'string',
         evaluate: (of, width, fill = ' ') => padded(of!, width!, text(fill), true),
@@ -204,6 +298,7 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'integer', 'string'],
+        cost: linear,
         optional: 1,
         yields: 'string',
         evaluate: (of, width, fill = ' ') => padded(of!, width!, text(fill), false),
@@ -220,6 +315,7 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'string', 'string'],
+        cost: linear,
         yields: 'string',
         evaluate: (of, part, by) => replaced(text(of), text(part), text(by)),
         raises: true,
@@ -232,7 +328,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'POSITION(part IN x)',
     summary: 'Where a part first begins, 0 where it does not occur.',
     examples: [["POSITION('f' IN 'Alfred')", '3']],
-    signatures: [{ takes: ['string', 'string'], yields: 'integer', evaluate: position as Signature['evaluate'], small: true }],
+    signatures: [
+      { takes: ['string', 'string'], cost: linear, yields: 'integer', evaluate: position as Signature['evaluate'], small: true },
+    ],
   },
   {
     name: 'STRPOS',
@@ -240,7 +338,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'STRPOS(x, part)',
     summary: 'The same as POSITION(part IN x).',
     examples: [["STRPOS('Alfred', 'x')", '0']],
-    signatures: [{ takes: ['string', 'string'], yields: 'integer', evaluate: (of, part) => position(part!, of!), small: true }],
+    signatures: [
+      { takes: ['string', 'string'], cost: linear, yields: 'integer', evaluate: (of, part) => position(part!, of!), small: true },
+    ],
   },
   {
     name: 'SPLIT_PART',
@@ -255,6 +355,7 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['string', 'string', 'integer'],
+        cost: linear,
         yields: 'string',
         evaluate: (of, by, n) => split(text(of), text(by), integer(n)),
         raises: true,
@@ -267,7 +368,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'STARTS_WITH(x, part)',
     summary: 'Whether the text begins with a part.',
     examples: [["STARTS_WITH('Alfred', 'Al')", 'true']],
-    signatures: [{ takes: ['string', 'string'], yields: 'boolean', evaluate: (of, part) => text(of).startsWith(text(part)) }],
+    signatures: [
+      { takes: ['string', 'string'], cost: linear, yields: 'boolean', evaluate: (of, part) => text(of).startsWith(text(part)) },
+    ],
   },
   {
     name: 'ENDS_WITH',
@@ -275,7 +378,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'ENDS_WITH(x, part)',
     summary: 'Whether the text ends with a part.',
     examples: [["ENDS_WITH('Alfred', 'red')", 'true']],
-    signatures: [{ takes: ['string', 'string'], yields: 'boolean', evaluate: (of, part) => text(of).endsWith(text(part)) }],
+    signatures: [
+      { takes: ['string', 'string'], cost: linear, yields: 'boolean', evaluate: (of, part) => text(of).endsWith(text(part)) },
+    ],
   },
   {
     name: 'CONTAINS',
@@ -283,7 +388,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'CONTAINS(x, part)',
     summary: 'Whether a part stands in the text.',
     examples: [["CONTAINS('Alfred', 'fr')", 'true']],
-    signatures: [{ takes: ['string', 'string'], yields: 'boolean', evaluate: (of, part) => text(of).includes(text(part)) }],
+    signatures: [
+      { takes: ['string', 'string'], cost: linear, yields: 'boolean', evaluate: (of, part) => text(of).includes(text(part)) },
+    ],
   },
   {
     name: 'REVERSE',
@@ -291,7 +398,9 @@ export const textFunctions: readonly ScalarFunction[] = [
     usage: 'REVERSE(x)',
     summary: 'The characters from the last to the first.',
     examples: [["REVERSE('abc')", 'cba']],
-    signatures: [{ takes: ['string'], yields: 'string', evaluate: (of) => Array.from(text(of)).reverse().join('') }],
+    signatures: [
+      { takes: ['string'], cost: linear, yields: 'string', evaluate: (of) => reversed(bounded(text(of))), raises: true },
+    ],
   },
   {
     name: 'CONCAT',
@@ -302,6 +411,7 @@ export const textFunctions: readonly ScalarFunction[] = [
     signatures: [
       {
         takes: ['any'],
+        cost: linear,
         repeats: true,
         yields: 'string',
         evaluate: (...cells) => bounded(cells.map((cell) => (cell === null ? '' : written(cell))).join('')),
@@ -320,8 +430,8 @@ export const textFunctions: readonly ScalarFunction[] = [
       ["'n' || 1", 'n1'],
     ],
     signatures: [
-      { ...concatenation, takes: ['string', 'any'] },
-      { ...concatenation, takes: ['any', 'string'] },
+      { ...concatenation, takes: ['string', 'any'], cost: linear },
+      { ...concatenation, takes: ['any', 'string'], cost: linear },
     ],
   },
 ];

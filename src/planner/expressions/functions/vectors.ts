@@ -1,7 +1,11 @@
 /** How far apart two vectors are, as pgvector has it. A text beside a vector is one: '[1, 2, 3]'. */
 import type { Cell } from '../../../log/value.ts';
 import { shortFloat } from '../../formats/byte-writer.ts';
+import { type Cost, work } from '../work.ts';
 import { invalid, type ScalarFunction } from './scalar-function.ts';
+
+/** A text that stands beside every row is read once. */
+const perNumber: Cost = { call: 100, character: 2 };
 
 type Distance = (a: Float32Array, b: Float32Array) => number;
 
@@ -49,7 +53,7 @@ function operator(name: string, what: string, distance: Distance, example: strin
     return Number.isFinite(found) ? found + 0 : null;
   };
   const signature = (takes: ScalarFunction['signatures'][number]['takes']) =>
-    ({ takes, yields: 'number', evaluate, raises: true }) as const;
+    ({ takes, cost: perNumber, yields: 'number', evaluate, raises: true }) as const;
   return {
     name,
     group: 'vectors',
@@ -69,7 +73,11 @@ export function vectorText(vector: Float32Array): string {
   return `[${Array.from(vector, shortFloat).join(',')}]`;
 }
 
+/** Nanoseconds that a character of a text takes which is read as a vector. */
+const readCost = 70;
+
 function parsed(text: string): Float32Array {
+  work.done += text.length * readCost;
   const items = /^\s*\[([^\]]*)\]\s*$/.exec(text)?.[1]?.split(',');
   const values = Float32Array.from(items ?? [], (item) => (item.trim() === '' ? Number.NaN : Number(item)));
   if (values.length === 0 || !values.every(Number.isFinite))

@@ -1,0 +1,121 @@
+/**
+ * Each scalar function with inputs at their limits: a million characters, or as much of what it counts. `{t}` is such a text of each
+ * row, `{u}` one that is not ASCII, `{j}` a list of as many numbers and `{o}` an object of many members, as JSON. A function without
+ * a line here fails a test.
+ */
+import type { Bomb } from './bombs.ts';
+
+const long = 1_000_000;
+const pieces: Readonly<Record<string, string>> = {
+  t: `LPAD(s, ${long}, 'ab,')`,
+  u: `LPAD(s, ${long}, 'äб😀')`,
+  j: `CAST(CONCAT('[', n, LPAD('', ${long - 20}, ',1'), ']') AS JSON)`,
+  o: `CAST(CONCAT('{"a":', n, LPAD('', 999999, ',"bcd":12'), '}') AS JSON)`,
+  v: `CONCAT('[', n, LPAD('', 100000, ',1'), ']')`,
+};
+
+const conditions = (count: number, text: (i: number) => string): string =>
+  Array.from({ length: count }, (_, i) => text(i)).join(',');
+const filter = `{"$nor":[${conditions(1_000, (i) => `{"a":${-1 - i}}`)}]}`;
+
+/** By function, or by what else an expression is made of. */
+export const scalarsAtLimits: Readonly<Record<string, readonly string[]>> = {
+  ABS: ['ABS(n)'],
+  CEIL: ['CEIL(x)'],
+  FLOOR: ['FLOOR(x)'],
+  ROUND: ['ROUND(x, 300)'],
+  TRUNC: ['TRUNC(x, 300)'],
+  SIGN: ['SIGN(x)'],
+  MOD: ['MOD(n, 7)'],
+  POWER: ['POWER(x, 2)'],
+  SQRT: ['SQRT(x)'],
+  EXP: ['EXP(x / 1000000)'],
+  LN: ['LN(x + 1)'],
+  LOG: ['LOG(x + 1)'],
+  LOG10: ['LOG10(x + 1)'],
+  LOWER: ['LOWER({t})', 'LOWER({u})'],
+  UPPER: ['UPPER({t})', 'UPPER({u})'],
+  LENGTH: ['LENGTH({t})', 'LENGTH({u})'],
+  TRIM: ["TRIM('ab,' FROM {t})", "TRIM('äб😀' FROM {u})"],
+  LTRIM: ["LTRIM({u}, 'äб😀')"],
+  RTRIM: ["RTRIM({u}, 'äб😀0123456789s')"],
+  SUBSTRING: ['SUBSTRING({u}, 2, 999999)', 'SUBSTRING({t} FROM 999999)'],
+  LEFT: ['LEFT({u}, -1)'],
+  RIGHT: ['RIGHT({u}, -1)'],
+  LPAD: [`LPAD({u}, ${1 << 20}, 'é')`],
+  RPAD: [`RPAD({u}, ${1 << 20}, 'é')`, 'RPAD(s, 2000000)'],
+  REPLACE: ["REPLACE({t}, 'a', 'b')", "REPLACE({t}, 'ab', 'a')", "REPLACE({t}, 'a', 'bbbbbbbbbbbb')"],
+  POSITION: ["POSITION('aab' IN {t})", "POSITION('é' IN {u})"],
+  STRPOS: ["STRPOS({t}, 'aab')"],
+  SPLIT_PART: ["SPLIT_PART({t}, 'a', 333333)", "SPLIT_PART({t}, ',', -333333)"],
+  STARTS_WITH: ["STARTS_WITH({t}, 'ab')"],
+  ENDS_WITH: ["ENDS_WITH({t}, 'ab')"],
+  CONTAINS: ["CONTAINS({t}, 'aab')"],
+  REVERSE: ['REVERSE({t})', 'REVERSE({u})'],
+  CONCAT: ['CONCAT({t}, s)', 'CONCAT({t}, {t})'],
+  '||': ['{t} || s', '{t} || {t}'],
+  ILIKE: ["{t} ILIKE '%A_B%A_B%x%'"],
+  '~': [
+    "{t} ~ '[a-c]{0,900}[xz]'",
+    "LEFT({t}, 4000) ~ '[a-c]{0,900}[xz]'",
+    "{t} ~ '[xyz]'",
+    "LEFT({t}, 1000) ~ CONCAT('[a-c]{', MOD(n, 900), '}[xz]')",
+  ],
+  '~*': ["LEFT({t}, 100000) ~* '(a|ab|abc|b|bc|c)+[xz]'"],
+  '!~': ["LEFT({t}, 10000) !~ '((a?){30}){10}[xz]'"],
+  '!~*': ["{t} !~* 'X'"],
+  REGEXP_LIKE: ["REGEXP_LIKE({t}, '^(.+)+$', 's')"],
+  REGEXP_REPLACE: [
+    "REGEXP_REPLACE(LEFT({t}, 100000), '[a-c]', 'x', 'g')",
+    "REGEXP_REPLACE({t}, '(.*)(.*)(.*)(.*)', '\\\\1', 'g')",
+  ],
+  DATE_TRUNC: ["DATE_TRUNC('quarter', t)"],
+  '->': ['{j} -> 400000', '{j} -> -1', "{o} -> 'zz'"],
+  '->>': ['{j} ->> 400000', "{o} ->> 'b'"],
+  JSON_EXTRACT: ["JSON_EXTRACT({j}, '$[400000]')", "JSON_EXTRACT({o}, '$.zz')"],
+  DOCUMENT_MATCHES: [
+    `DOCUMENT_MATCHES(CAST(CONCAT('{"a":', n, '}') AS JSON), '${filter}')`,
+    `DOCUMENT_MATCHES(CAST(CONCAT('{"a":[', n, LPAD('', 100000, ',1'), ']}') AS JSON), '${filter}')`,
+  ],
+  GREATEST: ['GREATEST({t}, {u})'],
+  LEAST: ['LEAST({t}, {u})'],
+  NULLIF: ['NULLIF({t}, {u})'],
+  '<=>': ['{v} <=> {v}'],
+  '<->': ['{v} <-> {v}'],
+  '<#>': ['{v} <#> {v}'],
+  LIKE: [`{t} LIKE '${'%a_b'.repeat(50)}%x%'`, `{t} LIKE '%${'a'.repeat(64)}x%'`],
+  SOUNDEX: ["SOUNDEX(long) = 'A100'"],
+  METAPHONE: ["METAPHONE(long) = 'SKL'", "METAPHONE(longest) = 'X'"],
+  COLOGNE: ["COLOGNE(long) = '85'", "COLOGNE(longest) = '1'"],
+  CAST: [
+    'CAST({j} AS TEXT)',
+    "CAST(LPAD('', 1000000, ' ') || n AS INTEGER)",
+    "CAST(LPAD('', 1000000, ' ') || n AS DOUBLE)",
+    'CAST({t} AS BOOLEAN)',
+    'CAST({t} AS TIMESTAMP)',
+    'CAST({t} AS JSON)',
+    'CAST({j} AS INTEGER)',
+  ],
+  EXTRACT: ['EXTRACT(week FROM t)'],
+  INTERVAL: ["t + INTERVAL '11' MONTH"],
+  COALESCE: ['COALESCE(NULLIF({t}, {t}), {u})'],
+  CASE: ['CASE WHEN {t} = {u} THEN {t} ELSE {u} END'],
+  '=': ['{t} = {u}', '{t} < {t}'],
+};
+
+/** What is asked of columns alone. */
+const columns = `LPAD(s, 50000, 'school') AS long, ${pieces['t']!} AS longest`;
+
+/** Anything but a loop that is held: answers, caps, and what is too long for a row. */
+const ends = ['answered', 'REL_TIMEOUT', 'REL_MEMORY_CAP', 'REL_INVALID'];
+
+/** Over so many rows of a table with columns n, s, x and t. */
+export function scalarBombs(rows: number, table = 'Middle'): Bomb[] {
+  return Object.entries(scalarsAtLimits).flatMap(([name, expressions]) =>
+    expressions.map((expression, i): Bomb => {
+      const written = expression.replaceAll(/\{([tujov])\}/g, (_, piece: string) => pieces[piece]!);
+      const sql = `SELECT COUNT(*) AS c FROM (SELECT n, s, x, t, ${columns} FROM ${table} LIMIT ${rows}) q WHERE (${written}) IS NOT NULL`;
+      return { name: `${name} at its limits${i === 0 ? '' : ` (${i + 1})`}`, sql, ends };
+    }),
+  );
+}
