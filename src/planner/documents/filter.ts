@@ -69,7 +69,7 @@ function checkSize(filter: Stored): void {
   }
 }
 
-/** Of documents by themselves: within expressions, the work of a whole row is counted. */
+/** For documents outside of expressions: each has the work of a row. */
 export function compileFilter(filter: Stored): Filter {
   const whole = compileWhole(filter);
   return (document) => {

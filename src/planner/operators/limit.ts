@@ -76,7 +76,7 @@ export class LimitOperator implements Operator {
     this.#input.close();
   }
 
-  /** Of no rows at all: what counts its matches itself does so before its first row. */
+  /** A LIMIT of 0 asks for the first row all the same, where its input counts the matches on the way to it. */
   get #letsInputCount(): boolean {
     return this.#limit === 0 && this.#parts.node.counted && !this.#counting && !this.#hasCounted;
   }
