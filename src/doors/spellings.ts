@@ -1,5 +1,6 @@
 /** Members that are written in snake case, as the specification has them, or in camel case. */
 import { z } from 'zod';
+import { didYouMean, ServiceError } from '../errors.ts';
 
 /** An object of these members and no others. What comes out has them in snake case. */
 export function spelled<Shape extends z.ZodRawShape>(shape: Shape) {
@@ -20,6 +21,30 @@ export function spelled<Shape extends z.ZodRawShape>(shape: Shape) {
     });
 }
 
+/**
+ * The members of an object in snake case. Throws REL_INVALID for one that is none of these names, and says which it may be meant to
+ * be, and for one in two spellings.
+ */
+export function membersOf(given: unknown, names: readonly string[], what: string): Record<string, unknown> {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new ServiceError('REL_INVALID', `${what}: one JSON object is expected`);
+  const own = new Map(names.flatMap((name) => [[name, name] as const, [camelCase(name), name] as const]));
+  const members: Record<string, unknown> = {};
+  for (const [spelling, value] of Object.entries(given)) {
+    const name = own.get(spelling);
+    if (name === undefined) {
+      const shown = JSON.stringify(spelling.slice(0, 64));
+      throw new ServiceError(
+        'REL_INVALID',
+        `${what}: there is no ${shown}${didYouMean(spelling, names)}; there are ${names.join(', ')}`,
+      );
+    }
+    if (Object.hasOwn(members, name)) throw new ServiceError('REL_INVALID', `${name}: in one spelling, snake case or camel case`);
+    members[name] = value;
+  }
+  return members;
+}
+
 export function inBothCases<Name extends string, T extends z.ZodType>(name: Name, type: T): Record<Name | CamelCase<Name>, T> {
   return { [name]: type, [camelCase(name)]: type } as Record<Name | CamelCase<Name>, T>;
 }
@@ -34,6 +59,10 @@ export function oneSpelling(...names: readonly string[]): [(value: object) => bo
 
 function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+export function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : Name;

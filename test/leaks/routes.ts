@@ -103,8 +103,8 @@ const shownByTools: Readonly<Record<string, Compared>> = {
 
 /** What verbs are asked about: an item of others, one that is nobody's, one's own type; texts of others to find. */
 const sought: readonly Known[] = [
-  { 'a memory': 'hidden memory', 'another memory': 'hidden memory', 'a recall': 'hidden recall' },
-  { 'a memory': 'none', 'another memory': 'd1', 'a recall': 'none' },
+  { 'a memory': 'hidden memory', 'another memory': 'hidden memory', 'a recall': 'hidden recall', 'a job': 'none' },
+  { 'a memory': 'none', 'another memory': 'd1', 'a recall': 'none', 'a job': 'none' },
 ];
 
 /** With ids of the stage in place of their names. */

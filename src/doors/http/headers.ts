@@ -62,6 +62,7 @@ export function preferredType<Type extends string>(request: RequestFacts, types:
 /** The purpose that a request states: its own field, else the header. Two that differ are refused, not ranked. */
 export function statedPurpose(request: RequestFacts, field: string | undefined): string | null {
   const header = headerText(request, 'x-service-purpose');
+  if (header === '') throw new ServiceError('REL_INVALID', 'the header x-service-purpose is empty');
   if (field !== undefined && header !== null && field !== header) {
     throw new ServiceError('REL_INVALID', 'the request and its x-service-purpose header state different purposes');
   }

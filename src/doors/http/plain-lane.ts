@@ -15,6 +15,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
+import { refuseForeign } from './foreign.ts';
 import { callerOf } from './invoke.ts';
 import { type Overtaken, stalledMs, watchWhole } from '../frame/lease.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
@@ -258,6 +259,7 @@ class PlainConnection {
         known === null
           ? authenticator.dataCaller({ authorization, organization, door: 'http', clientIp: this.#address })
           : authenticator.renewed(known);
+      if (caller.credential === 'none') refuseForeign(headers, 'loopback');
     } catch {
       return null;
     }

@@ -10,12 +10,14 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
+import { isLoopback } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
 import type { Door } from '../door.ts';
 import { Bodies, isShort } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
+import { refuseForeign } from './foreign.ts';
 import { headerText, refuseRepeatedHeaders } from './headers.ts';
 import { readBodies } from './body-reader.ts';
 import { jsonBytesMax, parseJsonBody } from './json-body.ts';
@@ -111,7 +113,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerControlPlane(data, context);
   registerVerbs(data, context);
   registerFlatTools(data, context);
-  registerRpc(data, context);
+  await registerRpc(data, context);
   registerSystem(data, context);
   registerLater(data, context, 'token');
   const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
@@ -300,6 +302,8 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
   const { authenticator } = context;
   if (access === 'admin') {
     request.caller = authenticator.adminCaller(credentials);
+    // Let in without a credential: local development.
+    if (credentials.authorization === undefined) refuseForeign(request.headers, 'loopback');
     return;
   }
   try {
@@ -311,6 +315,9 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
     }
     throw error;
   }
+  if (request.caller.credential === 'none') refuseForeign(request.headers, 'loopback');
+  else if (request.routeOptions.url === '/mcp')
+    refuseForeign(request.headers, isLoopback(context.settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any');
 }
 
 /** A browser that opens the console can't send a header. Source: specification, "Authentication" 4. */

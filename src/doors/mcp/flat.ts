@@ -1,15 +1,13 @@
 /** The tool protocol as plain HTTP routes. Source: specification, "Tool protocol (MCP)" and "Other contracts". */
 import { z } from 'zod';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../http/context.ts';
-import { exactJson } from '../http/exact-json.ts';
+import type { App, FastifyRequest, HttpContext } from '../http/context.ts';
 import { headerText } from '../http/headers.ts';
 import { invoke, statedBy } from '../http/invoke.ts';
-import { refusalOf } from '../http/refusal.ts';
-import { problem, problems } from '../http/schemas.ts';
+import { problems } from '../http/schemas.ts';
+import { refuseInEnvelope, textContent, toolEnvelope, toolProblem } from '../http/tool-envelope.ts';
 import { sessionsVerb } from '../verbs/sessions.ts';
 import { callVerb } from '../verbs/call.ts';
-import { parseExactJson } from '../http/read-exact-json.ts';
-import { callTool, textContent, toolList } from './tools.ts';
+import { callTool, toolList } from './tools.ts';
 
 /** Source: specification, "Versioning" 2. */
 export const protocolVersion = '2024-11-05';
@@ -34,19 +32,9 @@ const handshake = z.object({
   tools: z.array(tool),
 });
 
-const envelope = {
-  content: z.array(
-    z.union([z.object({ type: z.literal('text'), text: z.string() }), z.object({ type: z.literal('json'), json: z.unknown() })]),
-  ),
-  isError: z.boolean(),
-  meta: z.object({ processing_time_ms: z.number() }),
-};
-
-const reply = z.object(envelope).meta({ id: 'ToolReply', description: 'the same content twice: as a JSON text, and as it is' });
-
-const refusal = problem
-  .extend(envelope)
-  .meta({ id: 'ToolProblem', description: 'a problem record in the envelope of tool replies' });
+const reply = z
+  .object(toolEnvelope)
+  .meta({ id: 'ToolReply', description: 'the same content twice: as a JSON text, and as it is' });
 
 export function registerFlatTools(app: App, context: HttpContext): void {
   const { system } = context;
@@ -84,7 +72,12 @@ export function registerFlatTools(app: App, context: HttpContext): void {
     method: 'POST',
     url: '/mcp/tools/call',
     config: { access: 'token', action: 'query', bucket: 'read' },
-    schema: { summary: 'Call a tool', tags: ['tools'], body: callBody, response: { 200: reply, '4xx': refusal, '5xx': refusal } },
+    schema: {
+      summary: 'Call a tool',
+      tags: ['tools'],
+      body: callBody,
+      response: { 200: reply, '4xx': toolProblem, '5xx': toolProblem },
+    },
     attachValidation: true,
     handler: async (request, response) => {
       const startedMs = context.clock.monotonicMs();
@@ -98,7 +91,8 @@ export function registerFlatTools(app: App, context: HttpContext): void {
           meta: { processing_time_ms: processingTimeMs },
         };
       } catch (error) {
-        return refused(context, request, response, error, context.clock.monotonicMs() - startedMs);
+        const elapsedMs = context.clock.monotonicMs() - startedMs;
+        return refuseInEnvelope(context, request, response, { route: '/mcp/tools/call', action: 'query', elapsedMs }, error);
       }
     },
   });
@@ -128,35 +122,4 @@ export function registerFlatTools(app: App, context: HttpContext): void {
       return (await callVerb(context.gate, context, { verb: sessionsVerb, input, ...stated })).output;
     },
   });
-}
-
-/** An error as the tool protocol has it, under the status that the same error has everywhere. */
-async function refused(
-  context: HttpContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  error: unknown,
-  elapsedMs: number,
-): Promise<unknown> {
-  const route = { route: '/mcp/tools/call', access: 'token', action: 'query' } as const;
-  const { status, headers, text } = await refusalOf(context, request, route, error);
-  const said = parseExactJson(text) as { type: string; detail: string; correlation_id: string };
-  const { type, detail, correlation_id: id } = said;
-  for (const [name, value] of headers) reply.header(name, value);
-  const code = type.slice(type.lastIndexOf('/') + 1);
-  const told = { code, detail, correlation_id: id };
-  const body = {
-    ...said,
-    content: [
-      { type: 'text', text: `${code}: ${detail}` },
-      { type: 'json', json: told },
-    ],
-    isError: true,
-    meta: { processing_time_ms: elapsedMs },
-  };
-  void reply
-    .code(status)
-    .header('content-type', 'application/json; charset=utf-8')
-    .serializer((value: unknown) => value as string);
-  return exactJson(body);
 }

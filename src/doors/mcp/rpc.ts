@@ -9,18 +9,29 @@ import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { App, FastifyRequest, HttpContext } from '../http/context.ts';
 import { exactJson } from '../http/exact-json.ts';
+import { readBodies } from '../http/body-reader.ts';
 import { headerText } from '../http/headers.ts';
 import { statedBy } from '../http/invoke.ts';
+import { parseJsonBody } from '../http/json-body.ts';
 import { toServiceError } from '../http/problem.ts';
 import { problems } from '../http/schemas.ts';
+import { textContent } from '../http/tool-envelope.ts';
 import { howToAsk } from './how-to-ask.ts';
-import { callTool, textContent, toolList } from './tools.ts';
+import { callTool, toolList } from './tools.ts';
 
 const scheme = 'annals://types/';
 
 const message = z.looseObject({ jsonrpc: z.string() }).meta({ id: 'JsonRpcMessage', description: 'as the protocol has it' });
 
-export function registerRpc(app: App, context: HttpContext): void {
+export async function registerRpc(app: App, context: HttpContext): Promise<void> {
+  await app.register((scope, _options, done) => {
+    readBodies(scope as App, context, messageOf);
+    registerRoute(scope as App, context);
+    done();
+  });
+}
+
+function registerRoute(app: App, context: HttpContext): void {
   app.route({
     method: 'POST',
     url: '/mcp',
@@ -30,15 +41,19 @@ export function registerRpc(app: App, context: HttpContext): void {
       description:
         'What MCP clients connect to: this URL, and the token as bearer. A header x-service-purpose states the purpose of every call.',
       tags: ['tools'],
-      response: { 200: message, ...problems },
+      response: { 200: message, 400: message, ...problems },
     },
     handler: async (request, reply) => {
-      const { body } = request;
-      if (typeof body !== 'object' || body === null) throw new ServiceError('REL_INVALID', 'the body is a JSON-RPC message');
+      const body = (request.body ?? new Malformed(parseError, 'the body is empty')) as object;
+      if (body instanceof Malformed) {
+        await noted(context, request, async () => undefined);
+        const { code, message: why } = body;
+        return reply.code(400).send({ jsonrpc: '2.0', id: null, error: { code, message: why } });
+      }
       const { serverFor, transport } = await loadSdk();
       const server = serverFor(context, request);
       const channel = transport();
-      // What asks for nothing, and what is malformed, leaves a record too.
+      // What asks for nothing leaves a record too.
       if (!asksGate(body)) await noted(context, request, async () => undefined);
       reply.hijack();
       try {
@@ -50,6 +65,47 @@ export function registerRpc(app: App, context: HttpContext): void {
       return reply;
     },
   });
+}
+
+/** Source: JSON-RPC 2.0, "Error object". */
+const [parseError, invalidRequest] = [-32_700, -32_600];
+
+/** A body that is no message: answered in the protocol's own words. */
+class Malformed {
+  readonly code: number;
+  readonly message: string;
+
+  constructor(code: number, message: string) {
+    this.code = code;
+    this.message = message;
+  }
+}
+
+function messageOf(body: Buffer): unknown {
+  let messages: unknown;
+  try {
+    messages = parseJsonBody(body) ?? new Malformed(parseError, 'the body is empty');
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return new Malformed(parseError, error.message);
+  }
+  if (messages instanceof Malformed) return messages;
+  if (Array.isArray(messages) && messages.length === 0) return new Malformed(invalidRequest, 'a batch has at least one message');
+  const wrong = [messages].flat().map(wrongIn);
+  return wrong.find((why) => why !== null) ?? messages;
+}
+
+/** Null for a request, a notification or a response. */
+function wrongIn(each: unknown): Malformed | null {
+  if (typeof each !== 'object' || each === null || Array.isArray(each))
+    return new Malformed(invalidRequest, 'a message is one JSON object');
+  const { jsonrpc, method, id } = each as Readonly<Record<string, unknown>>;
+  if (jsonrpc !== '2.0') return new Malformed(invalidRequest, 'jsonrpc: "2.0" is expected');
+  if (typeof method !== 'string' && !('result' in each) && !('error' in each))
+    return new Malformed(invalidRequest, 'method: the name of a method is expected');
+  if (id !== undefined && typeof id !== 'string' && !Number.isSafeInteger(id))
+    return new Malformed(invalidRequest, 'id: a text is expected, or an integer up to 2^53');
+  return null;
 }
 
 const gated: ReadonlySet<unknown> = new Set(['tools/call', 'resources/list', 'resources/read']);

@@ -1,10 +1,9 @@
 /** Tools for models, made from the list of verbs: what each is called and takes, and one call of one. */
-import { ServiceError } from '../../errors.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
 import { callVerb, type Called } from '../verbs/call.ts';
 import { verbs } from '../verbs/all.ts';
 import { inputSchema, type Verb } from '../verbs/verb.ts';
 import type { HttpContext, RequestFacts } from '../http/context.ts';
-import { exactJson } from '../http/exact-json.ts';
 import { statedBy } from '../http/invoke.ts';
 
 export const tools: readonly Verb[] = verbs.filter(({ tool }) => tool !== undefined);
@@ -51,15 +50,34 @@ export function callTool(context: HttpContext, request: RequestFacts, name: stri
   const stated = statedBy(request, purpose);
   request.recorded = true;
   takeTurn(context, verb, stated.caller.clientIp);
-  return callVerb(context.gate, context, { verb, input, ...stated, missingPurpose: 'argument' });
+  return callVerb(context.gate, context, { verb, input, ...stated });
 }
 
 /** Which tool is called, and with what. Throws REL_NOT_FOUND for a tool that is none. */
 export function readCall(name: string, given: unknown) {
   const verb = byName.get(name);
-  if (verb === undefined) throw new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}`);
+  if (verb === undefined) throw unknownTool(name);
   const { purpose, ...input } = argumentsOf(given);
   return { verb, purpose, input };
+}
+
+/** Tools of the specification whose capability is not built. */
+export const notBuilt: readonly string[] = (
+  'suggest_extensions find_in_social_corpus lookup_identity get_domain_summary resolve_entity_identity ingest_media ' +
+  'get_entity_profile get_timeline find_connections get_case_summary add_case_note similar_multimodal schedule_job ' +
+  'list_workflows run_workflow workflow_status list_rules create_rule import_sigma trace_crypto beneficial_ownership ' +
+  'reconstruct_wire trace_hawala geofence screen_sanctions investigate_entity find_threats search_video_frames'
+).split(' ');
+
+/** Nobody is permitted to match faces where no policy can say so. Source: specification, "Tool protocol (MCP)". */
+const biometric = 'face_match';
+
+function unknownTool(name: string): ServiceError {
+  if (name === biometric)
+    return new ServiceError('REL_ACL', 'face_match needs an explicit permit to match biometrics, which nobody has');
+  if (notBuilt.includes(name)) return new ServiceError('REL_NOT_IMPLEMENTED', `the tool ${name} is not implemented`);
+  const guess = didYouMean(name, [...byName.keys(), ...notBuilt, biometric]);
+  return new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}${guess}`);
 }
 
 function argumentsOf(given: unknown): Readonly<Record<string, unknown>> & { readonly purpose: string | undefined } {
@@ -81,9 +99,4 @@ function takeTurn({ writeLimit, memoryLimit, clock }: HttpContext, { bucket }: V
   );
   if (allowed) return;
   throw new ServiceError('REL_RATE_LIMITED', `more than ${limit} calls in a second from this address`, { retryAfterSecs });
-}
-
-/** Content of an answer as text; exact, so that integers of 64 bits are what they are. */
-export function textContent(output: unknown): { readonly type: 'text'; readonly text: string } {
-  return { type: 'text', text: exactJson(output) };
 }

@@ -10,7 +10,7 @@ import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/do
 import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
 import { hybridSearch } from './hybrid.ts';
 import { nlQuery } from './nl-query.ts';
-import { eraseSubject, getAuditTrail, listJobs, metrics, serverHealth } from './operations.ts';
+import { eraseSubject, getAuditTrail, jobStatus, listJobs, metrics, serverHealth } from './operations.ts';
 import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
 import { searchEntities, searchKnowledge } from './search.ts';
@@ -55,6 +55,7 @@ export const verbs: readonly Verb[] = [
   predictLinks,
   getAuditTrail,
   listJobs,
+  jobStatus,
   serverHealth,
   metrics,
   eraseSubject,

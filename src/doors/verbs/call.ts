@@ -1,7 +1,9 @@
 /** One call of a verb: one invocation, an access record of what it did and one of the call, one ToolCall row, whichever protocol it came by. */
+import type { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
+import { membersOf } from '../spellings.ts';
 import { VerbSession, type VerbParts } from './session.ts';
 import { exactJson } from '../http/exact-json.ts';
 import type { Verb } from './verb.ts';
@@ -16,8 +18,12 @@ export interface VerbCall {
   readonly breakGlass?: string | null;
   readonly accessScopeRef?: string | null;
   readonly gone?: AbortSignal | undefined;
-  /** A tool's missing purpose is a missing argument. Source: specification, "Other contracts". */
-  readonly missingPurpose?: 'argument';
+}
+
+export class MissingPurpose extends ServiceError {
+  constructor() {
+    super('REL_INVALID', 'purpose: every call needs one, as an argument or by the header x-service-purpose');
+  }
 }
 
 export interface Called {
@@ -40,24 +46,21 @@ export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbC
   const startedMs = parts.clock.monotonicMs();
   const output = await gate.invoke(caller, request, async (invocation) => {
     const template = `${verb.name} ?`;
-    const read = verb.input.safeParse(call.input ?? {});
-    const given = read.success ? recordedOf(verb, read.data) : null;
-    const literals = given === null ? [] : [exactJson(given)];
-    invocation.describe({ template, literals, call: { objectType: 'ToolCall', template, literals } });
-    if (purpose === null && call.missingPurpose === 'argument') {
-      throw new ServiceError(
-        'REL_INVALID',
-        'purpose: every tool call needs one, as an argument or by the header x-service-purpose',
-      );
-    }
-    if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
+    const describe = (literals: readonly string[]): void =>
+      invocation.describe({ template, literals, call: { objectType: 'ToolCall', template, literals } });
+    describe([]);
+    // A missing purpose is a missing argument. Source: specification, "Other contracts".
+    if (purpose === null || purpose === '') throw new MissingPurpose();
+    const input = readInput(verb.input, call.input ?? {});
+    const given = recordedOf(verb, input);
+    describe([exactJson(given)]);
     const session = new VerbSession(parts, invocation, {
       verb: verb.name,
       purpose,
       signal: gone,
       arguments: given,
     });
-    const made = await verb.run(session, read.data);
+    const made = await verb.run(session, input);
     await session.end();
     invocation.describe({ costUnits: verb.units });
     return made;
@@ -65,8 +68,15 @@ export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbC
   return { output, processingTimeMs: parts.clock.monotonicMs() - startedMs };
 }
 
+/** What was given as the schema has it, in snake case or camel case. Throws REL_INVALID, also for a member that it does not have. */
+export function readInput<T extends z.ZodObject>(schema: T, given: unknown): z.output<T> {
+  const read = schema.safeParse(membersOf(given, Object.keys(schema.shape), 'arguments'));
+  if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
+  return read.data;
+}
+
 /** Names the member and what is wrong with it, never the value that was sent. */
-export function issuesOf(issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]): string {
+function issuesOf(issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]): string {
   return issues
     .slice(0, 5)
     .map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${message}`)

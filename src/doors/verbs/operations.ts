@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import { parseExactJson } from '../http/read-exact-json.ts';
 import { rowsOf } from './rows.ts';
-import { verb } from './verb.ts';
+import { nanosecondsOut, verb } from './verb.ts';
 
 export const serverHealth = verb({
   name: 'server_health',
@@ -63,6 +63,29 @@ export const listJobs = verb({
       jobs: listed.slice(0, limit).map(({ id, kind, about, state, done, total }) => ({ id, kind, about, state, done, total })),
       total: listed.length,
     };
+  },
+});
+
+export const jobStatus = verb({
+  name: 'job_status',
+  description: 'How far one piece of long work is, by its id: an ingest task, a backup, an export. list_jobs tells the ids.',
+  input: z.object({ id: z.string().min(1).max(1_024).describe('of the job, or of the task that it works on') }),
+  output: job.extend({
+    queued_at: nanosecondsOut,
+    started_at: nanosecondsOut.nullable(),
+    finished_at: nanosecondsOut.nullable(),
+    error: z.string().nullable().describe('code of what it failed with'),
+  }),
+  action: 'inspect',
+  units: 0,
+  purpose: 'required',
+  bucket: 'read',
+  tool: { title: 'Job', readOnly: true },
+  example: { id: 'a job' },
+  run: async ({ parts: { jobs }, invocation: { caller } }, { id: asked }) => {
+    const { id, kind, about, state, done, total, queuedAt, startedAt, finishedAt, code } = jobs.find(asked, caller);
+    const times = { queued_at: queuedAt, started_at: startedAt, finished_at: finishedAt };
+    return { id, kind, about, state, done, total, ...times, error: code };
   },
 });
 

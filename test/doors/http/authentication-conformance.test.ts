@@ -358,6 +358,33 @@ describe('5. open development, under exactly its five conditions', () => {
 
   const closed = { data: 401, audit: 401, diagnostics: 401, settings: 401, admin: 401 };
 
+  test('a page of another site that a browser shows here is refused, on both listeners', async () => {
+    const world = await opened(conditions);
+    const { port, adminPort } = world.door;
+    const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+    const requests = [
+      [port, '/query', sql],
+      [port, '/ingest/auto?object_type=Own', [{ id: '1' }]],
+      [port, '/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }],
+      [port, '/mcp/tools/call', { name: 'server_health', arguments: { purpose: 'test' } }],
+      [adminPort, '/admin/compact', {}],
+    ] as const;
+    const status = async (headers: Record<string, string>): Promise<readonly number[]> =>
+      Promise.all(requests.map(async ([at, path, body]) => (await send(at, 'POST', path, body, { ...json, ...headers })).status));
+    for (const headers of [
+      { host: 'evil.example.com' },
+      { host: `localhost.evil.example.com:${port}` },
+      { origin: 'http://evil.example.com' },
+      { origin: 'null' },
+      { 'content-type': 'text/plain' },
+      { 'content-type': 'Multipart/Form-Data; boundary=x' },
+      { 'content-type': 'application/x-www-form-urlencoded' },
+    ])
+      expect([headers, await status(headers as Record<string, string>)]).toEqual([headers, [403, 403, 403, 403, 403]]);
+    for (const headers of [{}, { host: `localhost:${port}` }, { host: '[::1]:1', origin: 'http://127.0.0.1:3000' }])
+      expect([headers, await status(headers)]).toEqual([headers, [200, 200, 200, 200, 200]]);
+  });
+
   test('while all hold, everything is open', async () => {
     expect(await surfaces(await opened(conditions))).toEqual({
       data: 200,

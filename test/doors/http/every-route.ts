@@ -65,7 +65,10 @@ const terms = { assignee: 'globex', target: { types: ['Vault'] } };
 function ofVerb(verb: Verb, { method, url }: VerbRoute): readonly [string, Asked] {
   const route = `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`;
   const given = ({ recall }: Prepared): Record<string, unknown> =>
-    filled({ ...verb.example, purpose: 'test' }, { 'a memory': verb.name, 'another memory': 'm1', 'a recall': recall });
+    filled(
+      { ...verb.example, purpose: 'test' },
+      { 'a memory': verb.name, 'another memory': 'm1', 'a recall': recall, 'a job': 'none' },
+    );
   const sent = (one: Prepared) => requestOf({ method, url }, given(one));
   const ends = verb.name === 'consolidate' || verb.name === 'lift_quarantine';
   return [

@@ -6,6 +6,7 @@ export interface Known {
   readonly 'a memory': string;
   readonly 'another memory': string;
   readonly 'a recall': string;
+  readonly 'a job': string;
 }
 
 type Reply = { readonly content: readonly { readonly text: string }[] };
@@ -24,12 +25,13 @@ export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<str
     headers,
   );
   await world.call('POST', '/ingest?object_type=Somebody', [{ id: '1', who: 'nobody' }], headers);
+  const task = await world.call('POST', '/ingest?object_type=Somebody&async=true', [{ id: '2', who: 'no one' }], headers);
   const [{ id }, { id: other }] = [
     await post('remember', { content: 'the kettle is blue', session_id: 's1' }),
     await post('remember', { content: 'tea is hot' }),
   ];
   const { call_id: call } = await post('recall', { query: 'kettle' });
-  return { 'a memory': id!, 'another memory': other!, 'a recall': call! };
+  return { 'a memory': id!, 'another memory': other!, 'a recall': call!, 'a job': String(task.json['task_id']) };
 }
 
 /** The example with ids of that world. */

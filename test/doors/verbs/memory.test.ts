@@ -70,7 +70,7 @@ describe('remember', () => {
     const status = async (body: object): Promise<number> => (await post('remember', body)).status;
     expect(await status({})).toBe(400);
     expect(await status({ content: 'x', confidence: 1.5 })).toBe(400);
-    expect((await world.call('POST', '/memory/remember', { content: 'x' })).status).toBe(403);
+    expect((await world.call('POST', '/memory/remember', { content: 'x' })).status).toBe(400);
     expect(await status({ content: 'x', purpose: 'gossip' })).toBe(403);
     expect((await world.call('POST', '/memory/remember', { content: 'x' }, { 'x-service-purpose': 'test' })).status).toBe(200);
   });

@@ -62,7 +62,7 @@ const missing = new Set(
   (
     'suggest_extensions find_in_social_corpus lookup_identity get_domain_summary resolve_entity_identity ' +
     'ingest_media get_entity_profile get_timeline find_connections ' +
-    'get_case_summary add_case_note similar_multimodal job_status schedule_job list_workflows run_workflow workflow_status list_rules ' +
+    'get_case_summary add_case_note similar_multimodal schedule_job list_workflows run_workflow workflow_status list_rules ' +
     'create_rule import_sigma trace_crypto beneficial_ownership reconstruct_wire trace_hawala geofence ' +
     'screen_sanctions investigate_entity find_threats search_video_frames face_match'
   ).split(' '),
@@ -103,6 +103,12 @@ describe('flat routes', () => {
       return [status, json['isError'], json['content'][1].json.code];
     };
     expect(await outcome('no_such_tool', { purpose: 'test' })).toEqual([404, true, 'REL_NOT_FOUND']);
+    for (const name of missing) {
+      const [status, code] = name === 'face_match' ? [403, 'REL_ACL'] : [501, 'REL_NOT_IMPLEMENTED'];
+      expect([name, await outcome(name, { purpose: 'test' })]).toEqual([name, [status, true, code]]);
+    }
+    expect((await call('recal', { purpose: 'test' })).json['detail']).toContain('did you mean recall?');
+    expect((await call('geofense', { purpose: 'test' })).json['detail']).toContain('did you mean geofence?');
     expect(await outcome('query', { sql: 'SELECT * FROM Parcel' })).toEqual([400, true, 'REL_INVALID']);
     expect(await outcome('query', { purpose: 'test' })).toEqual([400, true, 'REL_INVALID']);
     expect(await outcome('query', { purpose: 'gossip', sql: 'SELECT * FROM Parcel' })).toEqual([
@@ -120,7 +126,78 @@ describe('flat routes', () => {
     expect((await world.call('POST', '/mcp/tools/call', { name: 'query' }, { authorization: 'Bearer nobody' })).status).toBe(401);
     expect((await world.call('POST', '/mcp/tools/call', {})).status).toBe(400);
     expect((await call('query', { sql: 'SELECT id FROM Parcel' }, { 'x-service-purpose': 'test' })).status).toBe(200);
+    expect(await outcome('query', { sql: 'SELECT id FROM Parcel' }, { 'x-service-purpose': ' ' })).toEqual([
+      400,
+      true,
+      'REL_INVALID',
+    ]);
     expect((await call('query_knowledge', { sql: 'SELECT id FROM Parcel' })).status).toBe(200);
+  });
+
+  test('members are taken in both cases, and one that is none is refused with the nearest name, everywhere', async () => {
+    const memory = (path: string, body: object) => world.call('POST', `/memory/${path}`, { purpose: 'test', ...body });
+    const refusals = [
+      await memory('recall', { query: 'alpha', min_confidnce: 0.9 }),
+      await memory('remember', { content: 'x', confidense: 0.1 }),
+      await world.call('GET', '/memory/recall?q=alpha&topk=5&purpose=test'),
+      await world.call('POST', '/mcp/tools/call', {
+        name: 'recall',
+        arguments: { purpose: 'test', query: 'x', min_confidnce: 1 },
+      }),
+      await world.call('POST', '/mcp/tools/call', { name: 'get_entities', arguments: { purpose: 'test', entityTyp: 'Parcel' } }),
+    ];
+    expect(refusals.map(({ status, json }) => [status, /did you mean (\w+)\?/.exec(json['detail'] as string)?.[1]])).toEqual(
+      ['min_confidence', 'confidence', 'top_k', 'min_confidence', 'entity_type'].map((name) => [400, name]),
+    );
+    const stored = JSON.parse(
+      ((await memory('remember', { content: 'x', validFrom: '2024-01-01' })).json as Json)['content'][0].text,
+    );
+    expect(stored['valid_from']).toBe(Date.parse('2024-01-01') * 1e6);
+    const batch = await memory('remember/batch', {
+      items: [
+        { content: 'x', memoryClass: 'fact' },
+        { content: 'x', clas: 1 },
+      ],
+    });
+    expect(JSON.parse((batch.json as Json)['content'][0].text)).toMatchObject({ remembered: 1, errors: [{ index: 1 }] });
+    expect((await world.call('GET', '/memory/recall?q=x&topK=1&purpose=test&branch=main')).status).toBe(200);
+    expect((await memory('recall', { query: 'x', top_k: 1, topK: 1 })).status).toBe(400);
+    const listed = (await world.call('GET', '/mcp/tools')).json['tools'] as Json[];
+    expect(listed.filter(({ inputSchema }) => inputSchema.additionalProperties !== false)).toEqual([]);
+  });
+
+  test('a missing purpose is 400 in the envelope, of tools and memory verbs alike', async () => {
+    const refusals = [
+      await world.call('POST', '/mcp/tools/call', { name: 'recall', arguments: { query: 'x' } }),
+      await world.call('POST', '/memory/recall', { query: 'x' }),
+      await world.call('GET', '/memory/episodes'),
+      await world.call('POST', '/memory/remember', { content: 'x', purpose: '' }),
+    ];
+    for (const { status, json } of refusals)
+      expect([status, json]).toEqual([
+        400,
+        expect.objectContaining({ isError: true, content: [expect.objectContaining({ type: 'text' }), expect.anything()] }),
+      ]);
+  });
+
+  test('an edge joins what is there, superseded memories included', async () => {
+    const ids = await known(world);
+    const [from, to] = [ids['a memory'], ids['another memory']];
+    const joined = async (given: object): Promise<unknown> => {
+      const { status, json } = await call('associate', { purpose: 'test', relation: 'supports', ...given });
+      return [status, status < 300 ? '' : json['content'][1].json.code];
+    };
+    expect(await joined({ from_id: from, to_id: to })).toEqual([200, '']);
+    expect(await joined({ from_id: from, to_id: 'p1' })).toEqual([200, '']);
+    expect(await joined({ from_id: from, to_id: 'eve' })).toEqual([200, '']);
+    expect(await joined({ from_id: from, to_id: 'nobody at all' })).toEqual([404, 'REL_NOT_FOUND']);
+    await told('consolidate', { id: from, content: 'the kettle is red' });
+    expect(await joined({ from_id: from, to_id: to })).toEqual([200, '']);
+    const items = [from, 'nothing'].map((id) => ({ from_id: id, to_id: to, relation: 'supports' }));
+    expect(await told('associate_batch', { items })).toMatchObject({
+      associated: 1,
+      errors: [{ index: 1, code: 'REL_NOT_FOUND' }],
+    });
   });
 
   test('what the tools answer', async () => {
@@ -295,7 +372,22 @@ describe('JSON-RPC', () => {
 
   test('without a credential, and with what is no message', async () => {
     await expect(connect({ authorization: 'Bearer nobody' })).rejects.toThrow();
-    expect((await world.call('POST', '/mcp', 'nonsense')).status).toBe(400);
+    const rpc = async (body: string): Promise<unknown> => {
+      const { status, json } = await world.call('POST', '/mcp', body, { accept: 'application/json, text/event-stream' });
+      return [status, json['jsonrpc'], json['id'], (json['error'] as Json)['code']];
+    };
+    for (const body of ['nonsense', '', '{"a":', '[1,'])
+      expect([body, await rpc(body)]).toEqual([body, [400, '2.0', null, -32_700]]);
+    for (const body of [
+      '{"id":1}',
+      '[]',
+      '5',
+      '[1]',
+      '{"jsonrpc":"2.0"}',
+      '{"jsonrpc":"1.0","method":"x"}',
+      '{"jsonrpc":"2.0","method":"ping","id":9007199254740993}',
+    ])
+      expect([body, await rpc(body)]).toEqual([body, [400, '2.0', null, -32_600]]);
     expect((await world.call('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' })).status).toBe(406);
     expect((await world.call('GET', '/mcp')).status).toBe(405);
   });

@@ -4,9 +4,10 @@
  */
 import { CallToolRequestSchema, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { assert, ServiceError } from '../../../src/errors.ts';
+import { parseExactJson } from '../../../src/doors/http/read-exact-json.ts';
 import { asksGate } from '../../../src/doors/mcp/rpc.ts';
 import { readCall, tools } from '../../../src/doors/mcp/tools.ts';
-import { issuesOf } from '../../../src/doors/verbs/call.ts';
+import { readInput } from '../../../src/doors/verbs/call.ts';
 
 export const name = 'tool-call';
 
@@ -48,7 +49,7 @@ export function run(bytes: Uint8Array): void {
   const text = new TextDecoder('utf-8').decode(bytes);
   let body: unknown;
   try {
-    body = JSON.parse(text);
+    body = parseExactJson(text);
   } catch {
     throw new ServiceError('REL_INVALID', 'the body is not JSON');
   }
@@ -59,9 +60,12 @@ export function run(bytes: Uint8Array): void {
     const call = CallToolRequestSchema.safeParse(message);
     if (!call.success) continue;
     const { verb, input } = readCall(call.data.params.name, call.data.params.arguments);
-    const read = verb.input.safeParse(input);
-    // Names of members are told.
-    if (read.success || /c4n4ry[^"]*"\s*:/.test(text)) continue;
-    assert(!issuesOf(read.error.issues).includes(canary), 'no value is repeated');
+    try {
+      readInput(verb.input, input);
+    } catch (error) {
+      // Names of members are told.
+      if (!(error instanceof ServiceError) || /c4n4ry[^"]*"\s*:/.test(text)) throw error;
+      assert(!error.message.includes(canary), 'no value is repeated');
+    }
   }
 }

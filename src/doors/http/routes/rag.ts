@@ -1,5 +1,7 @@
 /** POST /rag/ingest and GET /rag/ingest/:task_id: chunks that were cut elsewhere, stored as a task. Source: specification, "Ingest". */
 import { z } from 'zod';
+import { spelled } from '../../spellings.ts';
+import { reasons } from '../../stated.ts';
 import type { IngestReply } from '../../ingest-stream.ts';
 import type { IngestTasks } from '../../ingest-tasks.ts';
 import { ragIngest } from '../../verbs/documents/documents.ts';
@@ -16,7 +18,7 @@ const url = '/rag/ingest';
 const config = { access: 'token', bucket: 'write' } as const;
 const type = 'DocumentChunk';
 
-const body = ragIngest.input.extend({ purpose: z.string().optional() });
+const body = spelled({ ...ragIngest.input.shape, ...reasons });
 const accepted = z
   .object({ task_id: z.string(), status_url: z.string(), source_id: z.string(), chunks: z.int() })
   .meta({ id: 'RagAccepted', description: 'ask status_url what becomes of it' });
@@ -35,7 +37,13 @@ export function registerRag(app: App, context: HttpContext, tasks: IngestTasks, 
       response: { 202: accepted, ...problems },
     },
     handler: async (request, reply) => {
-      const { purpose: said, ...given } = body.parse(request.body) as Asked;
+      const {
+        purpose: said,
+        branch: _,
+        break_glass: __,
+        access_scope_ref: ___,
+        ...given
+      } = body.parse(request.body) as Asked & Beside;
       const purpose = said ?? headerText(request, 'x-service-purpose');
       const sourceId = given.source_id ?? context.ids.next();
       const input = { ...given, source_id: sourceId };
@@ -67,6 +75,7 @@ export function registerRag(app: App, context: HttpContext, tasks: IngestTasks, 
 }
 
 /** As `ragIngest` takes it. */
+type Beside = { readonly branch?: string; readonly break_glass?: string; readonly access_scope_ref?: string };
 type Asked = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
 
 interface Accepted {

@@ -1,13 +1,15 @@
 /** HTTP routes of the verbs, made from their list. Source: specification, "Agent memory (HTTP)" and "Result envelopes". */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { callVerb } from '../../verbs/call.ts';
+import { callVerb, MissingPurpose } from '../../verbs/call.ts';
 import { verbs } from '../../verbs/all.ts';
+import { snakeCase } from '../../spellings.ts';
 import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verbs/verb.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { statedBy } from '../invoke.ts';
 import { problems } from '../schemas.ts';
+import { refuseInEnvelope, textContent, toolProblem } from '../tool-envelope.ts';
 
 /** The envelope of memory and tool replies. Source: specification, "Result envelopes". */
 const envelope = z
@@ -22,7 +24,7 @@ function registerRoute(app: App, context: HttpContext, verb: Verb, { method, url
   const inPath = [...url.matchAll(/:(\w+)/g)].map(([, name]) => name!);
   const whole = verb.input.extend({ purpose: purposeField.optional() });
   const rest = whole.omit(Object.fromEntries(inPath.map((name) => [name, true])));
-  const numbers = new QueryText(verb);
+  const query = new QueryText(verb);
   app.route({
     method,
     url,
@@ -35,20 +37,29 @@ function registerRoute(app: App, context: HttpContext, verb: Verb, { method, url
       tags: [url.startsWith('/memory/') ? 'memory' : 'query'],
       ...(inPath.length > 0 && { params: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }),
       ...(method === 'POST' ? { body: rest } : { querystring: rest }),
-      response: { 200: verb.plain === true ? verb.output : envelope, ...problems },
+      response: verb.plain === true ? { 200: verb.output, ...problems } : { 200: envelope, 400: toolProblem, ...problems },
     },
-    handler: async (request) => {
-      const input = inputOf(request, numbers);
-      const { purpose } = input;
-      if (purpose !== undefined && typeof purpose !== 'string')
-        throw new ServiceError('REL_INVALID', 'purpose: a text is expected');
-      const stated = statedBy(request, purpose);
-      request.recorded = true;
-      const { output } = await callVerb(context.gate, context, { verb, input, ...stated });
-      return verb.plain === true ? output : { isError: false, content: [{ type: 'text', text: exactJson(output) }] };
+    handler: async (request, reply) => {
+      const startedMs = context.clock.monotonicMs();
+      try {
+        const { purpose, ...input } = inputOf(request, query);
+        if (purpose !== undefined && typeof purpose !== 'string')
+          throw new ServiceError('REL_INVALID', 'purpose: a text is expected');
+        const stated = statedBy(request, purpose);
+        request.recorded = true;
+        const { output } = await callVerb(context.gate, context, { verb, input, ...stated });
+        return verb.plain === true ? output : { isError: false, content: [textContent(output)] };
+      } catch (error) {
+        if (verb.plain === true || !(error instanceof MissingPurpose)) throw error;
+        const elapsedMs = context.clock.monotonicMs() - startedMs;
+        return refuseInEnvelope(context, request, reply, { route: url, action: verb.action, elapsedMs }, error);
+      }
     },
   });
 }
+
+/** What a request states beside the members of its verb: `headers.ts`. */
+const beside: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
 
 /** Members of path, query and body together; one that is stated twice, and differently, is refused. */
 function inputOf(request: FastifyRequest, query: QueryText): Readonly<Record<string, unknown>> {
@@ -64,6 +75,7 @@ function inputOf(request: FastifyRequest, query: QueryText): Readonly<Record<str
   const input: Record<string, unknown> = {};
   for (const part of parts) {
     for (const [name, value] of Object.entries(part)) {
+      if (beside.has(name)) continue;
       if (Object.hasOwn(input, name) && exactJson(input[name]) !== exactJson(value)) {
         throw new ServiceError('REL_INVALID', `${name}: the request states it twice, and differently`);
       }
@@ -89,7 +101,7 @@ class QueryText {
   }
 
   #value(name: string, value: unknown): unknown {
-    const kind = this.#kinds.get(name);
+    const kind = this.#kinds.get(name) ?? this.#kinds.get(snakeCase(name));
     if (kind === 'array') return Array.isArray(value) ? value : String(value).split(',');
     if (typeof value !== 'string') return value;
     if (kind === 'boolean')

@@ -7,11 +7,11 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { checkIdentifier } from '../../../log/value.ts';
 import type { PutRows } from '../../../projections/command.ts';
-import { issuesOf } from '../call.ts';
-import { grouped, putting } from '../rows.ts';
+import { readInput } from '../call.ts';
+import { grouped, putting, quoted } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { itemId } from './items.ts';
+import { itemId, memoryItem } from './items.ts';
 
 const edge = z.object({
   from_id: itemId,
@@ -42,6 +42,8 @@ export const associate = verb({
   tool: { title: 'Associate', readOnly: false, idempotent: true },
   example: { from_id: 'a memory', to_id: 'another memory', relation: 'supports' },
   run: async (session, input) => {
+    const [missing] = await missingIds(session, [input.from_id, input.to_id]);
+    if (missing !== undefined) throw nothingOf(missing);
     const id = edgeId(input);
     session.note({ result: { edge_id: id } });
     const { systemFrom } = await session.commit([edgeStep(session, [input])]);
@@ -70,19 +72,37 @@ export const associateBatch = verb({
   run: async (session, { items }) => {
     const errors: { index: number; code: string; detail: string }[] = [];
     const good = new Map<string, Edge>();
-    const ids: (string | null)[] = items.map((given, index) => {
-      const read = edge.safeParse(given);
+    const attempt = <T>(index: number, make: () => T): T | null => {
       try {
-        if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
-        checkRelation(session, read.data.relation);
-        good.set(edgeId(read.data), read.data);
-        return edgeId(read.data);
+        return make();
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         errors.push({ index, code: error.code, detail: error.message });
         return null;
       }
+    };
+    const edges = items.map((given, index) =>
+      attempt(index, () => {
+        const read = readInput(edge, given);
+        checkRelation(session, read.relation);
+        return read;
+      }),
+    );
+    const missing = new Set(
+      await missingIds(
+        session,
+        edges.flatMap((each) => (each === null ? [] : [each.from_id, each.to_id])),
+      ),
+    );
+    const ids = edges.map((each, index) => {
+      if (each === null) return null;
+      return attempt(index, () => {
+        for (const id of [each.from_id, each.to_id]) if (missing.has(id)) throw nothingOf(id);
+        good.set(edgeId(each), each);
+        return edgeId(each);
+      });
     });
+    errors.sort((a, b) => a.index - b.index);
     const byRelation = grouped(good.values(), ({ relation }) => relation);
     session.note({ result: { edge_ids: [...good.keys()], refused: errors.length } });
     const { systemFrom } = await session.commit([...byRelation.values()].map((edges) => edgeStep(session, edges)));
@@ -97,6 +117,36 @@ export const associateBatch = verb({
     };
   },
 });
+
+const nothingOf = (id: string): ServiceError =>
+  new ServiceError('REL_NOT_FOUND', `nothing of the id ${JSON.stringify(id)} is there`);
+
+const idsAtOnce = 500;
+
+/** Those of which the caller sees neither a row, superseded ones included, nor an edge. Memories are looked at first: nearly always that is all. */
+async function missingIds(session: VerbSession, ids: readonly string[]): Promise<readonly string[]> {
+  const left = new Set(ids);
+  const { catalog } = session.snapshot;
+  const types = catalog.types().filter(({ name }) => session.snapshot.offers(name));
+  for (const { name, properties } of types.sort((a, b) => Number(b.name === memoryItem) - Number(a.name === memoryItem))) {
+    const named = ['id', 'from_id', 'to_id'].filter((column) => properties[column]?.type === 'string');
+    const columns = ['_pk', ...named];
+    const some = [...left];
+    for (let first = 0; first < some.length; first += idsAtOnce) {
+      const sought = some.slice(first, first + idsAtOnce);
+      const marks = sought.map((_, i) => `$${i + 1}`).join(', ');
+      const where = columns.map((column) => `${quoted(column)} IN (${marks})`).join(' OR ');
+      const rows = await session.ask(
+        `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(name)} WHERE ${where}`,
+        sought,
+        'all',
+      );
+      for (const row of rows) for (const column of columns) left.delete(String(row[column]));
+    }
+    if (left.size === 0) break;
+  }
+  return [...left];
+}
 
 /** `edges` are of one relation. */
 function edgeStep(session: VerbSession, edges: readonly Edge[]): PutRows {

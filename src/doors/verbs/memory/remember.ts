@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { instant, toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
-import { issuesOf } from '../call.ts';
+import { readInput } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
 import type { VerbSession } from '../session.ts';
@@ -97,17 +97,13 @@ export const rememberBatch = verb({
     const errors: { index: number; code: string; detail: string }[] = [];
     const good: Accepted[] = [];
     for (const [index, given] of items.entries()) {
-      const read = item.safeParse(given);
-      if (!read.success) {
-        errors.push({ index, code: 'REL_INVALID', detail: issuesOf(read.error.issues) });
-        continue;
-      }
       const id = session.parts.ids.next();
       try {
-        const row = await rowOf(session, read.data, id, []);
+        const read = readInput(item, given);
+        const row = await rowOf(session, read, id, []);
         // What the type refuses is refused here, so that one element keeps none of the others back.
-        stepOf(session, read.data, [row]);
-        good.push({ index, item: read.data, id, row });
+        stepOf(session, read, [row]);
+        good.push({ index, item: read, id, row });
       } catch (error) {
         errors.push({ index, ...refusalOf(error) });
       }
