@@ -38,10 +38,22 @@ export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promi
 export function formatOf(bytes: Uint8Array, name: string | null): DocumentFormat {
   const begin = new TextDecoder('latin1').decode(bytes.subarray(0, 1_024));
   if (begin.startsWith('%PDF-')) return 'pdf';
-  if (/^(?:ï»¿)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b/i.test(begin)) return 'html';
+  if (/^<(?:!doctype\s+html|html|head|body)\b/i.test(afterComments(begin))) return 'html';
   const ending = /\.([a-z]+)(?:[?#].*)?$/i.exec(name ?? '')?.[1]?.toLowerCase();
   if (ending === 'md' || ending === 'markdown') return 'markdown';
   return ending === 'html' || ending === 'htm' || ending === 'xhtml' ? 'html' : 'text';
+}
+
+/** What follows a byte order mark, an XML declaration and comments. Each sign is looked at once. */
+function afterComments(begin: string): string {
+  let rest = begin.replace(/^ï»¿/, '').trimStart();
+  if (rest.startsWith('<?xml')) rest = rest.slice(rest.indexOf('>') + 1).trimStart();
+  while (rest.startsWith('<!--')) {
+    const end = rest.indexOf('-->', 4);
+    if (end < 0) return '';
+    rest = rest.slice(end + 3).trimStart();
+  }
+  return rest;
 }
 
 function textOf(bytes: Uint8Array): string {
@@ -135,6 +147,9 @@ const inline: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+/** Elements within each other: the parser looks through all that are open at each end of one. */
+const elementLevelsMax = 1_000;
+
 export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
   const headings = new Headings();
   const blocks: Block[] = [];
@@ -142,6 +157,7 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
   let title = '';
   let block = '';
   let hidden = 0;
+  let level = 0;
   let isTitle = false;
   let pre = 0;
   let cells = 0;
@@ -149,7 +165,7 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
     block = wellFormed(block);
     const said =
       pre > 0
-        ? block.replaceAll(/^\n+|\s+$/g, '')
+        ? block.replace(/^\n+/, '').trimEnd()
         : block
             .replaceAll(/[^\S\n]+/g, ' ')
             .replaceAll(/ ?\n ?/g, '\n')
@@ -162,6 +178,8 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
   };
   const parser = new Parser({
     onopentag(name, { alt, hidden: isHidden }) {
+      if (++level > elementLevelsMax)
+        throw new ServiceError('REL_UNPROCESSABLE', `elements are within each other more than ${elementLevelsMax} times`);
       if (hidden > 0 || unread.has(name) || isHidden !== undefined) {
         hidden++;
         if (name === 'title') isTitle = true;
@@ -182,6 +200,7 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
       else if (hidden === 0) block += pre > 0 ? data : data.replaceAll(/\s+/g, ' ');
     },
     onclosetag(name) {
+      level--;
       if (hidden > 0) {
         hidden--;
         isTitle = false;

@@ -38,5 +38,8 @@ export interface ReadDocument {
   readonly chunks: readonly DocumentChunk[];
 }
 
-/** Rejects with REL_UNPROCESSABLE for what is no such document, or is more than is read. */
-export type ReadDocuments = (request: DocumentRequest, signal: AbortSignal | undefined) => Promise<ReadDocument>;
+/** Rejects with REL_UNPROCESSABLE for what is no such document, or is more than is read. Tenants have their turns. */
+export type ReadDocuments = (
+  request: DocumentRequest,
+  asker: { readonly tenant: string; readonly signal: AbortSignal | undefined },
+) => Promise<ReadDocument>;

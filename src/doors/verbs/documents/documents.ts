@@ -1,6 +1,7 @@
 /** Documents and what is answered from them. Source: specification, "Tool protocol (MCP)", Ingest/RAG. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
+import { tenantOf } from '../../../log/value.ts';
 import { documentFormats } from '../../documents/document.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, sessionId } from '../memory/items.ts';
@@ -49,7 +50,7 @@ export const ingestDocument = verb({
     const bytes = content === undefined ? Buffer.from(encoded!, 'base64') : Buffer.from(content, 'utf8');
     const read = await session.parts.readDocuments(
       { bytes, format, name: uri ?? title ?? null, chunkSize, overlap },
-      session.signal,
+      { tenant: tenantOf(session.invocation.caller.path) ?? '', signal: session.signal },
     );
     const { format: isFormat, length, contentHash } = read;
     if (read.chunks.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds no text');
