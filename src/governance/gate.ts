@@ -55,7 +55,8 @@ export class Gate implements GateContract {
       storage: new StorageCap(parts.licence, () => log.status().bytes + (parts.bodies?.blobs.bytes ?? 0), parts.warn),
       tenantStorage: new TenantStorage({
         bytesMaxOf: (tenant) => tenants.tenant(tenant)?.record.quota.storageBytes,
-        measure: (tenant) => held(branchesNow(projections, log.basis(), tenant), tenant).storedBytes,
+        measure: (tenant) =>
+          held(branchesNow(projections, log.basis(), tenant), tenant).storedBytes + (parts.bodies?.blobs.bytesOf(tenant) ?? 0),
         warn: parts.warn,
       }),
       term: new LicenceTerm(parts.licence, parts.warn),

@@ -47,6 +47,10 @@ export class Blobs {
   readonly #root: string;
   #uploads = 0;
   #bytes = 0;
+  /** By address: bytes of each blob, and whose it is where that is known. */
+  readonly #sizes = new Map<string, number>();
+  readonly #owners = new Map<string, string>();
+  readonly #bytesOf = new Map<string, number>();
   /** By address: who counts on its being there, though no row names it yet. */
   readonly #held = new Map<string, number>();
   #touched: Set<string> | null = null;
@@ -104,7 +108,7 @@ export class Blobs {
         await file.close();
         this.hold(address);
         counted.clear();
-        await this.#inTurn(address, () => this.#settle(file.path, address));
+        await this.#inTurn(address, () => this.#settle(file.path, address, scope));
         return { ...name, size: writer.size };
       },
       abandon: () => {
@@ -192,6 +196,32 @@ export class Blobs {
     return this.#bytes;
   }
 
+  /** Bytes of blobs of a scope: those that were stored since the start, and those that were claimed. */
+  bytesOf(scope: string): number {
+    return this.#bytesOf.get(scope) ?? 0;
+  }
+
+  /** A row of the scope names it: an address does not tell whose it is. */
+  claim(address: string, scope: string): void {
+    const size = this.#sizes.get(address);
+    if (size === undefined || this.#owners.has(address)) return;
+    this.#owners.set(address, scope);
+    this.#bytesOf.set(scope, this.bytesOf(scope) + size);
+  }
+
+  #store(address: string, size: number): void {
+    this.#bytes += size;
+    this.#sizes.set(address, size);
+  }
+
+  #forget(address: string, size: number): void {
+    this.#bytes -= size;
+    this.#sizes.delete(address);
+    const owner = this.#owners.get(address);
+    this.#owners.delete(address);
+    if (owner !== undefined) this.#bytesOf.set(owner, this.bytesOf(owner) - size);
+  }
+
   /** It is not removed until it was released as often. */
   hold(address: string): void {
     this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
@@ -249,7 +279,7 @@ export class Blobs {
     const size = await disk.size(path);
     if (size === undefined) return;
     await disk.unlink(path);
-    this.#bytes -= size;
+    this.#forget(address, size);
     await disk.syncDirectory(`${this.#root}/${address.slice(0, 2)}`);
   }
 
@@ -257,7 +287,7 @@ export class Blobs {
     const { disk, directory } = this.#options;
     for (const name of await disk.list(this.#incoming)) await disk.unlink(`${this.#incoming}/${name}`);
     this.#bytes = 0;
-    for (const address of await listBlobs(disk, directory)) this.#bytes += (await disk.size(this.#path(address))) ?? 0;
+    for (const address of await listBlobs(disk, directory)) this.#store(address, (await disk.size(this.#path(address))) ?? 0);
   }
 
   address({ scope, sha256 }: BlobName): string {
@@ -272,14 +302,15 @@ export class Blobs {
   }
 
   /** The first of those with the same content stays. */
-  async #settle(from: string, address: string): Promise<void> {
+  async #settle(from: string, address: string, scope: string): Promise<void> {
     const { disk } = this.#options;
     const home = `${this.#root}/${address.slice(0, 2)}`;
     if ((await disk.size(this.#path(address))) !== undefined) return disk.unlink(from);
     await disk.makeDirectory(home);
     await disk.rename(from, this.#path(address));
     this.#unnamed.add(address);
-    this.#bytes += (await disk.size(this.#path(address))) ?? 0;
+    this.#store(address, (await disk.size(this.#path(address))) ?? 0);
+    this.claim(address, scope);
     await disk.syncDirectory(home);
   }
 

@@ -85,7 +85,7 @@ $S -q mb s3://cmd; echo x > x.txt; $S -q put x.txt s3://cmd/x.txt; $S -q get --f
 head -c 20000000 /dev/urandom > parts.bin; $S -q put --multipart-chunk-size-mb=6 parts.bin s3://cmd/d/parts.bin; $S -q cp s3://cmd/d/parts.bin s3://cmd/d/copy.bin
 $S -q get --force s3://cmd/d/copy.bin parts.back; cmp parts.bin parts.back && echo same
 mkdir -p tree/a; echo 1 > tree/a/1; $S -q sync tree/ s3://cmd/tree/; $S ls -r s3://cmd/ | awk '{print $4}'; $S multipart s3://cmd | wc -l
-$S -q del -r --force s3://cmd/; $S rb s3://cmd && echo removed`,
+$S -q del -r --force s3://cmd/; $S -q rb s3://cmd && echo removed`,
       prints:
         /same\nsame\ns3:\/\/cmd\/d\/copy\.bin\ns3:\/\/cmd\/d\/parts\.bin\ns3:\/\/cmd\/tree\/a\/1\ns3:\/\/cmd\/x\.txt\n\d\nremoved\n/,
     })),

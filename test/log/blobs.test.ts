@@ -87,6 +87,53 @@ test('the same content is stored once in a scope, and what was given up leaves n
   expect(await get(blobs, name)).toBeUndefined();
 });
 
+test('what is stored is counted while it comes, once, by scope, and no more when it is gone', async () => {
+  const { disk, options, blobs } = await opened();
+  const large = Buffer.alloc(3 << 20, 7);
+  const writer = await blobs.begin('acme');
+  await writer.write(large.subarray(0, 2 << 20));
+  expect(blobs.bytes).toBeGreaterThan(2 << 20);
+  await writer.abandon();
+  expect(blobs.bytes).toBe(0);
+  // Two that come with the same at once leave one file, and one count.
+  const [name] = await Promise.all([put(blobs, 'acme', [large]), put(blobs, 'acme', [large])]);
+  const size = (await disk.size(pathOf(blobs.address(name))))!;
+  expect([blobs.bytes, blobs.bytesOf('acme'), blobs.bytesOf('globex')]).toEqual([size, size, 0]);
+  const part = await blobs.part();
+  await part.write(Buffer.from('x'));
+  const short = await part.finish();
+  expect(blobs.bytes).toBeGreaterThanOrEqual(size + 4_096);
+  for (const is of [false, false, true]) short.count(is);
+  expect(blobs.bytes).toBeGreaterThanOrEqual(size + 4_096);
+  short.count(false);
+  await short.drop();
+  expect(blobs.bytes).toBe(size);
+
+  const later = await Blobs.open(options);
+  expect([later.bytes, later.bytesOf('acme')]).toEqual([size, 0]);
+  for (let i = 0; i < 2; i++) later.claim(later.address(name), 'acme');
+  expect(later.bytesOf('acme')).toBe(size);
+  await later.remove(later.address(name));
+  expect([later.bytes, later.bytesOf('acme')]).toEqual([0, 0]);
+});
+
+test('the last who holds what no row names removes it, and what a row names stays', async () => {
+  const { blobs } = await opened();
+  const [name] = [await put(blobs, 'acme', [content]), await put(blobs, 'acme', [content])];
+  const address = blobs.address(name);
+  expect(blobs.release(address)).toBeNull();
+  // Who comes while it is removed finds it stored anew.
+  const removal = blobs.release(address);
+  await Promise.all([removal, put(blobs, 'acme', [content])]);
+  expect(await get(blobs, name)).toEqual(content);
+  blobs.name(address);
+  expect(blobs.release(address)).toBeNull();
+  expect(await blobs.list()).toEqual([address]);
+  await put(blobs, 'acme', [content]);
+  expect(blobs.release(address)).toBeNull();
+  expect(await get(blobs, name)).toEqual(content);
+});
+
 test('every changed bit of a blob is found by a check, and by a reader where it matters to one', async () => {
   const { disk, options, blobs } = await opened();
   const name = await put(blobs, 'acme', [content]);

@@ -57,7 +57,7 @@ export async function createUpload(exchange: Exchange): Promise<Reply> {
 }
 
 /** Throws InvalidRequest for what S3 combines neither. */
-function checksumStated({ header }: ObjectRequest): UploadChecksum | null {
+export function checksumStated({ header }: ObjectRequest): UploadChecksum | null {
   const algorithm = header('x-amz-checksum-algorithm');
   const type = header(checksumType)?.toUpperCase() ?? null;
   if (algorithm === null) {
@@ -160,7 +160,7 @@ export async function copyPart(exchange: Exchange): Promise<Reply> {
   return xmlReply(document, sealedHeader);
 }
 
-function copiedRange({ header }: ObjectRequest, size: number): { readonly from: number; readonly to: number } {
+export function copiedRange({ header }: ObjectRequest, size: number): { readonly from: number; readonly to: number } {
   const said = header('x-amz-copy-source-range');
   if (said === null) return { from: 0, to: size };
   const match = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(said.trim());
@@ -293,7 +293,7 @@ interface NamedPart {
 }
 
 /** Parts as a document names them, in rising order. */
-function namedParts(document: string): NamedPart[] {
+export function namedParts(document: string): NamedPart[] {
   const otherwise = `1 to ${partsMax} parts are named`;
   const members = xmlMembers(document, 'CompleteMultipartUpload', { element: 'Part', most: partsMax, otherwise });
   const listed = (members['Part'] ?? []) as readonly unknown[];

@@ -8,7 +8,7 @@ import { ServiceError } from '../../errors.ts';
 export interface TenantStorageParts {
   /** Agreed bytes of a tenant; null or undefined where nothing was agreed. */
   readonly bytesMaxOf: (tenant: string) => number | null | undefined;
-  /** Bytes of a tenant's rows, superseded versions and branches among them. */
+  /** Bytes of a tenant's rows, superseded versions and branches among them, and of bodies beside them. */
   readonly measure: (tenant: string) => number;
   readonly warn: (line: string) => void;
 }

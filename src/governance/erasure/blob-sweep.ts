@@ -61,7 +61,12 @@ export class BlobSweep {
       for (const { vector, length, stands } of rows.texts(paths, named)) {
         for (let row = 0; row < length; row++) {
           const sha256 = stands(row) ? referredTo(textAt(vector, row)) : null;
-          if (sha256 !== null) addresses.add(blobs.address({ scope: tenant ?? '', sha256 }));
+          if (sha256 !== null) {
+            const scope = tenant ?? '';
+            const address = blobs.address({ scope, sha256 });
+            addresses.add(address);
+            blobs.claim(address, scope);
+          }
           if (row % cellsPerTurn === cellsPerTurn - 1) await yieldTurn();
         }
         await yieldTurn();

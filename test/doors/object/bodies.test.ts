@@ -14,8 +14,10 @@ import {
 import { connect } from 'node:net';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { systemRandom } from '../../../src/clock.ts';
+import { systemClock, systemRandom } from '../../../src/clock.ts';
+import { type Upload, Uploads } from '../../../src/doors/object/uploads.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
+import type { Caller } from '../../../src/governance/caller.ts';
 import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';
 import { Blobs, listBlobs } from '../../../src/log/blobs.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
@@ -283,6 +285,41 @@ test('parts and the object that they become are counted once, and what does not 
   vi.restoreAllMocks();
   const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'docs', Key: 'fits' }));
   expect(Buffer.compare(await Body!.transformToByteArray(), Buffer.concat(parts))).toBe(0);
+});
+
+test('uploads that nobody goes on with end after a day, and one that was completed is remembered for an hour', async () => {
+  let ms = 0;
+  const clock = { ...systemClock, monotonicMs: () => ms, now: () => BigInt(ms) * 1_000_000n };
+  const uploads = new Uploads({ clock, random: systemRandom });
+  const caller = { principal: 'p', tenant: null, path: null, branch: 'main' } as Caller;
+  const facts = { contentType: null, metadata: {}, headers: {} };
+  const begin = (key: string): Upload => uploads.begin(caller, { bucket: 'b', key, facts, checksum: null });
+  let dropped = 0;
+  const part = { size: 3 * 2 ** 30, read: async function* () {}, count: () => undefined, drop: async () => void dropped++ };
+  const uploaded = { part, sha256: '', checksums: new Map(), atMs: 0 };
+  const [idle, used, done] = [begin('idle'), begin('used'), begin('done')];
+  await uploads.put(idle, 1, uploaded);
+  await uploads.put(used, 1, uploaded);
+  expect(() => uploads.expect(used, 2, 3 * 2 ** 30)).toThrow('at most 5368709120 bytes');
+  // The same part again takes the place of the first.
+  uploads.expect(used, 1, 3 * 2 ** 30)();
+  const completion = { version: 1n, sha256: 'x', checksums: new Map() };
+  await uploads.complete(done, 'named', () => Promise.resolve(completion));
+  const failing = uploads.complete(used, 'named', () => Promise.reject(new Error('refused')));
+  await expect(failing).rejects.toThrow('refused');
+  const found = (who = caller) => uploads.findCompletion(who, done.id, 'b', 'done');
+  ms = 3_600_000;
+  expect(await found()).toMatchObject({ ...completion, named: 'named' });
+  expect(await found({ ...caller, principal: 'other' })).toBeNull();
+  ms++;
+  expect(await found()).toBeNull();
+  ms = 86_400_000;
+  uploads.get(caller, used.id, 'b', 'used');
+  ms++;
+  await uploads.endIdle();
+  expect(dropped).toBe(1);
+  expect(() => uploads.get(caller, idle.id, 'b', 'idle')).toThrow('no such upload');
+  expect(uploads.list(caller, 'b').map(({ key }) => key)).toEqual(['used']);
 });
 
 test('a backup holds bodies, and a store that is made of it shows them', async () => {

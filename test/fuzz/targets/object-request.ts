@@ -8,10 +8,14 @@ import type { IncomingMessage } from 'node:http';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { ChunkedDecoder } from '../../../src/doors/object/chunked-decoder.ts';
 import { isKnown, spanOf } from '../../../src/doors/object/conditions.ts';
+import { IncomingBody } from '../../../src/doors/object/incoming-body.ts';
 import { listRequestOf } from '../../../src/doors/object/list-objects.ts';
 import { factsOf } from '../../../src/doors/object/object-facts.ts';
+import { checksumStated, copiedRange, namedParts } from '../../../src/doors/object/multipart.ts';
 import { operationOf } from '../../../src/doors/object/operations.ts';
+import { sourceOf } from '../../../src/doors/object/put-object.ts';
 import { requestOf } from '../../../src/doors/object/request.ts';
+import type { Bodies } from '../../../src/doors/http/bodies.ts';
 import { xmlMembers } from '../../../src/doors/object/xml.ts';
 import { ChunkSignatures, type Signature, signatureOf, verified } from '../../../src/governance/authentication/sigv4.ts';
 
@@ -36,6 +40,7 @@ export function run(bytes: Uint8Array): void {
   const [head, body] = blank < 0 ? [whole, Buffer.alloc(0)] : [whole.subarray(0, blank), whole.subarray(blank + 2)];
   look(head.toString('latin1').split('\n'));
   attempt(() => xmlMembers(body.toString(), 'Delete', { element: 'Object', most: 10, otherwise: 'too many' }));
+  attempt(() => namedParts(body.toString()));
   for (const signed of [false, true])
     for (const trailers of [false, true]) {
       const read = decoded([body], signed, trailers);
@@ -56,6 +61,13 @@ function look([first = '', ...lines]: readonly string[]): void {
     attempt(() => operationOf(request));
     attempt(() => listRequestOf(request));
     attempt(() => factsOf(request));
+    attempt(() => checksumStated(request));
+    attempt(() => (request.header('x-amz-copy-source') === null ? null : sourceOf(request)));
+    attempt(() => new IncomingBody(request, { bodies: null as unknown as Bodies, signed: null, goOn: () => undefined }));
+    attempt(() => {
+      const { from, to } = copiedRange(request, 10);
+      assert(from >= 0 && from < to && to <= 10, 'a part is copied from within its object');
+    });
     attempt(() => isKnown(request, { hash: 'a', modifiedMs: 0 }));
     attempt(() => {
       const span = spanOf(request, { hash: 'a', modifiedMs: 0 }, 10);
@@ -96,9 +108,19 @@ export function seeds(): Uint8Array[] {
   );
   const list = head('GET /b?list-type=2&prefix=a%2F&delimiter=%2F&max-keys=3&continuation-token=YQ&encoding-type=url');
   const xml = '<Delete xmlns="x"><Quiet>true</Quiet><Object><Key>a&amp;b</Key></Object></Delete>';
+  const parts = `<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"a"</ETag></Part></CompleteMultipartUpload>`;
+  const copy = head(
+    'PUT /b/k?uploadId=u&partNumber=2',
+    'x-amz-copy-source: /b/a%20?versionId=3',
+    'x-amz-copy-source-range: bytes=1-4',
+    'x-amz-checksum-algorithm: CRC32C',
+    'x-amz-checksum-type: COMPOSITE',
+    'x-amz-checksum-crc32: AAAAAA==',
+    'x-amz-trailer: x-amz-checksum-sha1',
+  );
   const plain = '4\r\nabcd\r\n5\r\nefghi\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n';
-  return [byHeader, byUrl, list, head('PUT /b/k', 'x-amz-meta-a: ü', 'content-encoding: gzip,aws-chunked')].flatMap((each) =>
-    [xml, plain, signedChunks()].map((body) => Buffer.from(`${each}\n\n${body}`, 'latin1')),
+  return [byHeader, byUrl, list, copy, head('PUT /b/k', 'x-amz-meta-a: ü', 'content-encoding: gzip,aws-chunked')].flatMap(
+    (each) => [xml, parts, plain, signedChunks()].map((body) => Buffer.from(`${each}\n\n${body}`, 'latin1')),
   );
 }
 

@@ -4,6 +4,8 @@ import type { Mutant } from '../mutant.ts';
 const server = 'src/doors/http/server.ts';
 const headers = 'src/doors/http/headers.ts';
 const bodies = 'src/doors/http/bodies.ts';
+const objects = ['test/doors/object/door.test.ts'];
+const bodiesOfObjects = ['test/doors/object/bodies.test.ts'];
 const test = (name: string): readonly string[] => [`test/doors/http/${name}.test.ts`];
 
 export const mutants: readonly Mutant[] = [
@@ -260,5 +262,53 @@ export const mutants: readonly Mutant[] = [
     find: 'signal?.throwIfAborted();',
     replace: '',
     killedBy: test('jobs'),
+  },
+  {
+    name: 'a key id of signed URLs that signs requests',
+    file: 'src/governance/authentication/authenticator.ts',
+    in: 'Authenticator.accessKey',
+    find: "signs: 'urls'",
+    replace: "signs: 'requests'",
+    killedBy: objects,
+  },
+  {
+    name: 'one secret for every registry token of the object door',
+    file: 'src/governance/authentication/authenticator.ts',
+    in: 'Authenticator.accessKey',
+    find: 'ofToken === null ? sharedSecretKey : ofToken.secretKey',
+    replace: 'sharedSecretKey',
+    killedBy: objects,
+  },
+  {
+    name: 'bodies that no row came to name, and that stay',
+    file: 'src/governance/large-bodies.ts',
+    in: 'LargeBodies.end',
+    find: 'if (wrote) for',
+    replace: 'for',
+    killedBy: bodiesOfObjects,
+  },
+  {
+    name: 'bodies that are taken before the write is decided',
+    file: 'src/doors/object/put-object.ts',
+    in: 'putObject',
+    find: 'if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);',
+    replace: '',
+    killedBy: bodiesOfObjects,
+  },
+  {
+    name: 'parts that are counted beside the object made of them',
+    file: 'src/doors/object/multipart.ts',
+    in: 'readAll',
+    find: 'part.count(false);',
+    replace: '',
+    killedBy: bodiesOfObjects,
+  },
+  {
+    name: 'a range of all of an object that is no range',
+    file: 'src/doors/object/get-object.ts',
+    in: 'getObject',
+    find: 'asked === null ? 200 : 206',
+    replace: 'isWhole ? 200 : 206',
+    killedBy: objects,
   },
 ];
