@@ -479,7 +479,10 @@ function operatorOf(
       const input = node.input && build(node.input);
       // A function is about one instant, wherever it stands.
       const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
-      const edges = (node.graph?.edges ?? []).map((scan) => () => buildOperator(scan, kernels, { ...then, distinct: true }));
+      const edges = (node.graph?.edges ?? []).map((scan) => () => {
+        const told = narrowings.length === 0 ? [] : narrowedInput(node, scan, narrowings);
+        return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, told);
+      });
       const { prepared: waited } = execution;
       return functionOf(node).open({ node, values: new Values(node.values), input, edges, execution: then, prepared: waited });
     }

@@ -342,6 +342,11 @@ export interface FunctionNode {
   readonly own: readonly number[];
   /** What a function over the graph reads; absent for every other. */
   readonly graph?: GraphInput;
+  /**
+   * Its rows are those of its input, each as often as it likes, with more columns behind; or those of its edges, one after the other.
+   * Which rows of these there are depends on no other row, so conditions on them may go below.
+   */
+  readonly carries?: 'input' | 'edges';
   /** A column, and the argument that says what it equals, where it is not given: a condition above may give it. */
   readonly seeks?: { readonly column: string; readonly argument: string };
 }

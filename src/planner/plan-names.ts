@@ -48,7 +48,7 @@ export function namesRead(query: Query): ReadNames {
     const { kind, name, arguments: given } = node as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
     if (kind === 'table') tables.add(String(name));
     if (kind === 'function') calls = true;
-    if (kind === 'walk') degrees ??= [];
+    if (kind === 'walk' || kind === 'graph-rows') degrees ??= [];
     if (kind === 'call' && name === 'DEGREE') degrees = [...(degrees ?? []), ...degreeWords(given)];
     if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
     open.push(...Object.values(node));

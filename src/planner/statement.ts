@@ -193,7 +193,18 @@ export type Source =
       readonly alias: string | null;
       readonly place: Place;
     }
-  /** For each row of the input, walks along edges from a node that it names: its columns, then those of `walk-columns.ts`. */
+  /** Rows of these types, or of every type, as the nodes or edges of a graph pattern: columns of `pattern-columns.ts`, then properties. */
+  | {
+      readonly kind: 'graph-rows';
+      readonly of: 'nodes' | 'edges';
+      /** Empty: every type whose rows are such. */
+      readonly types: readonly string[];
+      /** NULL in types that lack one. */
+      readonly properties: readonly string[];
+      readonly alias: string;
+      readonly place: Place;
+    }
+  /** For each row of the input, walks along edges from a node that it names: its columns, then those of `pattern-columns.ts`. */
   | {
       readonly kind: 'walk';
       readonly input: Source;

@@ -39,6 +39,10 @@ export function narrowedBelow(node: PlanNode, i: number, column: number): readon
       return node.whole !== true && column < node.input.columns.length ? [column] : [];
     case 'sort':
       return node.limit === null ? [column] : [];
+    case 'function': {
+      if (node.carries === 'edges') return [column];
+      return node.carries === 'input' && i === 0 && column < node.input!.columns.length ? [column] : [];
+    }
     case 'join':
       return belowJoin(node, i, column);
     default:

@@ -16,6 +16,7 @@ import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
 import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
 import { positionOf, skipped } from './order.ts';
+import { bindNodeName, isNodeName } from './graph-rows.ts';
 import { bindOver } from './overs.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
@@ -145,6 +146,12 @@ class SelectBinder {
       this.#ruledScore(expression) ??
       this.#search?.column(expression) ??
       this.#similarity(expression, scope) ??
+      bindNodeName(
+        expression,
+        scope,
+        (type) => this.#environment.catalog.type(type)?.primaryKey ?? null,
+        () => this.#contextOf(scope, level),
+      ) ??
       (expression.kind === 'column' ? scope.column(expression) : undefined);
     return this.#withSubselects({ environment: this.#environment, leaf }, scope, level);
   }
@@ -256,7 +263,7 @@ class SelectBinder {
     const leaf: Leaf = (expression) => {
       if (expression.kind === 'aggregate') return this.#aggregate(expression, keys.length, arguments_, calls, rows);
       if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
-      if (columnKeysOnly && expression.kind !== 'column') return undefined;
+      if (columnKeysOnly && expression.kind !== 'column' && !isNodeName(expression)) return undefined;
       const bound = bindExpression(expression, rows);
       const index = keys.findIndex((key) => same(key, bound));
       if (index >= 0) return { kind: 'column', index, name: nameOf(expression, index), type: columnType(bound.type) };

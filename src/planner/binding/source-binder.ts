@@ -12,6 +12,7 @@ import { inputsOf, type JoinNode, type PlanColumn, type PlanNode } from '../logi
 import { at } from '../places.ts';
 import type { ColumnRef, Expression, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
+import { bindGraphRows } from './graph-rows.ts';
 import { columnType, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
 import type { Level } from './subselects.ts';
@@ -90,6 +91,9 @@ class SourceBinder {
         return this.#called(source);
       case 'walk':
         return bindWalk(source, this.bind(source.input), this.#functions(source.place));
+      case 'graph-rows':
+        this.#count(source);
+        return bindGraphRows(source, this.#functions(source.place));
     }
   }
 

@@ -2,7 +2,7 @@
 import { bindExpression } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { graphTypes } from '../graph/graph-types.ts';
-import { walkColumns, walkName } from '../graph/walk-columns.ts';
+import { walkColumns, walkName } from '../graph/pattern-columns.ts';
 import type { FunctionNode, FunctionValue, PlanColumn } from '../logical-plan.ts';
 import type { Slot, Source } from '../statement.ts';
 import type { BoundSource } from './environment.ts';
@@ -54,6 +54,7 @@ export function bindWalk(walk: Walk, input: BoundSource, { environment, scan, co
     type: null,
     input: node,
     reads: [...node.columns.keys()],
+    carries: 'input',
     limit: null,
     columns: [...node.columns, ...own],
     own: [...[...node.columns.keys()].map(() => -1), ...own.keys()],

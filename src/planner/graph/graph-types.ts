@@ -9,6 +9,7 @@ import { compareText } from '../../log/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { at } from '../places.ts';
+import type { Place } from '../statement.ts';
 import type { Words } from '../functions/argument-spec.ts';
 
 /** A type whose rows are edges. */
@@ -54,7 +55,7 @@ export function graphTypes(catalog: CatalogReader, words: Words): GraphTypes {
   const names = linkNames(words);
   // A call may name the edges alone: then whatever they join is a node.
   const ofEdges = definition !== undefined && names === null && endsOf(definition) !== null && !isOwnEnd(definition);
-  const links = ofEdges ? [linkNamed(definition, words, 'TYPE')] : linksOf(catalog, names, words);
+  const links = ofEdges ? [linkNamed(definition, words.placeOf('TYPE'))] : linksOf(catalog, names, words);
   if (definition !== undefined && !ofEdges) {
     const joins = (property: string, { name }: LinkType): boolean => {
       const references = catalog.type(name)!.properties[property]?.references;
@@ -84,15 +85,37 @@ function linksOf(catalog: CatalogReader, names: readonly string[] | null, words:
           const ends = endsOf(each);
           return ends === null ? [] : [{ name: each.name, ends, named: false }];
         })
-      : names.map((name) => linkNamed(known(catalog, name, argument, words), words, argument));
+      : names.map((name) => linkNamed(known(catalog, name, argument, words), words.placeOf(argument)));
   return [...links].sort((a, b) => compareText(a.name, b.name));
 }
 
-function linkNamed(definition: TypeDefinition, words: Words, argument: string): LinkType {
+/** Throws where its rows are no edges. */
+export function linkNamed(definition: TypeDefinition, place: Place): LinkType {
   const ends = endsOf(definition);
   if (ends !== null) return { name: definition.name, ends, named: true };
   const text = `rows of ${JSON.stringify(definition.name)} are no edges: its type declares no edge, and has no from_id and to_id`;
-  throw at('REL_INVALID', text, words.placeOf(argument));
+  throw at('REL_INVALID', text, place);
+}
+
+/** Names of the types whose rows are nodes, whether or not an edge names them. */
+export function nodeTypes(catalog: CatalogReader): readonly string[] {
+  return namesOf(catalog, isNode);
+}
+
+export function edgeTypes(catalog: CatalogReader): readonly string[] {
+  return namesOf(catalog, (each) => endsOf(each) !== null);
+}
+
+function namesOf(catalog: CatalogReader, isOf: (definition: TypeDefinition) => boolean): readonly string[] {
+  return catalog
+    .types()
+    .filter(isOf)
+    .map(({ name }) => name)
+    .sort(compareText);
+}
+
+function isNode(definition: TypeDefinition): boolean {
+  return endsOf(definition) === null || isOwnEnd(definition);
 }
 
 function known(catalog: CatalogReader, name: string, argument: string, words: Words): TypeDefinition {
@@ -114,6 +137,6 @@ function nodeTypesOf(catalog: CatalogReader, links: readonly LinkType[]): readon
   }
   const types = catalog
     .types()
-    .filter((each) => referenced.has(each.name) || (isOpen && (endsOf(each) === null || isOwnEnd(each))));
+    .filter((each) => referenced.has(each.name) || (isOpen && isNode(each)));
   return types.map(({ name }) => ({ name, named: false }));
 }

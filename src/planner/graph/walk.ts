@@ -15,7 +15,7 @@ import { type Direction, type Graph, ways } from './graph.ts';
 import { GraphReader } from './graph-reader.ts';
 import { looksOfScan } from './limits.ts';
 import { stepsAtOnce } from './steps.ts';
-import { walkName } from './walk-columns.ts';
+import { walkName } from './pattern-columns.ts';
 
 const outputRows = 1_024;
 

@@ -2,7 +2,7 @@
  * Graph patterns as they are written, to a tree:
  *
  *   MATCH (a:Type {key: value})-[r:LINK|OTHER*1..3]->(b), … [AS OF …] [WHERE …]
- *   OPTIONAL MATCH … WITH … RETURN [DISTINCT] a.key AS name, count(*), collect(b.key) [ORDER BY …] [SKIP n] [LIMIT n]
+ *   OPTIONAL MATCH … WITH … RETURN [DISTINCT] a.key AS name, count(*), collect(b.key), sum(…) [ORDER BY …] [SKIP n] [LIMIT n]
  *
  *   [MATCH …] CREATE|MERGE (a:Type {key: value})-[r:LINK]->(b), … [CREATE|MERGE …] [RETURN a AS name, …]
  *
@@ -16,8 +16,17 @@ export type Term =
   | { readonly kind: 'variable'; readonly name: string; readonly place: Place }
   | { readonly kind: 'property'; readonly of: string; readonly name: string; readonly place: Place }
   | { readonly kind: 'literal'; readonly slot: number; readonly place: Place }
-  | { readonly kind: 'count'; readonly of: Term | null; readonly distinct: boolean; readonly place: Place }
-  | { readonly kind: 'collect'; readonly of: Term; readonly distinct: boolean; readonly place: Place };
+  | {
+      readonly kind: 'aggregate';
+      readonly function: PatternAggregate;
+      /** null: count(*). */
+      readonly of: Term | null;
+      readonly distinct: boolean;
+      readonly place: Place;
+    };
+
+const aggregates = ['count', 'collect', 'sum', 'avg', 'min', 'max'] as const;
+export type PatternAggregate = (typeof aggregates)[number];
 
 export type Condition =
   | { readonly kind: 'and' | 'or'; readonly left: Condition; readonly right: Condition; readonly place: Place }
@@ -38,7 +47,8 @@ export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 export interface PatternNode {
   /** null: it has no name. */
   readonly name: string | null;
-  readonly label: string | null;
+  /** It is of one type of each of these lists; none: of any. */
+  readonly labels: readonly (readonly string[])[];
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
   readonly place: Place;
 }
@@ -56,6 +66,8 @@ export interface PatternEdge {
 
 /** Nodes with edges between them: one more of the former. */
 export interface PatternChain {
+  /** null: the path has no name. */
+  readonly name: string | null;
   readonly nodes: readonly PatternNode[];
   readonly edges: readonly PatternEdge[];
 }
@@ -101,12 +113,14 @@ export interface PatternWrite {
 
 /** Recognised, and run by nobody. */
 const changes: ReadonlySet<string> = new Set('SET DELETE DETACH REMOVE'.split(' '));
+const unsupported: ReadonlySet<string> = new Set('UNWIND FOREACH UNION CALL LOAD USE'.split(' '));
 const clausesMax = 32;
 const edgesMax = 64;
 
 export function startsPattern(cursor: TokenCursor): boolean {
   const [key, next] = [cursor.key(), cursor.key(1)];
   if (key === 'OPTIONAL') return next === 'MATCH';
+  if (key === 'MATCH' && cursor.peek(1).kind === 'word' && cursor.key(2) === '=') return true;
   return (key === 'MATCH' || key === 'CREATE' || key === 'MERGE') && next === '(';
 }
 
@@ -144,6 +158,7 @@ class PatternReader {
     if (optional) throw cursor.expected('MATCH');
     if (cursor.accept('WITH')) return this.#projection('with', place);
     if (cursor.accept('RETURN')) return this.#projection('return', place);
+    if (unsupported.has(cursor.key())) throw cursor.error(`${cursor.key()} is not supported in patterns`);
     throw cursor.expected('MATCH, OPTIONAL MATCH, WITH or RETURN');
   }
 
@@ -155,8 +170,8 @@ class PatternReader {
       const begin = cursor.place;
       if (matches.length + made.length === clausesMax) throw cursor.error(`a pattern has at most ${clausesMax} clauses`);
       const kind = cursor.next().key === 'CREATE' ? 'create' : 'merge';
-      const chains = [this.#chain()];
-      while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain());
+      const chains = [this.#chain(null)];
+      while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain(null));
       made.push({ kind, chains, place: begin });
     }
     const returned: { of: string; name: string; place: Place }[] = [];
@@ -173,14 +188,23 @@ class PatternReader {
 
   #match(optional: boolean, place: Place): Clause {
     const cursor = this.#cursor;
-    const chains = [this.#chain()];
-    while (cursor.accept(',')) chains.push(this.#chain());
+    const chains = [this.#path()];
+    while (cursor.accept(',')) chains.push(this.#path());
     if (isAsOf(cursor)) readAsOf(cursor);
     const where = cursor.accept('WHERE') ? this.#condition() : null;
     return { kind: 'match', optional, chains, where, place };
   }
 
-  #chain(): PatternChain {
+  #path(): PatternChain {
+    const cursor = this.#cursor;
+    const name = cursor.key(1) === '=' ? cursor.name('a name') : null;
+    if (name !== null) cursor.expect('=');
+    if (cursor.token.kind === 'word' && cursor.key(1) === '(')
+      throw cursor.error(`${cursor.token.text}() is not supported in patterns: PATHS_BETWEEN and GRAPH_DIJKSTRA find ways`);
+    return this.#chain(name);
+  }
+
+  #chain(name: string | null): PatternChain {
     const nodes = [this.#node()];
     const edges: PatternEdge[] = [];
     while (this.#cursor.key() === '-' || this.#cursor.key() === '<' || this.#cursor.key() === '->') {
@@ -188,7 +212,7 @@ class PatternReader {
       edges.push(this.#edge());
       nodes.push(this.#node());
     }
-    return { nodes, edges };
+    return { name, nodes, edges };
   }
 
   #node(): PatternNode {
@@ -196,10 +220,18 @@ class PatternReader {
     const { place } = cursor;
     cursor.expect('(');
     const name = this.#optionalName();
-    const label = cursor.accept(':') ? cursor.name('a type') : null;
+    const labels: string[][] = [];
+    while (cursor.accept(':')) {
+      const either = [cursor.name('a type')];
+      while (cursor.accept('|')) {
+        cursor.accept(':');
+        either.push(cursor.name('a type'));
+      }
+      labels.push(either);
+    }
     const properties = this.#properties();
     cursor.expect(')');
-    return { name, label, properties, place };
+    return { name, labels, properties, place };
   }
 
   #edge(): PatternEdge {
@@ -320,12 +352,23 @@ class PatternReader {
     const { place } = cursor;
     if (cursor.accept('NOT')) return cursor.nested(() => ({ kind: 'not', operand: this.#negation(), place }));
     if (cursor.key() === '(') {
+      if (this.#isNode()) {
+        throw cursor.error('a pattern in WHERE is not supported: OPTIONAL MATCH it, and ask whether a node of it IS NULL');
+      }
       cursor.next();
       const inner = cursor.nested(() => this.#condition());
       cursor.expect(')');
       return inner;
     }
     return this.#predicate();
+  }
+
+  /** Not a condition in brackets. */
+  #isNode(): boolean {
+    const cursor = this.#cursor;
+    const behind = cursor.key(1) === ':' || cursor.key(1) === ')' ? 1 : 2;
+    if (cursor.key(behind) === ':') return true;
+    return cursor.key(behind) === ')' && /^(-|<|->)$/.test(cursor.key(behind + 1)) && cursor.key(behind + 2) !== '=';
   }
 
   #predicate(): Condition {
@@ -361,23 +404,26 @@ class PatternReader {
     throw cursor.expected('=, <>, <, <=, >, >=, IN, IS NULL, STARTS WITH, ENDS WITH or CONTAINS');
   }
 
-  #term(aggregates: boolean): Term {
+  #term(aggregated: boolean): Term {
     const cursor = this.#cursor;
     const { place } = cursor;
     const key = cursor.key();
     if (cursor.key(1) === '(' && cursor.token.kind === 'word') {
-      if (!aggregates || (key !== 'COUNT' && key !== 'COLLECT'))
-        throw cursor.expected(aggregates ? 'a property, count or collect' : 'a property or a value');
+      const called = aggregates.find((each) => each.toUpperCase() === key);
+      if (called === undefined || !aggregated) {
+        const why = called === undefined ? 'is not supported in patterns' : 'stands in RETURN and WITH, and not in another';
+        throw cursor.error(`${cursor.token.text}() ${why}: ${aggregates.join(', ')} are there`);
+      }
       cursor.next();
       cursor.next();
-      if (key === 'COUNT' && cursor.accept('*')) {
+      if (called === 'count' && cursor.accept('*')) {
         cursor.expect(')');
-        return { kind: 'count', of: null, distinct: false, place };
+        return { kind: 'aggregate', function: called, of: null, distinct: false, place };
       }
       const distinct = cursor.accept('DISTINCT');
       const of = this.#term(false);
       cursor.expect(')');
-      return key === 'COUNT' ? { kind: 'count', of, distinct, place } : { kind: 'collect', of, distinct, place };
+      return { kind: 'aggregate', function: called, of, distinct, place };
     }
     if (cursor.token.kind === 'literal') return this.#value();
     const name = cursor.name('a name or a value');
@@ -406,9 +452,8 @@ function nameOf(term: Term): string {
       return term.name;
     case 'property':
       return `${term.of}.${term.name}`;
-    case 'count':
-    case 'collect':
-      return `${term.kind}(${term.distinct ? 'DISTINCT ' : ''}${term.of === null ? '*' : nameOf(term.of)})`;
+    case 'aggregate':
+      return `${term.function}(${term.distinct ? 'DISTINCT ' : ''}${term.of === null ? '*' : nameOf(term.of)})`;
     default:
       return 'value';
   }

@@ -70,7 +70,7 @@ function nodeNames(matches: readonly Clause[]): readonly string[] {
 function namesUsed({ made, returned }: PatternWrite): readonly string[] {
   const chains = made.flatMap((clause) => clause.chains);
   const ofNodes = chains.flatMap(({ nodes }) =>
-    nodes.flatMap(({ name, label }) => (label === null && name !== null ? [name] : [])),
+    nodes.flatMap(({ name, labels }) => (labels.length === 0 && name !== null ? [name] : [])),
   );
   return [...new Set([...ofNodes, ...(returned ?? []).map(({ of }) => of)])];
 }
@@ -97,8 +97,10 @@ class Things {
   }
 
   /** Its name: it is put to the things where it is made here. */
-  #node({ name, label, properties, place }: PatternNode, kind: MadeNode['how'], things: MadeThing[]): string {
-    if (label === null) {
+  #node({ name, labels, properties, place }: PatternNode, kind: MadeNode['how'], things: MadeThing[]): string {
+    const [label, ...others] = labels.flat();
+    if (others.length > 0) throw parseError(place, 'a node that is made has one type');
+    if (label === undefined) {
       if (name !== null && properties.length === 0) return name;
       throw parseError(place, 'a node that is made has a type, (n:Type {key: value}); one that is there has its name alone');
     }

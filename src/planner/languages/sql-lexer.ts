@@ -153,6 +153,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   // Whether the token before is an operand: decides if `-5` is a literal or a subtraction, and if `(` opens arguments.
   let afterOperand = false;
   let patternKnown: boolean | null = null;
+  let nextBackslash = -1;
   let at = 0;
   let words = 0;
   let pauseAt = tokensPerStep;
@@ -478,14 +479,25 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     pushLiteral('n', value, start);
   }
 
-  /** Text between quotes, a doubled quote standing for one. Leaves `at` behind the closing quote. */
+  /** Text between quotes, a doubled quote standing for one; a pattern's has escapes, too. Leaves `at` behind the closing quote. */
   function stringUpTo(code: number, mark: string, what: string): string {
     const start = at;
     let from = at + 1;
     let value = '';
+    const hasEscapes = what === 'string' && isPattern();
     for (;;) {
       const end = text.indexOf(mark, from);
       if (end < 0) fail(start, `unterminated ${what}`);
+      if (hasEscapes && nextBackslash < from) {
+        const found = text.indexOf('\\', from);
+        nextBackslash = found < 0 ? length : found;
+      }
+      if (hasEscapes && nextBackslash < end) {
+        const { characters, behind } = escapeAt(nextBackslash);
+        value += text.slice(from, nextBackslash) + characters;
+        from = behind;
+        continue;
+      }
       value += text.slice(from, end);
       if (text.charCodeAt(end + 1) !== code) {
         at = end + 1;
@@ -498,6 +510,22 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     const lone = loneSurrogate.exec(value);
     if (lone) fail(start, `a ${what} holds half of a surrogate pair`);
     return value;
+  }
+
+  /** Source: openCypher, "EscapedChar". */
+  function escapeAt(backslash: number): { readonly characters: string; readonly behind: number } {
+    const letter = text.charAt(backslash + 1);
+    const characters = escapes.get(letter);
+    if (characters !== undefined) return { characters, behind: backslash + 2 };
+    const digits = letter === 'u' ? 4 : 8;
+    const hex = text.slice(backslash + 2, backslash + 2 + digits);
+    const isPoint = (letter === 'u' || letter === 'U') && hex.length === digits && /^[\da-f]+$/i.test(hex);
+    const point = isPoint ? Number.parseInt(hex, 16) : -1;
+    if (point < 0 || point > 0x10ffff) {
+      fail(backslash, "a string of a pattern has the escapes \\\\ \\' \\\" \\b \\f \\n \\r \\t \\uXXXX and \\UXXXXXXXX");
+    }
+    const one = digits === 4 ? String.fromCharCode(point) : String.fromCodePoint(point);
+    return { characters: one, behind: backslash + 2 + digits };
   }
 
   function pushSymbol(start: number, code: number, next: number): void {
@@ -550,6 +578,8 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     if (second === undefined) return false;
     patternKnown =
       (word === 'OPTIONAL' && second === 'MATCH') ||
+      // MATCH p = (a)-[]->(b)
+      (word === 'MATCH' && tokens[first + 1]!.kind !== 'symbol') ||
       ((word === 'MATCH' || word === 'CREATE' || word === 'MERGE' || word === 'UNWIND') && second === '(');
     return patternKnown;
   }
@@ -609,6 +639,16 @@ for (let code = 0; code < 128; code++) {
 
 const nameStart = /^[\p{ID_Start}]$/u;
 const nameContinue = /^[\p{ID_Continue}]$/u;
+const escapes: ReadonlyMap<string, string> = new Map([
+  ['\\', '\\'],
+  ["'", "'"],
+  ['"', '"'],
+  ['b', '\b'],
+  ['f', '\f'],
+  ['n', '\n'],
+  ['r', '\r'],
+  ['t', '\t'],
+]);
 const ascii = /^[\x21-\x7e]*$/;
 const loneSurrogate = /\p{Surrogate}/u;
 

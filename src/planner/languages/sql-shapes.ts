@@ -71,12 +71,15 @@ function cutOut(text: string, { pieces, cuts, parameters }: Shape): Literal[] | 
   return at === text.length ? literals : null;
 }
 
-/** Behind the closing quote of a text that has no other quote in it; -1 where there is none such. */
+/** Behind the closing quote of a text that has no other quote and no escape in it; -1 where there is none such. */
 function endOfString(text: string, start: number): number {
   if (text.charCodeAt(start) !== quote) return -1;
   const end = text.indexOf("'", start + 1);
   if (end < 0 || text.charCodeAt(end + 1) === quote) return -1;
-  for (let at = start + 1; at < end; at++) if (text.charCodeAt(at) >= surrogatesFrom) return -1;
+  for (let at = start + 1; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code >= surrogatesFrom || code === backslash) return -1;
+  }
   return end + 1;
 }
 
@@ -107,6 +110,7 @@ function shapeOf({ text, template, tokens, parameters }: LexedStatement): Shape 
 }
 
 const quote = 0x27;
+const backslash = 0x5c;
 /** Half a character has no UTF-8 form: it is for the lexer to say so. */
 const surrogatesFrom = 0xd800;
 

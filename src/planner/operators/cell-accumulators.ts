@@ -17,6 +17,8 @@ import type { Batch } from './operator.ts';
 interface Folding<S> {
   readonly yields: ColumnType;
   readonly takesNull?: boolean;
+  /** NULL where this is absent. */
+  readonly ofNothing?: Cell;
   start(): S;
   /** Returns how many bytes more it holds. */
   take(state: S, cell: Cell, second: Cell): number;
@@ -45,7 +47,7 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
     case 'array_agg':
       return make(listed(types[column]!));
     case 'collect':
-      return make({ ...listed(types[column]!), takesNull: false });
+      return make({ ...listed(types[column]!), takesNull: false, ofNothing: '[]' });
     default:
       throw new AssertionError(`${call.function} adds up in columns`);
   }
@@ -96,7 +98,7 @@ class CellAccumulator<S> extends RowByRow {
     const builder = new VectorBuilder(this.#folding.yields, Math.max(1, groups.length));
     for (const group of groups) {
       const state = this.#states[group];
-      builder.append(state === undefined ? null : this.#folding.finish(state));
+      builder.append(state === undefined ? (this.#folding.ofNothing ?? null) : this.#folding.finish(state));
     }
     return builder.build();
   }

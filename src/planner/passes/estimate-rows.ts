@@ -29,6 +29,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
     case 'working':
       return 1_000;
     case 'function':
+      if (node.carries === 'edges') return node.graph!.edges.reduce((sum, each) => sum + rowsOf(each, statistics), 0);
       return node.input ? rowsOf(node.input, statistics) : 1_000;
     case 'filter':
       return rowsOf(node.input, statistics) * shareOf(node, statistics).share;

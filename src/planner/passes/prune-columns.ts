@@ -2,6 +2,7 @@
 import { AssertionError, assert } from '../../errors.ts';
 import { type Bound, columnsIn, replaceColumns } from '../expressions/bound-expression.ts';
 import {
+  type FunctionNode,
   joinColumns,
   type JoinNode,
   type LimitNode,
@@ -94,6 +95,13 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     case 'working':
       return { node, moved: unmoved(node) };
     case 'function': {
+      if (node.carries === 'edges') {
+        const kept = ascending(needed);
+        const graph = { ...node.graph!, edges: node.graph!.edges.map((each) => exactly(each, kept)) };
+        const columns = kept.map((index) => node.columns[index]!);
+        return { node: { ...node, graph, columns, own: [...kept.keys()] }, moved: numbered(kept) };
+      }
+      if (node.carries === 'input') return prunedWalk(node, needed);
       if (node.graph) {
         const graph = { ...node.graph, edges: node.graph.edges.map(whole) };
         return { node: { ...node, input: node.input && whole(node.input), graph }, moved: unmoved(node) };
@@ -173,6 +181,27 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return { node: { ...node, input, counting: node.counted ? counting(node) : null, columns: input.columns }, moved };
     }
   }
+}
+
+/** What a walk begins at, and what it keeps clear of, are the last columns of its input. */
+function prunedWalk(node: FunctionNode, needed: ReadonlySet<number>): Pruned {
+  const { input, graph } = node;
+  const width = input!.columns.length;
+  const begins = Number(graph!.choices.get('BEGINS'));
+  const used = [...needed].filter((index) => index < width);
+  const { node: own, moved } = pruned(input!, new Set([...used, ...Array.from({ length: begins }, (_, i) => width - 1 - i)]));
+  const walked = node.columns.slice(width);
+  return {
+    node: {
+      ...node,
+      input: own,
+      graph: { ...graph!, edges: graph!.edges.map(whole) },
+      reads: [...own.columns.keys()],
+      columns: [...own.columns, ...walked],
+      own: [...own.columns.map(() => -1), ...walked.keys()],
+    },
+    moved: new Map([...moved, ...walked.map((_, i): [number, number] => [width + i, own.columns.length + i])]),
+  };
 }
 
 function prunedJoin(node: JoinNode, needed: ReadonlySet<number>): Pruned {

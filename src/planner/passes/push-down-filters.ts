@@ -8,6 +8,7 @@
 import { type Bound, childrenOf, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
 import {
   type AggregateNode,
+  type FunctionNode,
   type JoinNode,
   type LogicalPlan,
   mapInputs,
@@ -48,6 +49,8 @@ function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
       return throughJoin(node, conditions);
     case 'set-operation':
       return throughSetOperation(node, conditions);
+    case 'function':
+      return throughFunction(node, conditions);
     case 'window': {
       const width = node.input.columns.length;
       const ofRows = (each: Bound): boolean => node.type !== 'session' && !mayRaise(each) && within(each, 0, width);
@@ -150,6 +153,17 @@ function onRight(bound: Bound, width: number): Bound {
 function throughSetOperation(node: SetOperationNode, conditions: readonly Bound[]): PlanNode {
   const [below, above] = divided(conditions, (each) => !mayRaise(each));
   return filtered({ ...node, left: pushed(node.left, below), right: pushed(node.right, below) }, above);
+}
+
+/** Rows that no walk begins at and no union passes on are not asked for. */
+function throughFunction(node: FunctionNode, conditions: readonly Bound[]): PlanNode {
+  const { carries, input, graph } = node;
+  if (carries === undefined || !graph) return stay(node, conditions);
+  const width = input === null ? node.columns.length : input.columns.length;
+  const [below, above] = divided(conditions, (each) => !mayRaise(each) && within(each, 0, width));
+  const edges = graph.edges.map((each) => pushed(each, carries === 'edges' ? below : []));
+  const own = { ...node, input: input && pushed(input, below), graph: { ...graph, edges } };
+  return filtered(own, above);
 }
 
 function within(bound: Bound, from: number, to: number): boolean {

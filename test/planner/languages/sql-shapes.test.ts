@@ -48,6 +48,8 @@ describe('a statement of a known shape', () => {
     ]) {
       expect(shapes.recognise(text), text).toBeNull();
     }
+    // In a pattern a backslash is an escape.
+    expect(shapesOf("MATCH (n {name: 'x'}) RETURN n").recognise("MATCH (n {name: 'a\\nb'}) RETURN n")).toBeNull();
   });
 
   it('is none where the known one has a literal in another form', () => {

@@ -1,0 +1,126 @@
+/**
+ * Rows of several types as the nodes or edges of a graph pattern: one scan a type, brought to the same columns. And the name by which
+ * edges know the row of a node.
+ */
+import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import { edgeTypes, linkNamed, nodeTypes } from '../graph/graph-types.ts';
+import { nodeNameCall, rowColumns, rowsName } from '../graph/pattern-columns.ts';
+import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
+import { at } from '../places.ts';
+import type { ColumnRef, Expression, Source } from '../statement.ts';
+import type { BoundSource } from './environment.ts';
+import { columnType, type Output, type OutputType, project } from './outputs.ts';
+import { Scope } from './scope.ts';
+import type { FunctionRequest } from './table-functions.ts';
+
+type GraphRows = Extract<Source, { kind: 'graph-rows' }>;
+
+export function bindGraphRows(source: GraphRows, request: FunctionRequest): BoundSource {
+  const { environment } = request;
+  const { of, types, properties, alias, place } = source;
+  const named = types.length > 0;
+  const names = named ? [...new Set(types)] : (of === 'nodes' ? nodeTypes : edgeTypes)(environment.catalog);
+  const arms = names.map((name) => ({ name, source: request.scan(name) }));
+  if (of === 'edges' && named) for (const name of names) linkNamed(environment.catalog.type(name)!, place);
+  const columns: OutputType[] = [
+    { name: rowColumns.name, type: of === 'nodes' ? 'string' : 'timestamp' },
+    { name: rowColumns.key, type: 'string' },
+    { name: rowColumns.type, type: 'string' },
+    ...properties.map((name) => commonColumn(name, arms)),
+  ];
+  const edges = arms.map((arm) => {
+    const scope = new Scope(arm.source.tables, []);
+    const context = request.contextOf(scope);
+    const bind = (expression: Expression): Bound => bindExpression(expression, context);
+    const own = (name: string): ColumnRef => ({ kind: 'column', table: arm.source.tables[0]!.name, name, place });
+    const outputs: Output[] = columns.map(({ name, type }): Output => {
+      if (name === rowColumns.name) return { name, bound: bind(of === 'nodes' ? nodeName(own('id')) : own('system_from')) };
+      if (name === rowColumns.key) return { name, bound: bind(own('_pk')) };
+      if (name === rowColumns.type) return { name, bound: { kind: 'constant', cell: arm.name, type: 'string' } };
+      if (!scope.has(name)) return { name, bound: { kind: 'constant', cell: null, type: columnType(type) } };
+      const bound = bind(own(name));
+      return { name, bound: bound.type === type ? bound : bind(castTo(columnType(type), own(name))) };
+    });
+    return project(arm.source.node, outputs);
+  });
+  const read = names.map((name) => ({ name, named }));
+  const planned = columns.map(({ name, type }): PlanColumn => ({ name, type: columnType(type) }));
+  const node: FunctionNode = {
+    kind: 'function',
+    name: rowsName,
+    words: [of, ...types],
+    values: new Map(),
+    type: null,
+    input: null,
+    reads: [],
+    carries: 'edges',
+    limit: null,
+    columns: planned,
+    own: [...planned.keys()],
+    graph: {
+      types: { links: [], nodes: read, isolated: true },
+      edges,
+      weight: null,
+      choices: new Map(),
+      isWhole: true,
+      limitsGroups: false,
+      place,
+    },
+  };
+  return { node, tables: [{ name: alias, type: null, columns, first: 0 }] };
+}
+
+/** A column of the types that have one: of one type as it is, of integers and numbers a number, of others their text. */
+function commonColumn(name: string, arms: readonly { readonly source: BoundSource }[]): OutputType {
+  const found = arms.flatMap(({ source }) => source.tables[0]!.columns.filter((column) => column.name === name));
+  const masked = found.find((column) => column.masked !== undefined)?.masked;
+  const types = new Set(found.map(({ type }) => type));
+  const [only = 'string'] = types;
+  const numeric = [...types].every((type) => type === 'integer' || type === 'number');
+  return { name, type: types.size <= 1 ? only : numeric ? 'number' : 'string', masked };
+}
+
+function castTo(type: string, value: Expression): Expression {
+  const { place } = value;
+  const target: ColumnRef = { kind: 'column', table: null, name: type === 'number' ? 'DOUBLE' : 'TEXT', place };
+  const given = [
+    { name: null, value },
+    { name: 'TYPE', value: target },
+  ];
+  return { kind: 'call', name: 'CAST', arguments: given, place };
+}
+
+function nodeName(id: ColumnRef): Expression {
+  return { kind: 'call', name: nodeNameCall, arguments: [{ name: null, value: id }], place: id.place };
+}
+
+/**
+ * The text by which edges name a node: its `id`, else its key. Undefined for any other expression. A key that is the id is read by
+ * itself, so that it can be looked up; a row whose id is masked is called nothing.
+ */
+export function bindNodeName(
+  expression: Expression,
+  scope: Scope,
+  primaryKeyOf: (type: string) => string | null,
+  context: () => ExpressionContext,
+): Bound | undefined {
+  if (!isNodeName(expression)) return undefined;
+  const id = expression.arguments[0]!.value;
+  if (id.kind !== 'column') throw at('REL_PARSE', 'a node is named by a column', expression.place);
+  const key: ColumnRef = { ...id, name: '_pk' };
+  const table = scope.tables.find(({ name }) => name === id.table);
+  const column = table?.columns.find(({ name }) => name === 'id');
+  const isMasked = scope.masked(scope.column(id)) !== undefined;
+  if (!isMasked && table !== undefined && table.type !== null && primaryKeyOf(table.type) === 'id') {
+    if (column?.type === 'string' || column?.type === 'integer') return scope.column(key);
+  }
+  const text = castTo('string', id);
+  if (isMasked) return bindExpression(text, context());
+  const either = [text, key].map((value) => ({ name: null, value }));
+  return bindExpression({ kind: 'call', name: 'COALESCE', arguments: either, place: expression.place }, context());
+}
+
+export function isNodeName(expression: Expression): expression is Extract<Expression, { kind: 'call' }> {
+  return expression.kind === 'call' && expression.name === nodeNameCall;
+}
