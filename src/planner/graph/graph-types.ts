@@ -135,8 +135,6 @@ function nodeTypesOf(catalog: CatalogReader, links: readonly LinkType[]): readon
       else referenced.add(references);
     }
   }
-  const types = catalog
-    .types()
-    .filter((each) => referenced.has(each.name) || (isOpen && isNode(each)));
+  const types = catalog.types().filter((each) => referenced.has(each.name) || (isOpen && isNode(each)));
   return types.map(({ name }) => ({ name, named: false }));
 }

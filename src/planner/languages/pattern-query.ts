@@ -233,7 +233,8 @@ class PatternCompiler {
     const alias = this.#name('label');
     const right: Source = { kind: 'graph-rows', of: 'nodes', types: labels, properties: [], alias, place };
     const same = equal(column(alias, rowColumns.name, place), id, place);
-    if (type !== null) return besides(before, right, both([same, equal(column(alias, rowColumns.type, place), type, place)], place));
+    if (type !== null)
+      return besides(before, right, both([same, equal(column(alias, rowColumns.type, place), type, place)], place));
     if (known.length > 0 && known.every((label) => labels.includes(label))) return before;
     // A row is of one type.
     return besides(before, right, { kind: 'is-null', operand: column(alias, rowColumns.type, place), negated: false, place });
@@ -247,7 +248,13 @@ class PatternCompiler {
     return isTyped(name) || uses.hasLabel || [...uses.properties].some((property) => property !== 'id');
   }
 
-  #propertiesOf({ name, properties }: { readonly name: string | null; readonly properties: PatternNode['properties'] }): string[] {
+  #propertiesOf({
+    name,
+    properties,
+  }: {
+    readonly name: string | null;
+    readonly properties: PatternNode['properties'];
+  }): string[] {
     const read = new Set(properties.map((each) => each.name));
     if (name !== null) for (const property of this.#usesOf(name).properties) read.add(property);
     return [...read];
@@ -343,7 +350,10 @@ class PatternCompiler {
       if (known === undefined || known.kind === 'node') return known;
       throw at('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
     };
-    const chains = clause.chains.map((chain) => ({ ...chain, nodes: chain.nodes.map((node) => asBound(node, bound(node.name))) }));
+    const chains = clause.chains.map((chain) => ({
+      ...chain,
+      nodes: chain.nodes.map((node) => asBound(node, bound(node.name))),
+    }));
     // What is known of a node that is shared narrows down where the pattern is looked for.
     const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (bound(name) ? [name!] : []))));
     const facts = new Map([...this.#facts].filter(([name]) => shared.has(name)));
@@ -399,7 +409,9 @@ class PatternCompiler {
       alias,
       place,
     );
-    const facts = clause.items.map(({ name, term }) => [name, term.kind === 'variable' ? this.#facts.get(term.name) : null] as const);
+    const facts = clause.items.map(
+      ({ name, term }) => [name, term.kind === 'variable' ? this.#facts.get(term.name) : null] as const,
+    );
     this.#facts = new Map(facts.flatMap(([name, list]) => (list ? [[name, list]] : [])));
     const names = new Map(passed.names);
     const values: ProjectionItem[] = [];

@@ -522,7 +522,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     const isPoint = (letter === 'u' || letter === 'U') && hex.length === digits && /^[\da-f]+$/i.test(hex);
     const point = isPoint ? Number.parseInt(hex, 16) : -1;
     if (point < 0 || point > 0x10ffff) {
-      fail(backslash, "a string of a pattern has the escapes \\\\ \\' \\\" \\b \\f \\n \\r \\t \\uXXXX and \\UXXXXXXXX");
+      fail(backslash, 'a string of a pattern has the escapes \\\\ \\\' \\" \\b \\f \\n \\r \\t \\uXXXX and \\UXXXXXXXX');
     }
     const one = digits === 4 ? String.fromCharCode(point) : String.fromCodePoint(point);
     return { characters: one, behind: backslash + 2 + digits };

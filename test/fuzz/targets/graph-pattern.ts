@@ -43,16 +43,16 @@ const grammar = {
   statement: 'MATCH chain return | clause statement | clause clause return | write | MATCH chain write | MATCH chain statement',
   clause:
     'MATCH chain | MATCH chain , chain where | OPTIONAL MATCH chain where | WITH items where | WITH DISTINCT items tail where | junk',
-  chain: 'node | node edge chain | node edge node | junk',
-  node: '( ) | ( n ) | ( n : T ) | ( : T ) | ( n : T { k : l } ) | ( n { k : l , k : l } ) | ( `odd n` ) | ( n : T : T )',
+  chain: 'node | node edge chain | node edge node | p = node edge node | junk',
+  node: '( ) | ( n ) | ( n : T ) | ( : T ) | ( n : T { k : l } ) | ( n { k : l , k : l } ) | ( `odd n` ) | ( n : T : T ) | ( n : T | U )',
   edge: '- - | - -> | < - - | - [ r : K ] -> | < - [ r ] - | - [ : K | L ] - | - [ * 1 .. 3 ] -> | - [ r : K * 2 ] - | - [ * .. 4 ] -> | - [ * ] -> | - [ r { k : l } ] -> | < - [ r ] ->',
   where: 'WHERE c | AS OF CURRENT | AS OF SYSTEM TIME l WHERE c | junk',
   return: 'RETURN items | RETURN DISTINCT items tail | RETURN items tail | RETURN * | RETURN',
-  items: 'e | e AS x | e AS x , items | count(*) | collect ( e ) AS y | count ( DISTINCT e ) , e',
+  items: 'e | e AS x | e AS x , items | count(*) | collect ( e ) AS y | count ( DISTINCT e ) , e | sum ( e ) , avg ( e ) | min ( DISTINCT e )',
   tail: 'LIMIT 3 | ORDER BY e | ORDER BY e DESC SKIP 1 LIMIT 2 | SKIP l | tail tail',
   c: 'e = l | e <> e | e < l | e IS NULL | e IS NOT NULL | e IN [ l , l ] | e STARTS WITH l | e ENDS WITH l | e CONTAINS l | c AND c | c OR c | NOT c | ( c ) | e =~ l | ( n ) --> ( m )',
   e: 'n | n.k | l | r.k | x | a.b.c | f ( n )',
-  l: "1 | 'x' | -2 | 1.5 | TRUE | NULL | $1 | $named | 9223372036854775808 | [ 1 ]",
+  l: "1 | 'x' | 'it\\\\'s \\\\u0041' | -2 | 1.5 | TRUE | NULL | $1 | $named | 9223372036854775808 | [ 1 ]",
   n: 'a | b | n',
   write:
     'MATCH chain SET n.k = l return | CREATE made | CREATE made , made names | MERGE made names | MERGE made write | CREATE node | MATCH chain DETACH DELETE n | CALL traverse.pageRank.write ( l , { writeProperty : l } )',
@@ -64,6 +64,7 @@ const grammar = {
 const patterns = [
   "a:P {n: 'x'})-[r:K*1..3]->(b)<-[:L|M]-(c) WHERE a.age >= 3 AND NOT b.n STARTS WITH 'q' RETURN DISTINCT b.n AS n, count(*) ORDER BY n DESC SKIP 1 LIMIT 2",
   'a)-->(b) OPTIONAL MATCH (b)--(c:T) WITH a, count(c) AS n WHERE n > 1 MATCH (a)-[r]-(d) RETURN a, r.k, collect(d) LIMIT 5',
+  "a:P|Q:R) OPTIONAL MATCH p = (b {n: 'it\\'s\\u0041'})-[r*0..2]-() WITH sum(a.k) AS s, r AS q RETURN s, avg(s), min(s)",
   'a), (b), (c:T) AS OF CURRENT RETURN a, b, c',
   "a), (b:T) WITH a, b LIMIT 3 MERGE (a)-[r:K {k: 1}]->(c:T {id: 'x'})<-[:L]-(b) CREATE (c)-[:M]->(a) RETURN r, c AS made",
   `a:P) WHERE ${'NOT '.repeat(500)} a.b = 1 RETURN a`,

@@ -279,8 +279,12 @@ class PatternMaker {
           becomes: isNumber,
         };
       }
-      if (called === 'collect') return { term: { kind: 'aggregate', function: called, of: text ?? number, distinct }, becomes: other };
-      return { term: { kind: 'aggregate', function: called, of: number, distinct }, becomes: called === 'avg' ? other : isNumber };
+      if (called === 'collect')
+        return { term: { kind: 'aggregate', function: called, of: text ?? number, distinct }, becomes: other };
+      return {
+        term: { kind: 'aggregate', function: called, of: number, distinct },
+        becomes: called === 'avg' ? other : isNumber,
+      };
     }
     const whole = this.#named('node', 'edge', 'number', 'text');
     if (whole.length > 0 && dice.chance(0.6)) {
@@ -289,8 +293,15 @@ class PatternMaker {
     }
     const number = this.#number();
     const term = dice.chance(0.5) ? (this.#text() ?? number) : number;
-    if (term === null) return { term: { kind: 'aggregate', function: 'count', of: null, distinct: false }, becomes: { kind: 'number', labels: null } };
-    const isText = term.kind === 'property' ? term.name === 'id' || term.name === 's' : this.#bound.get((term as { name: string }).name)?.kind === 'text';
+    if (term === null)
+      return {
+        term: { kind: 'aggregate', function: 'count', of: null, distinct: false },
+        becomes: { kind: 'number', labels: null },
+      };
+    const isText =
+      term.kind === 'property'
+        ? term.name === 'id' || term.name === 's'
+        : this.#bound.get((term as { name: string }).name)?.kind === 'text';
     return { term, becomes: { kind: isText ? 'text' : 'number', labels: null } };
   }
 
@@ -304,7 +315,9 @@ class PatternMaker {
       items.push({ term, name });
       bound.set(name, becomes);
     }
-    const sortable = items.every(({ term }) => term.kind !== 'aggregate' || (term.function !== 'collect' && term.function !== 'avg'));
+    const sortable = items.every(
+      ({ term }) => term.kind !== 'aggregate' || (term.function !== 'collect' && term.function !== 'avg'),
+    );
     const page =
       sortable && dice.chance(0.3)
         ? { descending: items.map(() => dice.chance(0.4)), skip: dice.below(2), limit: dice.below(6) }
@@ -322,7 +335,8 @@ export function textOf(clauses: readonly ClauseTree[]): string {
 
 function clauseText(clause: ClauseTree): string {
   const where = clause.where === null ? '' : ` WHERE ${conditionText(clause.where)}`;
-  if (clause.kind === 'match') return `${clause.optional ? 'OPTIONAL ' : ''}MATCH ${clause.chains.map(chainText).join(', ')}${where}`;
+  if (clause.kind === 'match')
+    return `${clause.optional ? 'OPTIONAL ' : ''}MATCH ${clause.chains.map(chainText).join(', ')}${where}`;
   const { kind, distinct, items, page } = clause;
   const list = items.map(({ term, name }) => `${termText(term)} AS ${name}`).join(', ');
   const order = page && items.map(({ name }, i) => name + (page.descending[i] ? ' DESC' : '')).join(', ');

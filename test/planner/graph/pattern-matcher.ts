@@ -148,7 +148,8 @@ class Matcher {
           if (!Object.entries(edge.properties).every(([name, value]) => next.cells[name] === value)) return [];
           const ends: string[] = [];
           if (edge.direction !== 'in' && next.from === each.at.id) ends.push(next.to);
-          if (edge.direction !== 'out' && next.to === each.at.id && !(ends.length > 0 && next.from === next.to)) ends.push(next.from);
+          if (edge.direction !== 'out' && next.to === each.at.id && !(ends.length > 0 && next.from === next.to))
+            ends.push(next.from);
           return ends.map((end) => ({
             at: this.#graph.nodes.find(({ id }) => id === end)!,
             gone: new Set([...each.gone, next]),
