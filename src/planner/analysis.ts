@@ -9,6 +9,7 @@
  *   only what was taken is told.
  */
 import { filtersByKernel } from './kernels/kernel-chain.ts';
+import { isClosedType } from './graph/graph-types.ts';
 import { inputsOf, type LogicalPlan, type PlanNode } from './logical-plan.ts';
 import { facetRowsMax } from './operators/facets.ts';
 import { heldBy, type Measurements } from './operators/measurements.ts';
@@ -113,7 +114,7 @@ export class Analysis {
       return `text of ${[...searched].join(', ')}`;
     }
     if (node.kind === 'project' && node.nearest) return `vectors of ${node.input.columns[node.nearest.column]!.name}`;
-    if (node.kind !== 'scan') return null;
+    if (node.kind !== 'scan' || isClosedType(this.#execution.snapshot, node.type)) return null;
     const request = scanRequest(node, this.#execution);
     const access = request && this.#execution.snapshot.rows.estimate(request).access;
     return access === 'primary key' || access === 'cached view' ? access : null;

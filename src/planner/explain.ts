@@ -23,6 +23,7 @@ import type { Measurements } from './operators/measurements.ts';
 import { type Execution, firstRows } from './operators/operator.ts';
 import { checkFetched } from './operators/ranked-rows.ts';
 import { scanRequest } from './operators/scan.ts';
+import { isClosedType } from './graph/graph-types.ts';
 import { rowsOf, shareOf, type Statistics } from './passes/estimate-rows.ts';
 import type { OperatorFigures } from './planner-contract.ts';
 import type { TextsReady } from './search/texts-ready.ts';
@@ -61,7 +62,7 @@ export function explain(
       operators.push(figures);
       lines.push(`${indented} [${figuresText(figures)}]`);
     } else lines.push(indented + promised(node, statistics));
-    for (const input of inputsOf(node)) add(input, part, depth + 1, indent);
+    for (const input of shownInputs(node, execution)) add(input, part, depth + 1, indent);
   };
   add(plan.root, 'answer', 0, '');
   plan.subqueries.forEach(({ root, as }, i) => {
@@ -105,6 +106,15 @@ export function policyLines(explanation: PolicyExplanation): string[] {
   ];
 }
 
+/** Types that nobody named and the caller may not read are no part of a graph. */
+function shownInputs(node: PlanNode, { snapshot }: Execution): readonly PlanNode[] {
+  if (node.kind !== 'function' || !node.graph) return inputsOf(node);
+  const { types, edges } = node.graph;
+  const read = node.carries === 'edges' ? types.nodes : types.links;
+  const shown = edges.filter((_, i) => read[i]!.named || !isClosedType(snapshot, read[i]!.name));
+  return node.input === null ? shown : [node.input, ...shown];
+}
+
 /** With the values of this statement, unlike the plan, which serves others too. */
 function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
   const known = new Map<ScanNode, number>();
@@ -112,7 +122,7 @@ function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
     estimate: (scan) => {
       let rows = known.get(scan);
       if (rows !== undefined) return rows;
-      const request = scanRequest(scan, execution);
+      const request = isClosedType(execution.snapshot, scan.type) ? null : scanRequest(scan, execution);
       known.set(scan, (rows = request ? execution.snapshot.rows.estimate(request).rows : 0));
       return rows;
     },

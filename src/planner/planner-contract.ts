@@ -190,8 +190,8 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly time?: DefaultTime;
   /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
   readonly transaction?: Transaction;
-  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors. */
-  readonly graph?: true;
+  /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
+  readonly graph?: true | 'scores';
 }
 
 export interface PlannerContract {

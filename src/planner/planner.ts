@@ -202,7 +202,8 @@ export class Planner implements PlannerDoor {
     const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
     const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
-    if (made !== null) return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
+    if (made !== null && (request.graph === true || made.kind === request.graph))
+      return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
     if (statement === null) {
       const { time = 'current', transaction } = request;

@@ -12,6 +12,7 @@ import { bindQuery } from './binder.ts';
 import type { RankingRule } from './binding/ranking.ts';
 import type { PlanKernels, Scheduler } from './executor.ts';
 import { guardHolds } from './expressions/bound-expression.ts';
+import { isClosedType } from './graph/graph-types.ts';
 import { hasJoin, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from './logical-plan.ts';
 import { associateJoins } from './passes/associate-joins.ts';
 import { orderJoins } from './passes/order-joins.ts';
@@ -274,6 +275,8 @@ function arrangementOf({ root, subqueries, facets }: LogicalPlan, numbers: Reado
   return isKnown ? text : null;
 }
 
+/** A type that may not be read has no rows, or is refused when it is. */
 function rowsOf(snapshot: GovernedSnapshot, type: string): number {
+  if (isClosedType(snapshot, type)) return 0;
   return snapshot.rows.estimate({ type, columns: [], time: { system: 'all', valid: 'all' } }).rows;
 }

@@ -158,7 +158,8 @@ export function questionOf(statement: Statement): Question {
     case 'control':
       throw at('REL_PARSE', 'EXPLAIN takes a query', statement.place);
     case 'write':
-      throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, use ingest`, statement.place);
+      const use = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
+      throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.place);
     case 'unimplemented':
       throw at(
         'REL_NOT_IMPLEMENTED',

@@ -404,7 +404,10 @@ const functions: readonly Shape[] = [
   deal('pattern, optional', 'MATCH (a:Deal) OPTIONAL MATCH (a)-[:Reports]->(b:Party) RETURN a.id, b.id ORDER BY a.id LIMIT 5'),
   deal('pattern, collected', 'MATCH (a:Party)<-[:Reports]-(b) WITH a, count(*) AS n WHERE n > 0 RETURN a.id, n ORDER BY a.id'),
   deal('pattern without labels', 'MATCH (n) OPTIONAL MATCH (n)-[r]->(m) RETURN n, n.name, n.amount, r, m.name ORDER BY n, r'),
-  deal('pattern over protected edges', 'MATCH (a)-[r]->(b) WHERE r.to_id IS NOT NULL RETURN count(*) AS n, collect(r.to_id) AS c'),
+  deal(
+    'pattern over protected edges',
+    'MATCH (a)-[r]->(b) WHERE r.to_id IS NOT NULL RETURN count(*) AS n, collect(r.to_id) AS c',
+  ),
   deal(
     'pattern, then',
     "MATCH (a:Party)-[:Reports]->(b) AS OF SYSTEM TIME '2024-01-01T00:00:02.500Z' RETURN a.id, b ORDER BY a.id, b",

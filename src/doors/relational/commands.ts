@@ -107,6 +107,8 @@ function wordsOf(said: string, most: number): string[] {
 const tables: ReadonlySet<string> = new Set(['TABLE', 'UNLOGGED', 'TEMP', 'TEMPORARY', 'GLOBAL', 'LOCAL']);
 const questions: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'TABLE', 'EXPLAIN', '(']);
 const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
+/** A procedure that writes says so behind its name. */
+const callWrites = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
 
 const refusals: Readonly<Record<string, string>> = {
   SAVEPOINT: 'savepoints are not implemented: a transaction is one batch',
@@ -181,7 +183,9 @@ export function commandOf(statement: string): Command {
   }
   const refusal = refusals[first];
   if (refusal !== undefined) throw refused(refusal);
-  const mayWrite = questions.has(first) ? false : first === 'WITH' ? writes.test(text) && !ofCatalogue : true;
+  const callsWrite = first === 'CALL' && callWrites.test(said);
+  const mayWrite =
+    first === 'CALL' ? callsWrite : questions.has(first) ? false : first !== 'WITH' || (writes.test(text) && !ofCatalogue);
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
   return {
     kind: 'ask',

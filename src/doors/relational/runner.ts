@@ -243,6 +243,7 @@ export class Runner {
         sql,
         ...(parameters && { parameters }),
         ...(transaction && { transaction }),
+        ...(command.verb === 'CALL' && command.mayWrite && { graph: 'scores' as const }),
         ...options,
       });
       this.#findOrigins(invocation, executed.answer.columns);
@@ -458,6 +459,7 @@ export class Runner {
     const { replies } = this.#parts;
     for (const notice of answer.notices ?? []) replies.notice(notice);
     if (command.kind === 'show') return replies.complete('SHOW');
+    if (command.verb === 'CALL') return replies.complete('CALL');
     switch (written?.verb) {
       case 'insert':
         return this.#complete(`INSERT 0 ${written.inserted + written.updated}`);

@@ -1,4 +1,5 @@
 /** Tools over the graph of the snapshot, each a table function. Source: specification, "Tool protocol (MCP)". */
+import { nodeMetrics } from '../../planner/graph/algorithms/node-metric.ts';
 import { z } from 'zod';
 import type { Literal } from '../../planner/statement.ts';
 import { answered, answerMembers } from './query.ts';
@@ -53,15 +54,13 @@ export const rankKeyNodes = verb({
   description: 'Which nodes of a type matter most in the graph.',
   input: z.object({
     entity_type: ofType,
-    metric: z.enum(['pagerank', 'betweenness', 'closeness', 'eigenvector']).default('pagerank'),
+    metric: z.enum(nodeMetrics).default('pagerank'),
     limit,
   }),
   tool: { title: 'Key nodes', readOnly: true },
   example: { entity_type: 'MemoryItem' },
   run: (session, { entity_type: type, metric, limit: most }) =>
-    metric === 'pagerank'
-      ? rowsOf(session, 'GRAPH_PAGERANK($1)', [type], most)
-      : rowsOf(session, 'GRAPH_NODE_METRIC($1, METRIC => $2)', [type, metric], most),
+    rowsOf(session, 'GRAPH_NODE_METRIC($1, METRIC => $2)', [type, metric], most),
 });
 
 export const findScc = verb({

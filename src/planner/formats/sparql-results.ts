@@ -1,6 +1,7 @@
 /**
  * Rows of an answer as SPARQL 1.1 Query Results JSON. Triples are stored as texts that do not say what they are: a subject or
- * predicate is an IRI wherever one may be written so, an object where it is an absolute one. NULL leaves a variable unbound.
+ * predicate is an IRI wherever one may be written so, an object where it is an absolute one; `_:x` is a blank node. NULL leaves a
+ * variable unbound.
  */
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Answer } from '../planner-contract.ts';
@@ -9,6 +10,8 @@ export const sparqlResultsType = 'application/sparql-results+json';
 
 const rowsAtOnce = 256;
 const iri = /^[^\s<>"{}|\\^`]+$/;
+/** Source: SPARQL 1.1, BLANK_NODE_LABEL. */
+const blankNode = /^_:[\p{L}\p{N}_](?:[\p{L}\p{N}_\-.·]*[\p{L}\p{N}_\-·])?$/u;
 const absoluteIri = /^[a-z][a-z0-9+.-]*:[^\s<>"{}|\\^`]+$/i;
 
 /** `resources` are the columns of subjects and predicates. */
@@ -31,6 +34,7 @@ export function* sparqlResults(
         const cell = cellAt(vectors[c]!, type, row);
         if (cell === null) return [];
         const value = String(cell);
+        if (blankNode.test(value)) return [`${key}:{"type":"bnode","value":${JSON.stringify(value.slice(2))}}`];
         return [`${key}:{"type":"${pattern.test(value) ? 'uri' : 'literal'}","value":${JSON.stringify(value)}}`];
       });
       text += `${between}{${bindings.join()}}`;

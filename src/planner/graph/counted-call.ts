@@ -80,13 +80,14 @@ export function* answered(algorithm: GraphAlgorithm, graph: Graph, call: GraphCa
 }
 
 /** Alike ones by their nodes, which are numbered in byte order. */
-function bestFirst({ columns: own }: GraphAlgorithm, { count, columns }: GraphRows): Steps<Int32Array> {
+function bestFirst({ columns: own, nearestFirst }: GraphAlgorithm, { count, columns }: GraphRows): Steps<Int32Array> {
+  const hop = nearestFirst ? (columns.get('hop') as Int32Array) : null;
   const score = columns.get('score') as Float64Array;
   const nodes = own.flatMap(({ name, holds }) => (holds === 'node' ? [columns.get(name) as Int32Array] : []));
   const places = new Int32Array(count);
   for (let place = 0; place < count; place++) places[place] = place;
   return sorted(places, (a, b) => {
-    const difference = score[b]! - score[a]!;
+    const difference = hop === null ? score[b]! - score[a]! : score[a]! - score[b]! || hop[a]! - hop[b]!;
     if (difference !== 0) return difference;
     for (const column of nodes) if (column[a] !== column[b]) return column[a]! - column[b]!;
     return a - b;

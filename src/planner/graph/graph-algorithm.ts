@@ -65,6 +65,8 @@ export interface GraphAlgorithm {
   readonly tellsEdges?: true;
   /** LIMIT counts whole groups of rows. */
   readonly limitsGroups?: true;
+  /** The least score comes first, and of alike ones the fewest hops. */
+  readonly nearestFirst?: true;
   /** What it settles on, where it may go on from an earlier answer; of components the answer is the same, of all else nearly. */
   readonly warm?: 'pagerank' | 'components' | 'labels';
   run(graph: Graph, call: GraphCall): Steps<GraphRows>;

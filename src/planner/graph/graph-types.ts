@@ -5,6 +5,7 @@
  */
 import type { EdgeColumns, TypeDefinition } from '../../log/entry.ts';
 import { ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { compareText } from '../../log/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
@@ -39,6 +40,11 @@ const closedBy: ReadonlySet<string> = new Set(['REL_ACL', 'REL_HUMINT', 'REL_ACC
 /** Whether an error says that a type may not be read. One that nobody named has then no edges and no nodes. */
 export function isClosed(error: unknown): boolean {
   return error instanceof ServiceError && closedBy.has(error.code);
+}
+
+/** Whether reading a type would be refused: what is asked of it before is then asked of nothing. */
+export function isClosedType({ catalog, offers }: Pick<GovernedSnapshot, 'catalog' | 'offers'>, type: string): boolean {
+  return catalog.type(type) !== undefined && !offers(type);
 }
 
 /** Its rows are at one end of the edges that they are: a person with a manager is a node, too. */

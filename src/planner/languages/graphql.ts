@@ -16,10 +16,11 @@ import {
   type OperationDefinitionNode,
   parse,
   type SelectionNode,
+  separateOperations,
   type ValueNode,
   type VariableNode,
 } from 'graphql';
-import { ServiceError } from '../../errors.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
 import { checkText, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, ParsedQuestion, Place, ProjectionItem, Slot } from '../statement.ts';
@@ -49,9 +50,16 @@ export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDo
   const document = parsed(request.query);
   const operation = operationOf(document, request.operationName);
   const fragments = document.definitions.filter((each) => each.kind === 'FragmentDefinition');
-  if (isAboutSchema(operation, fragments)) return { kind: 'schema', document, operation };
+  if (isAboutSchema(operation, fragments)) {
+    // Of the others nothing is asked, so nothing need be right.
+    const own = separateOperations(document)[operation.name?.value ?? '']!;
+    return { kind: 'schema', document: own, operation };
+  }
   const [fragment] = fragments;
-  if (fragment) throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));
+  // Of several operations another one may use it.
+  const isAlone = document.definitions.length === fragments.length + 1;
+  if (fragment && isAlone)
+    throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));
   return { kind: 'rows', ...new StatementMaker(request.variables, BigInt(rowsMax)).make(operation) };
 }
 
@@ -69,22 +77,33 @@ function parsed(text: string): DocumentNode {
   }
 }
 
+/** Source: GraphQL, "Executing Requests", GetOperation, and the rules on names of operations. */
 function operationOf({ definitions }: DocumentNode, name: string | null): OperationDefinitionNode {
-  const operations = definitions.filter((each) => each.kind === 'OperationDefinition');
-  const mutation = operations.find(({ operation }) => operation === 'mutation');
-  if (mutation) throw at('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', placeOf(mutation));
+  const operations: OperationDefinitionNode[] = [];
   for (const each of definitions) {
-    if (each.kind === 'FragmentDefinition') continue;
-    if (each.kind !== 'OperationDefinition') throw at('REL_PARSE', 'a document holds no definitions of types', placeOf(each));
-    if (each.operation === 'subscription') {
-      throw at('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', placeOf(each));
-    }
+    if (each.kind === 'OperationDefinition') operations.push(each);
+    else if (each.kind !== 'FragmentDefinition') throw at('REL_PARSE', 'a document holds no definitions of types', placeOf(each));
   }
-  const [operation, second] = operations;
-  if (operation === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
-  if (second) throw at('REL_INVALID', 'a document holds one query', placeOf(second));
-  if (name !== null && operation.name?.value !== name) {
-    throw new ServiceError('REL_INVALID', 'operationName names no query of the document');
+  const names = operations.flatMap((each) => each.name?.value ?? []);
+  const nameless = operations.find((each) => each.name === undefined);
+  if (nameless && operations.length > 1) throw at('REL_INVALID', 'of several operations each has a name', placeOf(nameless));
+  const again = operations.find((each, i) => each.name !== undefined && names.indexOf(each.name.value) < i);
+  if (again) throw at('REL_INVALID', `two operations are called ${again.name!.value}`, placeOf(again));
+  const [first, second] = operations;
+  if (first === undefined) throw new ServiceError('REL_PARSE', 'the document holds no query');
+  if (name === null && second) {
+    throw at('REL_INVALID', `operationName says which of several operations: ${names.join(', ')}`, placeOf(second));
+  }
+  const operation = name === null ? first : operations.find((each) => each.name?.value === name);
+  if (operation === undefined) {
+    const known = didYouMean(name!, names);
+    throw new ServiceError('REL_INVALID', `operationName names no operation of the document${known}`);
+  }
+  if (operation.operation === 'mutation') {
+    throw at('REL_READ_ONLY', 'mutations are not supported: write by POST /ingest', placeOf(operation));
+  }
+  if (operation.operation === 'subscription') {
+    throw at('REL_PARSE', 'subscriptions are not supported: WATCH of POST /query follows rows', placeOf(operation));
   }
   return operation;
 }

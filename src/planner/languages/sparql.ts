@@ -108,7 +108,8 @@ function unexpected(text: string, offset: number): ServiceError {
 }
 
 const lineEnd = /\r\n|\n|\r/;
-const token = /#[^\n\r]*|"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|[?$:\w\-.]+|\S/g;
+const token =
+  /#[^\n\r]*|"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|(?:[?$:\w\-.]|\\.)+|\S/g;
 
 /** What is larger would hold everybody up. */
 function checkExtent(text: string): void {
@@ -142,6 +143,13 @@ interface Table {
   readonly onText: Piece[][];
 }
 
+/** A column of the answer, and the same in SQL. */
+interface Answered {
+  readonly name: string;
+  readonly item: ProjectionItem;
+  readonly text: string;
+}
+
 const triples = 'KnowledgeTriple';
 const provenance = 'ProvenanceTriple';
 const positions = ['subject', 'predicate', 'object'] as const;
@@ -172,14 +180,15 @@ class StatementMaker {
       for (const each of pattern.triples) this.#triples(each);
     }
     const place = this.#place(select.where);
-    const [first, ...others] = this.#tables;
-    if (first === undefined) throw at('REL_PARSE', 'a query has at least one triple pattern', place);
     const items = this.#projection(select);
     const limit = this.#limit(select);
-    const from = others.reduce((left, { source, on }): Source => {
+    // No pattern at all has one solution, which binds nothing.
+    const nothing: Source = { kind: 'values', rows: [[]], place };
+    const from = this.#tables.reduce<Source | null>((left, { source, on }) => {
+      if (left === null) return source;
       return { kind: 'join', type: 'inner', left, right: source, on: allOf(on), using: null, place };
-    }, first.source);
-    const body = selectOf({ projection: items.map(({ item }) => item), from, where: allOf(this.#where), place });
+    }, null);
+    const body = selectOf({ projection: items.map(({ item }) => item), from: from ?? nothing, where: allOf(this.#where), place });
     const query: Query = queryOf(body, limit);
     const pieces = this.#sql(items, limit);
     return {
@@ -288,7 +297,8 @@ class StatementMaker {
     if (node.type !== 'term' || node.subType === 'variable' || node.subType === 'blankNode') return null;
     if (node.subType === 'namedNode') {
       if (!('prefix' in node)) return this.#absolute(node.value);
-      return `${this.#prefixes.get(node.prefix) ?? ''}${node.value}`;
+      // A local name has a backslash before the signs that would end it. Source: SPARQL 1.1, PN_LOCAL_ESC.
+      return `${this.#prefixes.get(node.prefix) ?? ''}${node.value.replaceAll(/\\(.)/g, '$1')}`;
     }
     const { value, langOrIri } = node;
     if (typeof langOrIri === 'string') {
@@ -304,19 +314,25 @@ class StatementMaker {
     throw this.#unsupported('this term', node);
   }
 
-  #projection({ variables }: Select): readonly { readonly name: string; readonly item: ProjectionItem; readonly text: string }[] {
+  #projection({ variables, where }: Select): readonly Answered[] {
     const names = variables.flatMap((each) => {
       if (each.type === 'wildcard') return [...this.#bound.keys()].filter((name) => !name.startsWith('_:'));
       if (each.type !== 'term') throw this.#unsupported('an expression with AS', each);
-      if (this.#bound.has(each.value)) return [each.value];
-      throw at('REL_PARSE', `?${each.value} stands in no triple pattern`, this.#place(each));
+      return [each.value];
     });
-    if (names.length === 0) throw new ServiceError('REL_PARSE', 'the query has no variable to answer with');
     return names.map((name) => {
-      const { table, name: column, place } = this.#bound.get(name)!;
+      const bound = this.#bound.get(name);
+      if (bound === undefined) return this.#unbound(name, this.#place(where));
+      const { table, name: column, place } = bound;
       const item: ProjectionItem = { kind: 'expression', expression: columnOf(column, place, table), alias: name, place };
       return { name, item, text: `${table}.${column} AS "${name}"` };
     });
+  }
+
+  /** A variable of no pattern is bound to nothing. */
+  #unbound(name: string, place: Place): Answered {
+    const expression: Expression = { kind: 'literal', ...this.#slot(null, place) };
+    return { name, item: { kind: 'expression', expression, alias: name, place }, text: `NULL AS "${name}"` };
   }
 
   #limit({ solutionModifiers: { limitOffset } }: Select): Slot | null {
@@ -326,8 +342,11 @@ class StatementMaker {
 
   #sql(items: readonly { readonly text: string }[], limit: Slot | null): readonly Piece[] {
     const conditions = joined(this.#whereText);
+    // SQL has no row without a column.
+    const columns = items.length === 0 ? '1' : items.map(({ text }) => text).join(', ');
+    if (this.#tables.length === 0) return [`SELECT ${columns}`, ...(limit === null ? [] : [' LIMIT ', limit])];
     return [
-      `SELECT ${items.map(({ text }) => text).join(', ')} FROM `,
+      `SELECT ${columns} FROM `,
       ...this.#tables.flatMap(({ text, onText }, i): Piece[] => {
         if (i === 0) return text;
         return onText.length === 0 ? [' CROSS JOIN ', ...text] : [' JOIN ', ...text, ' ON ', ...joined(onText)];

@@ -9,6 +9,7 @@
 import { didYouMean } from '../../errors.ts';
 import { statsName } from '../graph/algorithms/stats.ts';
 import { graphAlgorithms } from '../graph/algorithms/all.ts';
+import { nodeMetrics } from '../graph/algorithms/node-metric.ts';
 import type { FunctionArgument, Place, ProjectionItem, Query, Slot, Statement } from '../statement.ts';
 import { readQueryOver } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
@@ -23,6 +24,27 @@ const aliases: ReadonlyMap<string, string> = new Map([
   ['wcc', 'CONNECTED_COMPONENTS'],
   ['labelpropagation', 'LABEL_PROPAGATION'],
 ]);
+
+/** What other stores have by names of their own, in small letters, and the function that does it here. */
+const elsewhere: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...Object.fromEntries(nodeMetrics.map((metric) => [metric, `GRAPH_NODE_METRIC with METRIC => '${metric}'`])),
+    hits: "GRAPH_NODE_METRIC with METRIC => 'hub' or 'authority'",
+    articlerank: 'GRAPH_PAGERANK',
+    degree: 'DEGREE_CENTRALITY',
+    louvain: 'GRAPH_COMMUNITY',
+    leiden: 'GRAPH_COMMUNITY',
+    localclusteringcoefficient: 'TRIANGLE_COUNT',
+    shortestpath: 'GRAPH_DIJKSTRA',
+    allshortestpaths: 'GRAPH_SSSP',
+    bfs: 'NETWORK_EXPAND',
+    dfs: 'NETWORK_EXPAND',
+    knn: 'GRAPH_SIMILARITY',
+    linkprediction: 'LINK_PREDICT',
+    adamicadar: 'GRAPH_LINK_PREDICT',
+    commonneighbors: 'GRAPH_LINK_PREDICT',
+  }),
+);
 
 /** Options by other names than those of the arguments in camelCase. */
 const options: ReadonlyMap<string, string> = new Map([
@@ -73,9 +95,11 @@ function functionOf(space: string, written: string, refusal: (text: string) => E
   const found =
     names.find((name) => plain(name) === key) ?? names.find((name) => plain(name) === `graph${key}`) ?? aliases.get(key);
   if (found !== undefined && (space === 'traverse' || aliases.get(key) === found)) return found;
-  const use = found === undefined ? didYouMean(written, names.map(camelCase)) : `: use ${found}`;
-  const text = `${space} has no algorithm ${JSON.stringify(written)}${use === '' ? `: use one of ${names.join(', ')}` : use}`;
-  throw refusal(text);
+  const known = found ?? elsewhere.get(key);
+  const use = known === undefined ? didYouMean(written, names.map(camelCase)) : `: use ${known}`;
+  throw refusal(
+    `${space} has no algorithm ${JSON.stringify(written)}${use === '' ? ': docs/graph.md lists those there are' : use}`,
+  );
 }
 
 function camelCase(name: string): string {

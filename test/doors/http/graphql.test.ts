@@ -223,7 +223,9 @@ describe('what there is no place for', () => {
     ['{ Person(first: 5) { id } }', /^400 REL_INVALID .*where and limit/],
     ['{ Person(limit: 5, limit: 6) { id } }', /^400 REL_INVALID .*twice/],
     ['{ Person @include(if: true) { id } }', /^400 REL_PARSE .*directives/],
-    ['query A { Person { id } } query B { Person { id } }', /^400 REL_INVALID .*one query/],
+    ['query A { Person { id } } query B { Person { id } }', /^400 REL_INVALID .*operationName .*A, B/],
+    ['query A { Person { id } } { Person { id } }', /^400 REL_INVALID 1:27: .*each has a name/],
+    ['query A { Person { id } } query A { Person { id } }', /^400 REL_INVALID .*two operations are called A/],
     ['{ Persn { id } }', /^400 REL_UNKNOWN_TYPE .*Person/],
     ['{ Person { nmae } }', /^400 REL_UNKNOWN_COLUMN .*name/],
     ['{ SigintIntercept { id } }', /^403 REL_HUMINT/],
@@ -231,6 +233,27 @@ describe('what there is no place for', () => {
     [`{a${'{a'.repeat(4_900)}`, /^400 REL_PARSE/],
   ])('%#', async (query, said) => {
     expect(await refused(query)).toMatch(said);
+  });
+
+  test('operationName says which of several operations runs, and nothing of the others is asked', async () => {
+    const query =
+      'query One { Person(limit: 1) { id } } query Two($n: Int) { Person(limit: $n) { age } } query Schema { ...S } ' +
+      'query Broken { Nobody { ...R } } mutation Change { add { id } } ' +
+      'fragment S on Query { __schema { ...T } } fragment T on __Schema { queryType { name } } fragment R on Person { id }';
+    const data = async (operationName: string, variables = {}): Promise<unknown> => {
+      const { status, json, text } = await ask(query, { operationName, variables });
+      expect(status, text).toBe(200);
+      return json['data'];
+    };
+    expect(await data('One')).toEqual([{ id: 'p0' }]);
+    expect(await data('Two', { n: 1 })).toEqual([{ age: 0 }]);
+    expect(await data('Schema')).toEqual({ __schema: { queryType: { name: 'Query' } } });
+    expect(await refused(query, { operationName: 'Broken' })).toMatch(/^400 REL_PARSE .*fragments/);
+    expect(await refused(query, { operationName: 'Change' })).toMatch(/^400 REL_READ_ONLY/);
+    expect(await refused(query, { operationName: 'Thre' })).toMatch(/^400 REL_INVALID .*operationName/);
+    expect(await refused(query, { operationName: 'Tow' })).toMatch(/did you mean Two/);
+    expect(await refused(query)).toMatch(/^400 REL_INVALID .*operationName .*One, Two, Schema, Broken, Change/);
+    expect(await refused('{ Person { id } }', { operationName: 'One' })).toMatch(/^400 REL_INVALID/);
   });
 
   test('operationName names the one there is', async () => {

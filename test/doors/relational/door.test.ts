@@ -80,6 +80,43 @@ test('a materialized view is answered by its tag, by either protocol', async () 
   await client.query('DROP MATERIALIZED VIEW skus');
 });
 
+test('CALL … .write writes scores into one column, /query refuses it and names this door', async () => {
+  const id = { id: 'string' };
+  await world.call('POST', '/types', { name: 'Town', properties: { ...id, rank: 'number', name: 'string' }, primary_key: 'id' });
+  await world.call('POST', '/types', {
+    name: 'Road',
+    properties: { ...id, from_id: 'string', to_id: 'string' },
+    primary_key: 'id',
+  });
+  await client.query("INSERT INTO Town (id, name) VALUES ('a', 'A'), ('b', 'B'), ('c', 'C')");
+  await client.query("INSERT INTO Road (id, from_id, to_id) VALUES ('ab', 'a', 'b'), ('cb', 'c', 'b')");
+  const write = "CALL gds.pageRank.write('Town', 'Road', {writeProperty: 'rank'})";
+  const { command, rows } = await client.query(write);
+  expect([command, rows]).toEqual(['CALL', [{ rowsWritten: '3' }]]);
+  const streamed = await client.query({ name: 'ranks', text: "CALL gds.pageRank.stream('Town', 'Road')" });
+  const ranks = await client.query('SELECT id, name, rank FROM Town ORDER BY rank DESC, id');
+  expect(ranks.rows).toEqual(
+    streamed.rows.map(({ nodeId, score }: { nodeId: string; score: number }) => ({
+      id: nodeId,
+      name: nodeId.toUpperCase(),
+      rank: score,
+    })),
+  );
+  expect(ranks.rows[0]).toMatchObject({ id: 'b' });
+  const refused = await world.query(write);
+  expect([refused.status, refused.json['detail']]).toEqual([400, expect.stringContaining('the relational door runs it')]);
+  const unknown = "CALL gds.pageRank.write('Town', 'Road', {writeProperty: 'colour'})";
+  expect(await stateOf(client.query(unknown))).toBe('42703');
+  await client.query('BEGIN READ ONLY');
+  expect(await stateOf(client.query(write))).not.toBe('00000');
+  await client.query('ROLLBACK');
+  const { json } = await world.call('GET', '/audit/entries?limit=1000&object_type=Town');
+  const written = (json['entries'] as { door: string; action: string; statement_template?: string }[]).filter(
+    ({ door, action }) => door === 'relational' && action === 'ingest',
+  );
+  expect(JSON.stringify(written)).toContain('CALL gds');
+});
+
 describe('transactions', () => {
   test('writes between BEGIN and COMMIT are one append', async () => {
     await client.query('BEGIN');

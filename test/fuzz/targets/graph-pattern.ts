@@ -48,7 +48,8 @@ const grammar = {
   edge: '- - | - -> | < - - | - [ r : K ] -> | < - [ r ] - | - [ : K | L ] - | - [ * 1 .. 3 ] -> | - [ r : K * 2 ] - | - [ * .. 4 ] -> | - [ * ] -> | - [ r { k : l } ] -> | < - [ r ] ->',
   where: 'WHERE c | AS OF CURRENT | AS OF SYSTEM TIME l WHERE c | junk',
   return: 'RETURN items | RETURN DISTINCT items tail | RETURN items tail | RETURN * | RETURN',
-  items: 'e | e AS x | e AS x , items | count(*) | collect ( e ) AS y | count ( DISTINCT e ) , e | sum ( e ) , avg ( e ) | min ( DISTINCT e )',
+  items:
+    'e | e AS x | e AS x , items | count(*) | collect ( e ) AS y | count ( DISTINCT e ) , e | sum ( e ) , avg ( e ) | min ( DISTINCT e )',
   tail: 'LIMIT 3 | ORDER BY e | ORDER BY e DESC SKIP 1 LIMIT 2 | SKIP l | tail tail',
   c: 'e = l | e <> e | e < l | e IS NULL | e IS NOT NULL | e IN [ l , l ] | e STARTS WITH l | e ENDS WITH l | e CONTAINS l | c AND c | c OR c | NOT c | ( c ) | e =~ l | ( n ) --> ( m )',
   e: 'n | n.k | l | r.k | x | a.b.c | f ( n )',

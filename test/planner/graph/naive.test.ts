@@ -136,10 +136,13 @@ describe('naive', () => {
     const plain = await graphAt(basis, ['Likes'], false);
     const scores = (rows: Cells[]): Map<string, number> =>
       new Map(rows.map((row) => [String(row['nodeId']), Number(row['score'])]));
-    const near = (rows: Cells[], wanted: ReadonlyMap<string, number>): void => {
+    const scored = (rows: Cells[], wanted: ReadonlyMap<string, number>): void => {
       const found = scores(rows);
       expect([...found.keys()].sort(byBytes)).toEqual([...wanted.keys()].sort(byBytes));
       for (const [node, score] of wanted) expect(found.get(node)! - score).toBeCloseTo(0, 9);
+    };
+    const near = (rows: Cells[], wanted: ReadonlyMap<string, number>): void => {
+      scored(rows, wanted);
       inOrder(rows);
     };
     const inOrder = (rows: Cells[]): void => {
@@ -198,7 +201,15 @@ describe('naive', () => {
 
     const far = naive.shortest(graph, from, direction);
     const reached = await call('GRAPH_SSSP', [`SOURCE => '${from}'`]);
-    near(reached, new Map([...far].map(([node, at]) => [node, at.far])));
+    scored(reached, new Map([...far].map(([node, at]) => [node, at.far])));
+    // Ways begin at their source.
+    const nearestFirst = [...reached].sort(
+      (a, b) =>
+        Number(a['score']) - Number(b['score']) ||
+        Number(a['hop']) - Number(b['hop']) ||
+        byBytes(String(a['nodeId']), String(b['nodeId'])),
+    );
+    expect(reached).toEqual(nearestFirst);
     for (const row of reached) {
       const at = far.get(String(row['nodeId']))!;
       expect([Number(row['hop']), row['previous']]).toEqual([at.hop, at.previous]);
@@ -206,7 +217,8 @@ describe('naive', () => {
     const way = await call('GRAPH_DIJKSTRA', [`FROM => '${from}'`, `TO => '${to}'`]);
     const expected: string[] = [];
     for (let at: string | null = far.has(to) ? to : null; at !== null; at = far.get(at)!.previous) expected.push(at);
-    expect(way.sort((a, b) => Number(b['hop']) - Number(a['hop'])).map((row) => row['nodeId'])).toEqual(expected);
+    expect(way.map((row) => row['nodeId'])).toEqual(expected.reverse());
+    expect(way.map((row) => Number(row['hop']))).toEqual([...way.keys()]);
 
     const pairs = graph.nodes.flatMap((a) => [...naive.shortest(graph, a, direction)].map(([b, at]) => [a, b, at.far] as const));
     const apart = pairs.filter(([a, b]) => a !== b);
@@ -256,6 +268,7 @@ describe('naive', () => {
     near(await call('GRAPH_NODE_METRIC', [], true), naive.betweenness(plain, direction));
     near(await call('GRAPH_NODE_METRIC', ["METRIC => 'closeness'"]), naive.closeness(plain, direction));
     near(await call('GRAPH_NODE_METRIC', ["METRIC => 'eigenvector'"]), naive.eigenvector(plain, direction));
+    near(await call('GRAPH_NODE_METRIC', ["METRIC => 'pagerank'"], false), naive.pagerank(plain, 0.85, 20, 'out'));
 
     for (const which of ['hub', 'authority'] as const) {
       near(await call('GRAPH_NODE_METRIC', [`METRIC => '${which}'`], false), naive.hits(plain, which));

@@ -1,6 +1,7 @@
 /** Graph patterns: what of the subset gives which rows, and that all else is refused with its place. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { TestStore } from '../../harness.ts';
+import type { Command } from '../../../src/projections/command.ts';
+import { analyst, TestStore } from '../../harness.ts';
 import { seedBase } from '../../runner/seed.ts';
 import { whole } from '../../runner/turn.ts';
 import { comparePatterns } from './pattern-differential.ts';
@@ -165,6 +166,35 @@ describe('patterns', () => {
     expect(await store.column("SELECT id FROM Text AS OF CURRENT WHERE text = 'a\\b'")).toEqual(['t1']);
     expect(await store.column("SELECT id FROM Text AS OF CURRENT WHERE text = 'it''s'")).toEqual(['t0']);
     expect(await store.column("SELECT id FROM Text AS OF CURRENT WHERE text = 'one\\ntwo'")).toEqual([]);
+  });
+
+  test('types that nobody named and the caller may not read have no part in a pattern, nor in its plan', async () => {
+    const text = { type: 'string', required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
+    const guard = { protected: false, accessScope: true } as const;
+    await store.invoke(analyst, 'schema', (invocation) =>
+      invocation.submit({
+        kind: 'register-type',
+        name: 'Sealed',
+        properties: { id: text },
+        primaryKey: 'id',
+        graphTriggers: [],
+        guard,
+      } as Command),
+    );
+    for (const pattern of ['MATCH (n) OPTIONAL MATCH (n)-[r]->(m) RETURN n, m.name', 'MATCH (n:Person) RETURN n']) {
+      expect((await store.rows(pattern)).length).toBeGreaterThan(0);
+      for (const how of ['EXPLAIN', 'EXPLAIN ANALYZE']) {
+        expect(JSON.stringify((await store.rows(`${how} ${pattern}`)).map((row) => String(row['plan'])))).not.toContain('Sealed');
+      }
+    }
+    for (const pattern of [
+      'MATCH (n:Sealed) RETURN n',
+      'MATCH (n:Person|Sealed) RETURN n',
+      'MATCH (n) MATCH (n:Sealed) RETURN n',
+    ]) {
+      expect(await store.refusal(pattern)).toMatchObject({ code: 'REL_ACCESS_SCOPE' });
+      expect(await store.refusal(`EXPLAIN ${pattern}`)).toMatchObject({ code: 'REL_ACCESS_SCOPE' });
+    }
   });
 
   test('random patterns are answered as by trying every row', async () => {

@@ -172,6 +172,17 @@ describe('CALL is the query that it stands for', () => {
   test.each([
     ['CALL db.labels()', '1:6: expected traverse'],
     ["CALL gds.dijkstra('P')", '1:10: gds has no algorithm "dijkstra": use GRAPH_DIJKSTRA'],
+    [
+      "CALL gds.betweenness.stream('P')",
+      `1:10: gds has no algorithm "betweenness": use GRAPH_NODE_METRIC with METRIC => 'betweenness'`,
+    ],
+    ["CALL gds.louvain('P')", '1:10: gds has no algorithm "louvain": use GRAPH_COMMUNITY'],
+    ["CALL gds.shortestPath.dijkstra.stream('P')", '1:10: gds has no algorithm "shortestPath": use GRAPH_DIJKSTRA'],
+    [
+      "CALL traverse.hits('P')",
+      `1:15: traverse has no algorithm "hits": use GRAPH_NODE_METRIC with METRIC => 'hub' or 'authority'`,
+    ],
+    ["CALL gds.zzz('P')", '1:10: gds has no algorithm "zzz": docs/graph.md lists those there are'],
     ["CALL traverse.pagerunk('P')", '1:15: traverse has no algorithm "pagerunk"'],
     ["CALL traverse.wcc.mutate('P')", '1:19: expected stream, stats or write'],
     ['CALL traverse.wcc(P)', '1:19: expected a value'],

@@ -6,7 +6,7 @@ const columns = scoredWith({ name: 'hop', holds: 'integer' }, { name: 'previous'
 
 export const dijkstra: GraphAlgorithm = {
   name: 'GRAPH_DIJKSTRA',
-  summary: 'The nodes of the shortest way from one node to another; the score is how far each is from the first.',
+  summary: 'The nodes of the shortest way from one node to another, the first one first; the score is how far each is from it.',
   about: 'typed',
   arguments: [
     { name: 'FROM', kind: 'key', required: true, summary: 'the node that the way begins at' },
@@ -23,17 +23,18 @@ export const dijkstra: GraphAlgorithm = {
     if (found.distance[to] === Number.POSITIVE_INFINITY) return rowsOf(found, []);
     const way: number[] = [];
     for (let node = to; node >= 0; node = found.previous[node]!) way.push(node);
-    return rowsOf(found, way);
+    return { ...rowsOf(found, way.reverse()), ordered: true };
   },
 };
 
 export const shortestWays: GraphAlgorithm = {
   name: 'GRAPH_SSSP',
-  summary: 'Every node that can be reached from one; the score is how far away it is.',
+  summary: 'Every node that can be reached from one, the nearest first; the score is how far away it is.',
   about: 'typed',
   arguments: [{ name: 'SOURCE', kind: 'key', required: true, summary: 'the node that ways begin at' }],
   direction: 'out',
   weighted: true,
+  nearestFirst: true,
   columns,
   *run(graph, call) {
     const source = graph.texts.numberOf(call.text('SOURCE')!);

@@ -3,9 +3,13 @@ import { degreeOf, type Graph, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';
 import { hits } from './hits.ts';
+import { pageRanks } from './pagerank.ts';
 import { ShortestWays } from '../shortest.ts';
 import { simpleNeighbours } from '../simple-neighbours.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
+
+/** Betweenness is the one by default. */
+export const nodeMetrics = ['betweenness', 'closeness', 'eigenvector', 'pagerank', 'degree', 'hub', 'authority'] as const;
 
 export const nodeMetric: GraphAlgorithm = {
   name: 'GRAPH_NODE_METRIC',
@@ -15,8 +19,8 @@ export const nodeMetric: GraphAlgorithm = {
     {
       name: 'METRIC',
       kind: 'word',
-      choices: ['betweenness', 'closeness', 'eigenvector', 'degree', 'hub', 'authority'],
-      summary: "'betweenness' (the default), 'closeness', 'eigenvector', 'degree', 'hub' or 'authority'",
+      choices: nodeMetrics,
+      summary: "'betweenness' (the default), 'closeness', 'eigenvector', 'pagerank', 'degree', 'hub' or 'authority'",
     },
   ],
   direction: 'both',
@@ -28,6 +32,10 @@ export const nodeMetric: GraphAlgorithm = {
         return everyNode(yield* closeness(graph, call));
       case 'eigenvector':
         return everyNode(yield* eigenvector(graph, call));
+      case 'pagerank': {
+        call.hold(36 * graph.nodes + 4 * graph.edges);
+        return everyNode((yield* pageRanks(graph, call, { damping: 0.85, rounds: 20, direction: 'out' })).score);
+      }
       case 'hub':
         return everyNode(yield* hits(graph, call, 'hub'));
       case 'authority':

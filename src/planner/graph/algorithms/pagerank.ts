@@ -26,7 +26,7 @@ export const pagerank: GraphAlgorithm = {
     const rounds = call.integer('MAX_ITER', 20, 1, 1_000);
     if (graph.weights?.some((weight) => weight < 0)) throw call.invalid('WEIGHT', 'PageRank takes no negative weight');
     call.hold(36 * graph.nodes + (graph.weights === null ? 4 : 12) * graph.edges);
-    const found = yield* scores(graph, call, { damping, rounds, direction: call.direction });
+    const found = yield* pageRanks(graph, call, { damping, rounds, direction: call.direction });
     return { ...everyNode(found.score), rounds: found.rounds, state: found.score };
   },
 };
@@ -37,7 +37,7 @@ interface Walk {
   readonly direction: 'out' | 'in' | 'both';
 }
 
-function* scores(
+export function* pageRanks(
   graph: Graph,
   call: GraphCall,
   { damping, rounds, direction }: Walk,
