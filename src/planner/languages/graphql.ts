@@ -51,12 +51,12 @@ export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDo
   const operation = operationOf(document, request.operationName);
   const fragments = document.definitions.filter((each) => each.kind === 'FragmentDefinition');
   if (isAboutSchema(operation, fragments)) {
-    // Of the others nothing is asked, so nothing need be right.
+    // Other operations of the document may hold what introspection does not know.
     const own = separateOperations(document)[operation.name?.value ?? '']!;
     return { kind: 'schema', document: own, operation };
   }
   const [fragment] = fragments;
-  // Of several operations another one may use it.
+  // Where there are several operations another one may use it.
   const isAlone = document.definitions.length === fragments.length + 1;
   if (fragment && isAlone)
     throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));

@@ -17,7 +17,7 @@ type Projection = Extract<Clause, { kind: 'with' | 'return' }>;
 
 interface NodeVariable {
   readonly kind: 'node';
-  /** Of one of these types; none: of any. */
+  /** Types that its row may be of; none: any. */
   readonly labels: readonly string[];
   /** The text by which edges name it. */
   readonly id: Expression;

@@ -515,7 +515,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   /** Source: openCypher, "EscapedChar". */
   function escapeAt(backslash: number): { readonly characters: string; readonly behind: number } {
     const letter = text.charAt(backslash + 1);
-    const characters = escapes.get(letter);
+    const characters = patternEscapes.get(letter);
     if (characters !== undefined) return { characters, behind: backslash + 2 };
     const digits = letter === 'u' ? 4 : 8;
     const hex = text.slice(backslash + 2, backslash + 2 + digits);
@@ -639,7 +639,7 @@ for (let code = 0; code < 128; code++) {
 
 const nameStart = /^[\p{ID_Start}]$/u;
 const nameContinue = /^[\p{ID_Continue}]$/u;
-const escapes: ReadonlyMap<string, string> = new Map([
+const patternEscapes: ReadonlyMap<string, string> = new Map([
   ['\\', '\\'],
   ["'", "'"],
   ['"', '"'],
