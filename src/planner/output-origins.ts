@@ -1,6 +1,8 @@
 /** Where the columns of an answer come from, as clients of a wire protocol are told it: the column of a type, or a day. */
 import { shownOf } from '../projections/access-paths.ts';
+import type { Bound } from './expressions/bound-expression.ts';
 import { isDate } from './expressions/dates.ts';
+import { vectorCast } from './expressions/functions/vectors.ts';
 import type { LogicalPlan, PlanNode } from './logical-plan.ts';
 import type { OutputColumn } from './planner-contract.ts';
 import type { Dialect } from './statement.ts';
@@ -14,7 +16,7 @@ export function shownColumns(
   return dialect === 'spec' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
 }
 
-function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' | 'isDate'> {
+function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' | 'shownAs'> {
   switch (node.kind) {
     case 'scan': {
       const { name } = node.columns[column]!;
@@ -23,7 +25,7 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'project': {
       const made = node.expressions[column]!;
       if (made.kind === 'column') return originOf(node.input, made.index);
-      return isDate(made) ? { isDate: true } : {};
+      return shownAs(made);
     }
     case 'filter':
     case 'distinct':
@@ -45,10 +47,20 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'apply':
       return column < node.input.columns.length ? originOf(node.input, column) : {};
     case 'values':
-      return node.rows.every((row) => isDate(row[column]!)) ? { isDate: true } : {};
+      return alike(node.rows.map((row) => shownAs(row[column]!)));
     case 'set-operation':
-      return originOf(node.left, column).isDate && originOf(node.right, column).isDate ? { isDate: true } : {};
+      return alike([originOf(node.left, column), originOf(node.right, column)]);
     default:
       return {};
   }
+}
+
+function shownAs(bound: Bound): Pick<OutputColumn, 'shownAs'> {
+  if (isDate(bound)) return { shownAs: 'date' };
+  return bound.kind === 'call' && bound.name === vectorCast.name ? { shownAs: 'vector' } : {};
+}
+
+function alike(arms: readonly Pick<OutputColumn, 'shownAs'>[]): Pick<OutputColumn, 'shownAs'> {
+  const first = arms[0]?.shownAs;
+  return first !== undefined && arms.every((arm) => arm.shownAs === first) ? { shownAs: first } : {};
 }

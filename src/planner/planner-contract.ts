@@ -60,8 +60,8 @@ export interface OutputColumn {
   readonly type: ColumnType;
   /** The column of a type that it shows as it is, where a wire protocol asks. */
   readonly origin?: { readonly type: string; readonly column: string };
-  /** Its instants are days, where a wire protocol asks. */
-  readonly isDate?: true;
+  /** Its instants are days, or its texts vectors, where a wire protocol asks. */
+  readonly shownAs?: 'date' | 'vector';
 }
 
 /** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */

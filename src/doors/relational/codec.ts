@@ -205,7 +205,7 @@ export function utf8(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
   } catch {
-    throw new ServiceError('REL_INVALID', 'a text is not UTF-8');
+    throw new ServiceError('REL_INVALID', 'a text is not UTF-8', { reason: 'not-utf8' });
   }
 }
 

@@ -147,7 +147,8 @@ export function columnsOf(definition: TypeDefinition, named: readonly string[] |
   const names = named ?? Object.keys(properties);
   if (names.length === 0)
     throw new ServiceError('REL_INVALID', `${JSON.stringify(definition.name)} has no columns yet: name those that are copied`);
-  if (new Set(names).size < names.length) throw new ServiceError('REL_INVALID', 'COPY names a column twice');
+  if (new Set(names).size < names.length)
+    throw new ServiceError('REL_INVALID', 'COPY names a column twice', { reason: 'named-twice' });
   return names.map((name) => {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property !== undefined) return { name, type: property.type, dims: property.dims };

@@ -75,9 +75,9 @@ export class CopyReader {
       return null;
     }
     if (this.#format.format === 'binary' && !this.#isEnded)
-      throw new ServiceError('REL_INVALID', 'the binary data ends before its trailer');
+      throw new ServiceError('REL_INVALID', 'the binary data ends before its trailer', { reason: 'copy-form' });
     if (!this.#isEnded && this.#at < this.#window.length)
-      throw new ServiceError('REL_INVALID', `${this.#place}: the data ends within quotes`);
+      throw new ServiceError('REL_INVALID', `${this.#place}: the data ends within quotes`, { reason: 'copy-form' });
     return this.#rows > 0 ? this.#take() : null;
   }
 
@@ -107,7 +107,7 @@ export class CopyReader {
     }
     const window = this.#window;
     if (this.#high > 0x7f && !isUtf8(window.subarray(from, this.#at)))
-      throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`);
+      throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
     this.#checkCount(this.#starts.length);
     for (let i = 0; i < this.#columns.length; i++) this.#appendText(i);
     this.#rows++;
@@ -117,7 +117,9 @@ export class CopyReader {
 
   #checkCount(fields: number): void {
     if (fields === this.#columns.length) return;
-    throw new ServiceError('REL_INVALID', `${this.#place} has ${fields} fields for ${this.#columns.length} columns`);
+    throw new ServiceError('REL_INVALID', `${this.#place} has ${fields} fields for ${this.#columns.length} columns`, {
+      reason: 'copy-form',
+    });
   }
 
   #field(source: Buffer, start: number, end: number): void {
@@ -199,7 +201,7 @@ export class CopyReader {
       } else out[to++] = letters.get(next) ?? next;
     }
     const text = out.subarray(0, to);
-    if (!isUtf8(text)) throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`);
+    if (!isUtf8(text)) throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
     return text;
   }
 
@@ -270,10 +272,11 @@ export class CopyReader {
   #binaryHeader(): boolean {
     const window = this.#window.subarray(this.#at);
     if (window.length < 19) return false;
-    if (!window.subarray(0, 11).equals(signature)) throw new ServiceError('REL_INVALID', 'this is no binary COPY data');
+    if (!window.subarray(0, 11).equals(signature))
+      throw new ServiceError('REL_INVALID', 'this is no binary COPY data', { reason: 'copy-form' });
     const taken = 19 + window.readInt32BE(15);
     if (window.readInt32BE(11) !== 0 || taken < 19 || taken > 4_096)
-      throw new ServiceError('REL_INVALID', 'binary COPY data has flags that are not known here');
+      throw new ServiceError('REL_INVALID', 'binary COPY data has flags that are not known here', { reason: 'copy-form' });
     if (window.length < taken) return false;
     this.#at += taken;
     this.#header = false;
@@ -296,7 +299,8 @@ export class CopyReader {
     for (let i = 0; i < fields; i++) {
       if (at + 4 > window.length) return false;
       const size = window.readInt32BE(at);
-      if (size < -1 || size > rowBytesMax) throw new ServiceError('REL_INVALID', `${this.#place} has a field of ${size} bytes`);
+      if (size < -1 || size > rowBytesMax)
+        throw new ServiceError('REL_INVALID', `${this.#place} has a field of ${size} bytes`, { reason: 'copy-form' });
       starts.push(at);
       at += 4 + Math.max(0, size);
     }

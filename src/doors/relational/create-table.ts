@@ -109,7 +109,7 @@ class Table {
     const tokens = this.#tokens;
     const name = tokens.name('the name of a column');
     if (Object.hasOwn(this.#properties, name))
-      throw new ServiceError('REL_INVALID', `column ${JSON.stringify(name)} is named twice`);
+      throw new ServiceError('REL_INVALID', `column ${JSON.stringify(name)} is named twice`, { reason: 'named-twice' });
     const type = this.#type();
     this.#properties[name] = { ...type, required: false, masked: false, indexed: false, subject: false };
     for (;;) {
@@ -150,7 +150,8 @@ class Table {
   }
 
   #key(name: string): void {
-    if (this.#primaryKey !== null) throw new ServiceError('REL_INVALID', 'a table has one primary key');
+    if (this.#primaryKey !== null)
+      throw new ServiceError('REL_INVALID', 'a table has one primary key', { reason: 'several-keys' });
     this.#primaryKey = name;
   }
 
@@ -165,7 +166,7 @@ class Table {
         throw refused('ON DELETE and ON UPDATE are not implemented: what a row refers to may end before it');
     }
     this.#set(name, { references });
-    this.notices.add('what REFERENCES names need not be there');
+    this.notices.add('REFERENCES is kept and shown, and not enforced: what it names need not be there');
   }
 
   #set(name: string, more: Partial<PropertyDefinition>): void {

@@ -229,7 +229,17 @@ export class Runner {
   }
 
   /** Asks the planner: one invocation, one access record. */
-  ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+  async ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+    try {
+      return await this.#ask(command, bound);
+    } catch (error) {
+      if (bound === null || !(error instanceof ServiceError) || error.facts.reason !== 'no-such-parameter') throw error;
+      const detail = `${bound.values.length} values are bound, and the statement takes more`;
+      throw new ProtocolRefusal('08P01', 'REL_INVALID', detail);
+    }
+  }
+
+  #ask(command: Ask, bound: Bound | null): Promise<Executed> {
     const { text: sql, bound: values } =
       bound === null || command.spreads.length === 0
         ? { text: command.text, bound }

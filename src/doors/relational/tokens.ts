@@ -57,7 +57,10 @@ export class Tokens {
   tableName(): string {
     const name = this.name('the name of a table');
     if (!this.skip('.')) return name;
-    if (name !== 'public') throw new ServiceError('REL_NOT_FOUND', `there is no schema ${JSON.stringify(name)}, only public`);
+    if (name !== 'public')
+      throw new ServiceError('REL_NOT_FOUND', `there is no schema ${JSON.stringify(name)}, only public`, {
+        reason: 'no-such-schema',
+      });
     return this.name('the name of a table');
   }
 

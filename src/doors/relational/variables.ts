@@ -3,10 +3,9 @@
  * change nothing is taken only at the value that is in force; all else is refused, never ignored.
  */
 import { ServiceError } from '../../errors.ts';
-import { FOREVER } from '../../log/timestamp.ts';
+import { FOREVER, parseZonedInstant } from '../../log/timestamp.ts';
 import { checkText } from '../../log/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import { toInstant } from '../instants.ts';
 import type { InstantStyle } from './wire-types.ts';
 
 interface Variable {
@@ -31,7 +30,7 @@ const only =
   };
 
 const instantOf = (value: string): string => {
-  if (value !== '') toInstant(value.replace(' ', 'T'));
+  if (value !== '') parseZonedInstant(value);
   return value;
 };
 
@@ -54,6 +53,22 @@ const utcOnly = (value: string): string => {
   if (utcNames.has(plain) || offset || /^<[+-]00>-00$/.test(plain)) return 'UTC';
   throw new ServiceError('REL_NOT_IMPLEMENTED', 'the only value here is UTC');
 };
+
+const wholeBetween =
+  (least: number, most: number) =>
+  (value: string): string => {
+    const number = /^\d{1,10}$/.test(value) ? Number(value) : -1;
+    if (number < least || number > most) throw invalid(`takes a whole number from ${least} to ${most}`);
+    return String(number);
+  };
+
+const oneOf =
+  (...known: readonly string[]) =>
+  (value: string): string => {
+    const plain = value.toLowerCase();
+    if (!known.includes(plain)) throw invalid(`takes ${known.join(', ')}`);
+    return plain;
+  };
 
 const zeroOnly = only('0', '0s', '0ms');
 const onlyOn = only('on', 'true', '1', 'yes');
@@ -130,6 +145,14 @@ const variables: Readonly<Record<string, Variable>> = {
   timezone: variable('UTC', utcOnly, 'times are UTC', 'TimeZone'),
   transaction_isolation: variable('read committed', only('read committed'), 'each statement reads one moment'),
   transaction_read_only: variable('off', switched, 'on: this transaction takes no write'),
+  'hnsw.ef_search': variable('40', wholeBetween(1, 1_000), 'nearest vectors are exact, whatever it is'),
+  'hnsw.iterative_scan': variable(
+    'off',
+    oneOf('off', 'strict_order', 'relaxed_order'),
+    'nearest vectors are exact, whatever it is',
+  ),
+  'hnsw.max_scan_tuples': variable('20000', wholeBetween(1, 2_147_483_647), 'nearest vectors are exact, whatever it is'),
+  'ivfflat.probes': variable('1', wholeBetween(1, 32_768), 'nearest vectors are exact, whatever it is'),
   xmloption: variable('content', only('content'), 'there is no XML'),
 };
 
@@ -209,10 +232,10 @@ export class Variables {
     const valid = this.show('annals.as_of');
     const system = this.show('annals.as_of_system');
     if (system === '' && (valid === 'current' || valid === 'all')) return valid;
-    const systemAxis = system === '' ? (valid === 'all' ? {} : { system: beforeForever }) : { system: instant(system) };
+    const systemAxis = system === '' ? (valid === 'all' ? {} : { system: beforeForever }) : { system: parseZonedInstant(system) };
     if (valid === 'all') return systemAxis;
     // What is true now is asked of what was known then: of the instant itself.
-    return { ...systemAxis, valid: valid === 'current' ? instant(system) : instant(valid) };
+    return { ...systemAxis, valid: valid === 'current' ? parseZonedInstant(system) : parseZonedInstant(valid) };
   }
 
   get instants(): InstantStyle {
@@ -259,4 +282,3 @@ export class Variables {
 }
 
 const beforeForever = FOREVER - 1n;
-const instant = (text: string): bigint => toInstant(text.replace(' ', 'T'));

@@ -1,5 +1,6 @@
 /** Binary cells of the types that only the catalogue has: small numbers, "char", arrays. */
 import { ServiceError } from '../../errors.ts';
+import { vectorIn } from '../../planner/expressions/functions/vectors.ts';
 import { elementOf, elementsOf } from './catalogue/types.ts';
 import type { Replies } from './replies.ts';
 import { catalogueTypes, type WireType, wireTypes } from './wire-types.ts';
@@ -30,6 +31,7 @@ const plain: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar',
 export function binaryText(type: WireType): ((replies: Replies, text: string) => void) | null {
   if (plain.has(type.name)) return null;
   if (type.name === 'char') return putCharacter;
+  if (type === wireTypes.vector) return putVector;
   const element = elementOf(type.name);
   const each = element === null ? undefined : catalogueTypes.get(element);
   if (!each || !(plain.has(each.name) || each.name === 'char' || isWhole(each)))
@@ -42,6 +44,20 @@ const isWhole = ({ name }: WireType): boolean => ['int2', 'int4', 'int8', 'oid']
 function putCharacter(replies: Replies, text: string): void {
   replies.int32(1);
   replies.writer.byte(Buffer.from(text)[0] ?? 0);
+}
+
+/** Number of components, nothing, components. */
+function putVector(replies: Replies, text: string): void {
+  const values = vectorIn(text)!;
+  replies.int32(4 + values.length * 4);
+  replies.int16(values.length);
+  replies.int16(0);
+  const { writer } = replies;
+  writer.reserve(values.length * 4);
+  for (const value of values) {
+    writer.view.setFloat32(writer.length, value);
+    writer.length += 4;
+  }
 }
 
 /** Dimensions, whether there are NULLs, type of the elements; length and first subscript; elements. */

@@ -93,7 +93,7 @@ export type InstantStyle = 'timestamptz' | 'int8';
 export function wireTypeOf(column: OutputColumn | WiredColumn, instants: InstantStyle): WireType {
   if ('wire' in column) return column.wire;
   const { name, type: of } = column;
-  if (column.isDate) return wireTypes.date;
+  if (column.shownAs !== undefined) return wireTypes[column.shownAs];
   if (of === 'timestamp' && (instants === 'int8' || name in systemColumns)) return wireTypes.int8;
   return ofColumn[of];
 }

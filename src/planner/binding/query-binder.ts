@@ -120,7 +120,7 @@ export class QueryBinder {
     const own = new Set<string>();
     for (const table of query.with) {
       if (own.has(table.name))
-        throw at('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place, 'named-twice');
+        throw at('REL_INVALID', `WITH names ${JSON.stringify(table.name)} twice`, table.query.place, 'alias-twice');
       own.add(table.name);
       const before = known;
       known = [...known, { name: table.name, bind: () => this.#common(table, before, outer), working: false }];
@@ -195,7 +195,7 @@ export class QueryBinder {
           'REL_INVALID',
           `${count === limit ? 'LIMIT' : 'OFFSET'} takes a whole number of at least 0`,
           count.place,
-          'row-count',
+          count === limit ? 'row-count' : 'skip-count',
         );
     }
   }

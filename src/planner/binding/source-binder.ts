@@ -42,7 +42,7 @@ export function bindSource(source: Source, request: SourceRequest): BoundSource 
         'REL_INVALID',
         `${JSON.stringify(name)} stands in FROM twice: give each an alias of its own`,
         source.place,
-        'named-twice',
+        'alias-twice',
       );
     }
     if (name !== null) seen.add(name);

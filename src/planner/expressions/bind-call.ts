@@ -10,6 +10,7 @@ import { scalarFunction, scalarFunctions } from './functions/all.ts';
 import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText } from './functions/casts.ts';
 import { extractFields, extractions } from './functions/instants.ts';
 import { jsonAsText } from './functions/json.ts';
+import { sameVector, vectorCast } from './functions/vectors.ts';
 import { isSame, resolved, type ScalarFunction } from './functions/scalar-function.ts';
 
 type Literal = Extract<Bound, { kind: 'literal' }>;
@@ -85,7 +86,7 @@ function asText(operand: Bound, place: Place): Bound {
 }
 
 function bindCast(call: Call, bind: Bind, wide: boolean): Bound {
-  const [of, type] = call.arguments;
+  const [of, type, ...sizes] = call.arguments;
   if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw at('REL_PARSE', 'CAST(x AS type)', call.place);
   const named = typeNames.get(type.value.name);
   // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
@@ -98,9 +99,22 @@ function bindCast(call: Call, bind: Bind, wide: boolean): Bound {
       'no-such-type',
     );
   const operand = bind(of.value);
+  if (target === 'vector')
+    return asVector(
+      operand,
+      sizes.map(({ value }) => bind(value)),
+      call.place,
+    );
   if (operand.type === 'null') return nullOf(target, operand);
   const cast = wide && target === 'string' && isDate(operand) ? dayText : (wide ? wideCasts : casts).get(target)!;
   return called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast');
+}
+
+/** A column of vectors is one already. */
+function asVector(operand: Bound, sizes: readonly Bound[], place: Place): Bound {
+  return operand.type === 'vector' || operand.type === 'null'
+    ? operand
+    : called(vectorCast, vectorCast.name, [operand, ...sizes], place);
 }
 
 /** NULL of a type, as a column that is NULL throughout would be. */
@@ -129,7 +143,7 @@ export function bindStated(literal: Literal, { type, isNull }: Exclude<StatedTyp
     case 'json':
       return called(casts.get(type)!, type, [literal], literal.place);
     case 'vector':
-      return literal;
+      return asVector(literal, [], literal.place);
     default:
       return { ...literal, type };
   }
@@ -194,6 +208,14 @@ export function asBeside(bound: Bound, other: ValueType): Bound {
 
 function isUntypedText(bound: Bound): bound is Literal {
   return bound.kind === 'literal' && bound.type === 'string' && bound.as === 'value' && bound.zoned === true;
+}
+
+/** Null where neither is a vector: `=` of two of them, or of one and a text. */
+export function vectorsEqual(left: Bound, right: Bound, place: Place): Bound | null {
+  const isVector = (bound: Bound): boolean =>
+    bound.type === 'vector' || (bound.kind === 'call' && bound.name === vectorCast.name && bound.type === 'string');
+  if (!isVector(left) && !isVector(right)) return null;
+  return called(sameVector, sameVector.name, [left, right], place);
 }
 
 /** json as the text that it is compared by; anything else as it is. */

@@ -8,6 +8,7 @@ import { at } from '../places.ts';
 import type { Expression, Literal, Place, Subselect } from '../statement.ts';
 import {
   asBeside,
+  vectorsEqual,
   asDateLiteral,
   asInstantLiteral,
   bindCall,
@@ -206,7 +207,10 @@ class ExpressionBinder {
   #compare(op: CompareOp, leftExpression: Expression, rightExpression: Expression, place: Place): Bound {
     const sounds = this.#phonetic(leftExpression, rightExpression) ?? this.#phonetic(rightExpression, leftExpression);
     if (sounds) return { kind: 'compare', op, ...sounds, type: 'boolean' };
-    const [left, right] = this.#matched(this.bind(leftExpression), this.bind(rightExpression), op, place);
+    const [a, b] = [this.bind(leftExpression), this.bind(rightExpression)];
+    const vectors = op === '=' || op === '!=' ? vectorsEqual(a, b, place) : null;
+    if (vectors) return negatedIf(op === '!=', vectors);
+    const [left, right] = this.#matched(a, b, op, place);
     return { kind: 'compare', op, left, right, type: 'boolean' };
   }
 

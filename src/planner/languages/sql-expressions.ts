@@ -462,7 +462,8 @@ function isWindowed(cursor: TokenCursor): boolean {
 }
 
 function readWindowed(cursor: TokenCursor, name: string, place: Place): Expression {
-  if (cursor.aggregates !== 'allowed') throw cursor.error('a window function stands in the projection or in ORDER BY');
+  if (cursor.aggregates !== 'allowed')
+    throw cursor.error('a window function stands in the projection or in ORDER BY', place, 'window-misplaced');
   cursor.next();
   const operands: Expression[] = [];
   if (cursor.key(1) === '*') {
@@ -481,7 +482,8 @@ function readWindowed(cursor: TokenCursor, name: string, place: Place): Expressi
 
 function readAggregate(cursor: TokenCursor, name: AggregateName, place: Place): Expression {
   if (cursor.aggregates === 'within') throw cursor.notImplemented('an aggregate within an aggregate');
-  if (cursor.aggregates === 'refused') throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY');
+  if (cursor.aggregates === 'refused')
+    throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', place, 'not-grouped');
   cursor.next();
   cursor.expect('(');
   if (cursor.key() === '*') {

@@ -168,6 +168,7 @@ function castOf(
   const cast: Expression = { kind: 'call', name: 'CAST', arguments: list, place };
   const last = sizes.at(-1);
   if (!last) return cast;
+  if (type === 'VECTOR') return { ...cast, arguments: [...list, ...sizes] };
   if (type === 'NUMERIC' || type === 'DECIMAL') {
     return sizes.length === 2 ? { kind: 'call', name: 'ROUND', arguments: [argument(cast), last], place } : cast;
   }

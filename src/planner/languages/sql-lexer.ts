@@ -263,6 +263,8 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       pushNumber(start, start);
       continue;
     }
+    if (code === dollar && values === null && isDigit(next))
+      fail(start, 'no value was given for a parameter', 'no-such-parameter');
     if (code === dollar && values !== null && (isDigit(next) || nameEnd(start + 1) > start + 1)) {
       pushMarker(start, values);
       continue;

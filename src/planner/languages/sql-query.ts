@@ -44,6 +44,8 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   const ranked = body.kind === 'select' && body.rankBy.length > 0;
   const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
   if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
+  if (cursor.key() === 'OFFSET' && cursor.key(1) === '-')
+    throw cursor.error('OFFSET takes a whole number of at least 0', cursor.place, 'skip-count');
   const offset = cursor.accept('OFFSET') ? cursor.literal('i', 'a number of rows') : null;
   if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
   if (offset && limit === null) limit = readLimit(cursor);

@@ -143,7 +143,7 @@ function readColumns(cursor: TokenCursor): NamedPlace[] {
 function checkOnce(cursor: TokenCursor, columns: readonly NamedPlace[], what: string): void {
   const names = new Set<string>();
   for (const { name, place } of columns) {
-    if (names.has(name)) throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, place);
+    if (names.has(name)) throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, place, 'named-twice');
     names.add(name);
   }
 }

@@ -2,7 +2,7 @@
  * A position in the tokens of one statement, and what a recursive-descent parser asks of it. Recursion goes through
  * `nested` and left-deep chains through `linked`, so that a tree never gets deeper than whoever walks it can follow.
  */
-import type { ServiceError } from '../../errors.ts';
+import type { ErrorReason, ServiceError } from '../../errors.ts';
 import type { AsOf, Dialect, OrderItem, Place, Query, Slot } from '../statement.ts';
 import { type LexedStatement, parseError, type Token } from './sql-lexer.ts';
 
@@ -118,8 +118,8 @@ export class TokenCursor {
     return this.error(`expected ${what}, found ${shown(this.token)}`);
   }
 
-  error(message: string, place: Place = this.place): ServiceError {
-    return parseError(place, message);
+  error(message: string, place: Place = this.place, reason?: ErrorReason): ServiceError {
+    return parseError(place, message, reason);
   }
 
   notImplemented(what: string, place: Place = this.place): ServiceError {

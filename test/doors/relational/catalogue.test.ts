@@ -267,6 +267,33 @@ describe('who asks', () => {
     expect((await told('initech'))[2]).toEqual([{ count: '9' }]);
   });
 
+  test('REFERENCES is shown wherever clients look for it, and columns of answers name their table', async () => {
+    const notices: string[] = [];
+    client.on('notice', ({ message }) => notices.push(message ?? ''));
+    await client.query('CREATE TABLE Maker (id text PRIMARY KEY)');
+    await client.query('CREATE TABLE Made (id text PRIMARY KEY, maker text REFERENCES Maker (id))');
+    expect(notices.join()).toContain('not enforced');
+    const defined =
+      'SELECT conname, contype, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = \'"Made"\'::regclass ORDER BY 1';
+    expect(await rowsOf(defined)).toEqual([
+      ['Made_maker_fkey', 'f', 'FOREIGN KEY (maker) REFERENCES "Maker"(id) NOT VALID'],
+      ['Made_pkey', 'p', 'PRIMARY KEY (id)'],
+    ]);
+    expect(
+      await rowsOf(`SELECT k.column_name, c.table_name, c.column_name FROM information_schema.key_column_usage k
+        JOIN information_schema.referential_constraints r ON r.constraint_name = k.constraint_name
+        JOIN information_schema.constraint_column_usage c ON c.constraint_name = r.constraint_name`),
+    ).toEqual([['maker', 'Maker', 'id']]);
+    const { fields } = await client.query("SELECT maker, m.id AS own, maker || 'x' FROM Made m ORDER BY maker");
+    const numbers = (await client.query(`SELECT attrelid, attname, attnum FROM pg_attribute WHERE attrelid = '"Made"'::regclass`))
+      .rows;
+    const numberOf = (name: string): number[] => {
+      const { attrelid, attnum } = numbers.find(({ attname }: { attname: string }) => attname === name) as Record<string, number>;
+      return [Number(attrelid), Number(attnum)];
+    };
+    expect(fields.map(({ tableID, columnID }) => [tableID, columnID])).toEqual([numberOf('maker'), numberOf('id'), [0, 0]]);
+  });
+
   test('branches are databases, and what a branch knows is what its session is told', async () => {
     await world.call('POST', '/query', { sql: "BRANCH draft FROM 'main'" });
     expect(await rowsOf('SELECT datname FROM pg_database ORDER BY 1')).toEqual([['annals'], ['draft']]);

@@ -120,7 +120,7 @@ describe('COPY', () => {
     const there = await copyIn('COPY "Stock" (sku, n) FROM STDIN', 'm3\t1\na\t1\n');
     expect([kinds(there), state(there)]).toEqual(['EZ', '23505']);
     const short = await copyIn('COPY "Stock" (sku, n) FROM STDIN', 'm4\n');
-    expect(state(short)).toBe('22023');
+    expect(state(short)).toBe('22P04');
     expect((await client.query(`SELECT sku FROM "Stock" WHERE sku LIKE 'm%'`)).rows).toEqual([]);
     // What comes after the error of data that was on its way is passed over.
     expect(kinds(await raw.ask(data('x\n'), done, simple('SELECT 1')))).toBe('TDCZ');
@@ -222,6 +222,26 @@ describe('clients', () => {
     const near = await client.query("SELECT id FROM items WHERE embedding <-> '[1,1,1]' < 1.5 ORDER BY id");
     expect(near.rows.map(({ id }: { id: string }) => id)).toEqual(['1', '3']);
     expect(await stateOf(client.query("SELECT id FROM items ORDER BY embedding <-> '[1,1]'"))).toBe('22000');
+    for (const vector of ["'[1,1,1]'::vector", "CAST('[1,1,1]' AS vector(3))", "vector '[1,1,1]'", '$1::vector', '$1']) {
+      const sql = `SELECT id FROM items ORDER BY embedding <=> ${vector} LIMIT 3`;
+      const asked = { text: sql, values: sql.includes('$1') ? ['[1,1,1]'] : [] };
+      expect([vector, (await client.query(asked)).rows.map(({ id }: { id: string }) => id)]).toEqual([vector, ['1', '2', '3']]);
+      expect(JSON.stringify((await client.query({ ...asked, text: `EXPLAIN ${sql}` })).rows)).toContain('by index of vectors');
+    }
+    await client.query('SET hnsw.ef_search = 100');
+    expect((await client.query('SHOW hnsw.ef_search')).rows).toEqual([{ 'hnsw.ef_search': '100' }]);
+    expect(await stateOf(client.query('SET hnsw.ef_search = 0'))).toBe('22023');
+    const measures = `cosine_distance(embedding, '[2,2,2]') = 0 AS c, l2_distance(embedding, '[1,1,4]'::vector) AS l,
+      inner_product(embedding, $1) AS i, embedding = '[1.0, 1, 1]' AS same, embedding != $1::vector AS other, '[1.50]'::vector AS v`;
+    const measured = await client.query(`SELECT ${measures} FROM items WHERE id = '1'`, ['[1,2,3]']);
+    expect(measured.rows).toEqual([{ c: true, l: 3, i: 6, same: true, other: true, v: '[1.5]' }]);
+    expect(measured.fields.at(-1)!.dataTypeID).toBe(16_385);
+    expect(await stateOf(client.query("SELECT '[1,2]'::vector(3)"))).toBe('22000');
+    expect(await stateOf(client.query("SELECT 'x'::vector"))).toBe('22P02');
+    await client.query("INSERT INTO items (id) VALUES ('none')");
+    const last = await client.query("SELECT id FROM items ORDER BY embedding <=> '[1,1,1]'");
+    expect(last.rows.at(-1)).toEqual({ id: 'none' });
+    await client.query("DELETE FROM items WHERE id = 'none'");
     const ofOne = '(SELECT embedding FROM items WHERE id = $1)';
     const others = await client.query(`SELECT id FROM items WHERE id <> $1 ORDER BY embedding <-> ${ofOne} LIMIT 5`, ['3']);
     expect(others.rows.map(({ id }: { id: string }) => id)).toEqual(['1', '2']);

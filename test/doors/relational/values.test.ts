@@ -142,6 +142,61 @@ test('a text becomes an instant by one grammar, as a literal, a cast, a paramete
   await client.query('DELETE FROM V WHERE id >= 100');
 });
 
+test('a count of values that is not the one of the statement is told by its own state', async () => {
+  expect(await asked('SELECT $1, $2', [23], ['1'])).toBe('08P01');
+  expect(await asked('SELECT $1', [], ['1', '2'])).toBe('08P01');
+  expect(await asked('SELECT $1', [], [])).toBe('08P01');
+  expect(await stateOf(client.query('SELECT $1'))).toBe('42P02');
+});
+
+test('errors have the states that Postgres gives them', async () => {
+  const expected = [
+    ['SELECT nope(1)', '42883'],
+    ['SELECT s + n FROM V', '42883'],
+    ["SELECT 'a' + 1", '22P02'],
+    ["SELECT 1 WHERE 'a' || 'b'", '42804'],
+    ['SELECT s, COUNT(*) FROM V', '42803'],
+    ['SELECT n FROM V WHERE COUNT(*) > 1', '42803'],
+    ['SELECT n FROM V GROUP BY s', '42803'],
+    ['SELECT a.id FROM V a, V a', '42712'],
+    ['SELECT id FROM V a, V b', '42702'],
+    ['SELECT CASE WHEN TRUE THEN n ELSE s END FROM V', '42804'],
+    ['SELECT COALESCE(n, ts) FROM V', '42804'],
+    ['SELECT n FROM V UNION SELECT s FROM V', '42804'],
+    ['SELECT n, s FROM V UNION SELECT n FROM V', '42601'],
+    ['SELECT n FROM V LIMIT -1', '2201W'],
+    ['SELECT n FROM V OFFSET -1', '2201X'],
+    ['SELECT n FROM V ORDER BY 7', '42P10'],
+    ['SELECT (SELECT i FROM (VALUES (1), (2)) t(i))', '21000'],
+    ['SELECT 9223372036854775807 + n FROM V', '22003'],
+    ['SELECT 9223372036854775808', '22003'],
+    ['SELECT LN(0)', '2201E'],
+    ['SELECT POWER(0, -1)', '2201F'],
+    ['SELECT SQRT(-1)', '2201F'],
+    ["SELECT s ~ '(' FROM V", '2201B'],
+    ["SELECT 'x'::nosuch", '42704'],
+    ["SELECT ts FROM V WHERE ts = '2024-13-01'", '22008'],
+    ["SELECT ts FROM V WHERE ts = 'soon'", '22007'],
+    ["SELECT '{'::json", '22P02'],
+    ["SELECT 'maybe'::bool", '22P02'],
+    ['SELECT ROW_NUMBER() OVER () FROM V WHERE ROW_NUMBER() OVER () = 1', '42P20'],
+    ['INSERT INTO V (id, id) VALUES (1, 2)', '42701'],
+    ['INSERT INTO V (id, n) VALUES (1)', '42601'],
+    ['INSERT INTO V (id) VALUES (1) ON CONFLICT (s) DO NOTHING', '42P10'],
+    ["INSERT INTO V (id, n) VALUES (7, 'x')", '22P02'],
+    ['INSERT INTO V (n) VALUES (7)', '23502'],
+    ['CREATE TABLE T2 (a int, a int)', '42701'],
+    ['CREATE TABLE T2 (a int, PRIMARY KEY (b))', '42703'],
+    ['CREATE TABLE other.T2 (a int)', '3F000'],
+    ['SELECT * FROM nowhere', '42P01'],
+    ["SELECT n FROM V WHERE s LIKE 'a' ESCAPE '!'", '0A000'],
+    ['SELECT id FROM V WHERE id = ANY($1', '42601'],
+  ] as const;
+  const told: unknown[] = [];
+  for (const [sql] of expected) told.push([sql, await stateOf(client.query(sql))]);
+  expect(told).toEqual(expected);
+});
+
 test('a date takes and gives days, an instant no integers', async () => {
   const value = async (sql: string, values?: unknown[]): Promise<unknown> =>
     client.query(sql, values).then(

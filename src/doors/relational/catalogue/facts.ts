@@ -25,6 +25,8 @@ export interface TableColumn {
   /** Length of its vectors; -1 elsewhere. */
   readonly modifier: number;
   readonly notNull: boolean;
+  /** The table whose key its values name. */
+  readonly references?: string;
 }
 
 export interface Table {
@@ -53,8 +55,31 @@ export interface Facts {
 
 /** Beside a table stand its index and its constraint. */
 export const indexOf = ({ oid }: Table): number => oid + 1;
-export const constraintOf = ({ oid }: Table): number => oid + 2;
 export const keyName = ({ name }: Table): string => `${name}_pkey`;
+
+/** A key of a table: its primary one, or one that names a row of another table. */
+export interface Constraint {
+  readonly oid: number;
+  readonly name: string;
+  readonly table: Table;
+  readonly column: TableColumn;
+  /** Null: it is the primary key. */
+  readonly target: Table | null;
+}
+
+/** A reference to a table that the caller does not see is none. */
+export function constraintsOf(table: Table, { tableNamed }: Pick<Facts, 'tableNamed'>): readonly Constraint[] {
+  const found: Constraint[] = [];
+  if (table.key) found.push({ oid: table.oid + 2, name: keyName(table), table, column: table.key, target: null });
+  for (const column of table.columns ?? []) {
+    const target = column.references === undefined ? undefined : tableNamed(column.references);
+    if (!target?.key) continue;
+    // Numbers of tables are four apart: this is the one behind another name's constraint.
+    const oid = firstNumberOf(`${table.name}\0${column.name}`) + 3;
+    found.push({ oid, name: `${table.name}_${column.name}_fkey`, table, column, target });
+  }
+  return found;
+}
 
 export function factsOf(
   session: Session,
@@ -157,7 +182,15 @@ function columnOf(
   notNull: boolean,
 ): TableColumn {
   const modifier = type === 'vector' && property && property.dims > 0 ? property.dims : -1;
-  return { name, number, type: wireTypeOf({ name, type }, instants), modifier, notNull };
+  const references = property?.references;
+  return {
+    name,
+    number,
+    type: wireTypeOf({ name, type }, instants),
+    modifier,
+    notNull,
+    ...(references !== undefined && { references }),
+  };
 }
 
 /** Numbers that names keep from one statement to the next, each four apart; those of Postgres' own things are smaller. */

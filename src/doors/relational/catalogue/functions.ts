@@ -178,7 +178,10 @@ const functions: readonly CatalogueFunction[] = [
   made('pg_get_indexdef(oid, int4?, bool?) text', indexText),
   made('pg_get_constraintdef(oid, bool?) text', ({ names }, oid) => {
     const found = names.constraint(oid);
-    return found && `PRIMARY KEY (${quotedName(found.key)})`;
+    if (found === null) return null;
+    const { column, target } = found;
+    if (target === null) return `PRIMARY KEY (${quotedName(column.name)})`;
+    return `FOREIGN KEY (${quotedName(column.name)}) REFERENCES ${quotedName(target.name)}(${quotedName(target.key!.name)}) NOT VALID`;
   }),
   made('pg_get_viewdef(any, any?) text', (context, of) => context.facts.tableOf(classOid(context, of))?.sql ?? null),
   made('pg_get_partkeydef(oid) text', nothing),

@@ -1,5 +1,5 @@
 /** Rows of `information_schema`. */
-import { type Facts, keyName, type Table, type TableColumn } from './facts.ts';
+import { type Constraint, constraintsOf, type Facts, keyName, type Table, type TableColumn } from './facts.ts';
 import type { Cells, Maker } from './maker.ts';
 import { relationColumns, type RelationColumns } from './columns.ts';
 import { namespaces, owner } from './names.ts';
@@ -15,8 +15,12 @@ function named(table: Table, { session }: Facts): Cells {
   return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
 }
 
-function constrained(table: Table, { session }: Facts): Cells {
-  return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: keyName(table) };
+function constrained({ name }: Constraint, { session }: Facts): Cells {
+  return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: name };
+}
+
+function* constraints(facts: Facts): Iterable<Constraint> {
+  for (const table of tablesOf(facts)) yield* constraintsOf(table, facts);
 }
 
 const privileges: Maker = {
@@ -82,29 +86,53 @@ export const informationRows: Readonly<Record<string, Maker>> = {
   },
   'information_schema.table_constraints': {
     *all(facts) {
-      for (const table of tablesOf(facts)) {
-        const own = {
-          ...constrained(table, facts),
-          ...named(table, facts),
+      for (const each of constraints(facts))
+        yield {
+          ...constrained(each, facts),
+          ...named(each.table, facts),
           is_deferrable: 'NO',
           initially_deferred: 'NO',
-          enforced: 'YES',
+          enforced: each.target === null ? 'YES' : 'NO',
+          constraint_type: each.target === null ? 'PRIMARY KEY' : 'FOREIGN KEY',
         };
-        if (table.key) yield { ...own, constraint_type: 'PRIMARY KEY' };
-      }
     },
   },
   'information_schema.key_column_usage': {
     *all(facts) {
-      for (const table of tablesOf(facts))
-        if (table.key)
-          yield { ...constrained(table, facts), ...named(table, facts), column_name: table.key.name, ordinal_position: 1 };
+      for (const each of constraints(facts))
+        yield {
+          ...constrained(each, facts),
+          ...named(each.table, facts),
+          column_name: each.column.name,
+          ordinal_position: 1,
+          position_in_unique_constraint: each.target === null ? null : 1,
+        };
     },
   },
   'information_schema.constraint_column_usage': {
     *all(facts) {
-      for (const table of tablesOf(facts))
-        if (table.key) yield { ...constrained(table, facts), ...named(table, facts), column_name: table.key.name };
+      for (const each of constraints(facts))
+        yield {
+          ...constrained(each, facts),
+          ...named(each.target ?? each.table, facts),
+          column_name: each.target?.key?.name ?? each.column.name,
+        };
+    },
+  },
+  'information_schema.referential_constraints': {
+    *all(facts) {
+      const { database } = facts.session;
+      for (const each of constraints(facts))
+        if (each.target !== null)
+          yield {
+            ...constrained(each, facts),
+            unique_constraint_catalog: database,
+            unique_constraint_schema: 'public',
+            unique_constraint_name: keyName(each.target),
+            match_option: 'NONE',
+            update_rule: 'NO ACTION',
+            delete_rule: 'NO ACTION',
+          };
     },
   },
   'information_schema.table_privileges': privileges,

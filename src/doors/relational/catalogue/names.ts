@@ -1,5 +1,5 @@
 /** What things of the catalogue are called, and which number a name stands for. */
-import { constraintOf, type Facts, indexOf, keyName } from './facts.ts';
+import { type Constraint, constraintsOf, type Facts, indexOf, keyName } from './facts.ts';
 import { relationColumns } from './columns.ts';
 import { procedures } from './procedures.ts';
 import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireOf } from './types.ts';
@@ -142,10 +142,14 @@ export class CatalogueNames implements Names {
     return relationOids.get(`${schema ?? 'pg_catalog'}.${name}`) ?? null;
   }
 
+  #constraints: ReadonlyMap<number, Constraint> | null = null;
+
   /** Names a constraint, as `pg_get_constraintdef` is asked for it. */
-  constraint(oid: number): { readonly key: string } | null {
-    const table = this.#facts.tableOf(oid);
-    return table?.key && oid === constraintOf(table) ? { key: table.key.name } : null;
+  constraint(oid: number): Constraint | null {
+    this.#constraints ??= new Map(
+      this.#facts.tables.flatMap((table) => constraintsOf(table, this.#facts).map((each) => [each.oid, each] as const)),
+    );
+    return this.#constraints.get(oid) ?? null;
   }
 }
 

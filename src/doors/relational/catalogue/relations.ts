@@ -2,7 +2,7 @@
 import { ServiceError } from '../../../errors.ts';
 import { procedures } from './procedures.ts';
 import { relationColumns, type RelationColumns } from './columns.ts';
-import { constraintOf, type Facts, indexOf, keyName, type Table, type TableColumn } from './facts.ts';
+import { constraintsOf, type Facts, indexOf, keyName, type Table, type TableColumn } from './facts.ts';
 import { informationRows } from './information.ts';
 import type { Cells, Maker, Row } from './maker.ts';
 import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
@@ -120,30 +120,33 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   'pg_catalog.pg_constraint': {
-    *all({ tables }) {
-      for (const table of tables) {
-        if (!table.key) continue;
-        yield {
-          oid: constraintOf(table),
-          conname: keyName(table),
-          connamespace: namespaces.public,
-          contype: 'p',
-          condeferrable: false,
-          condeferred: false,
-          convalidated: true,
-          conrelid: table.oid,
-          contypid: 0,
-          conindid: indexOf(table),
-          conparentid: 0,
-          confrelid: 0,
-          confupdtype: ' ',
-          confdeltype: ' ',
-          confmatchtype: ' ',
-          conislocal: true,
-          coninhcount: 0,
-          connoinherit: true,
-          conkey: [table.key.number],
-        };
+    *all(facts) {
+      for (const each of facts.tables) {
+        for (const { oid, name, table, column, target } of constraintsOf(each, facts)) {
+          yield {
+            oid,
+            conname: name,
+            connamespace: namespaces.public,
+            contype: target === null ? 'p' : 'f',
+            condeferrable: false,
+            condeferred: false,
+            // Nothing checks what a reference names.
+            convalidated: target === null,
+            conrelid: table.oid,
+            contypid: 0,
+            conindid: indexOf(target ?? table),
+            conparentid: 0,
+            confrelid: target?.oid ?? 0,
+            confupdtype: target === null ? ' ' : 'a',
+            confdeltype: target === null ? ' ' : 'a',
+            confmatchtype: target === null ? ' ' : 's',
+            conislocal: true,
+            coninhcount: 0,
+            connoinherit: true,
+            conkey: [column.number],
+            confkey: target === null ? null : [target.key!.number],
+          };
+        }
       }
     },
   },

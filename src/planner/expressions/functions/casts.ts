@@ -40,6 +40,7 @@ export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTa
       ['timestamp', 'TIMESTAMP TIMESTAMPTZ DATETIME'],
       ['date', 'DATE'],
       ['json', 'JSON JSONB'],
+      ['vector', 'VECTOR'],
     ] as const
   ).flatMap(([type, names]) => names.split(' ').map((name): [string, CastTarget] => [name, type])),
 );

@@ -85,8 +85,88 @@ function parsed(text: string): Float32Array {
   return values;
 }
 
-export const vectorFunctions: readonly ScalarFunction[] = [
+/** The same numbers, as a vector holds them; `dims` as VECTOR(n) says. */
+function canonical(given: string, dims: bigint | null): string {
+  const vector = parsed(given);
+  if (dims !== null && BigInt(vector.length) !== dims)
+    throw invalid(`expected ${dims} dimensions, not ${vector.length}`, 'vector-dimensions');
+  return vectorText(vector);
+}
+
+/** A text as the vector that it is; vectors of expressions are held as texts. */
+export const vectorCast: ScalarFunction = {
+  name: 'CAST AS vector',
+  group: 'types',
+  usage: 'CAST(x AS vector)',
+  summary: '',
+  examples: [],
+  signatures: [
+    { takes: ['string'], yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
+    { takes: ['json'], yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
+    {
+      takes: ['string', 'integer'],
+      yields: 'string',
+      evaluate: (given, dims) => canonical(given as string, dims as bigint),
+      raises: true,
+    },
+  ],
+};
+
+/** Whether two vectors are the same, component by component. */
+export const sameVector: ScalarFunction = compared(
+  'VECTOR =',
+  '',
+  (a, b) => a.length === b.length && a.every((value, i) => value === b[i]),
+  'boolean',
+  [],
+);
+
+function compared(
+  name: string,
+  summary: string,
+  compare: (a: Float32Array, b: Float32Array) => Cell,
+  yields: 'number' | 'boolean',
+  examples: ScalarFunction['examples'],
+): ScalarFunction {
+  const pairs = [
+    ['vector', 'vector'],
+    ['vector', 'string'],
+    ['string', 'vector'],
+    ['string', 'string'],
+  ] as const;
+  const evaluate = (a: Cell, b: Cell): Cell => compare(vectorIn(a)!, vectorIn(b)!);
+  const signatures = pairs.map((takes) => ({ takes, yields, evaluate, raises: true }) as const);
+  return { name, group: 'vectors', usage: `${name}(a, b)`, summary, examples, signatures };
+}
+
+/** The function that pgvector has beside an operator. */
+function named(name: string, of: string, sign: 1 | -1, example: readonly [string, string]): ScalarFunction {
+  const { signatures } = vectorOperators.find((each) => each.name === of)!;
+  return {
+    name,
+    group: 'vectors',
+    usage: `${name}(a, b)`,
+    summary: sign === 1 ? `The same as a ${of} b.` : `The same as a ${of} b, without its minus sign.`,
+    examples: [example],
+    signatures: signatures.map((signature) => ({
+      ...signature,
+      evaluate: (a, b) => {
+        const found = signature.evaluate(a!, b!) as number | null;
+        return found === null ? null : found * sign + 0;
+      },
+    })),
+  };
+}
+
+const vectorOperators: readonly ScalarFunction[] = [
   operator('<=>', 'The cosine distance', cosine, '0'),
   operator('<->', 'The Euclidean distance', euclidean, '2.23606797749979'),
   operator('<#>', 'The negative inner product', negativeInner, '-10'),
+];
+
+export const vectorFunctions: readonly ScalarFunction[] = [
+  ...vectorOperators,
+  named('COSINE_DISTANCE', '<=>', 1, ["COSINE_DISTANCE('[1, 0]', '[0, 1]')", '1']),
+  named('L2_DISTANCE', '<->', 1, ["L2_DISTANCE('[0, 0]', '[3, 4]')", '5']),
+  named('INNER_PRODUCT', '<#>', -1, ["INNER_PRODUCT('[1, 2]', '[3, 4]')", '11']),
 ];
