@@ -101,10 +101,11 @@ export const vectorCast: ScalarFunction = {
   summary: '',
   examples: [],
   signatures: [
-    { takes: ['string'], yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
-    { takes: ['json'], yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
+    { takes: ['string'], cost: perNumber, yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
+    { takes: ['json'], cost: perNumber, yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
     {
       takes: ['string', 'integer'],
+      cost: perNumber,
       yields: 'string',
       evaluate: (given, dims) => canonical(given as string, dims as bigint),
       raises: true,
@@ -135,7 +136,7 @@ function compared(
     ['string', 'string'],
   ] as const;
   const evaluate = (a: Cell, b: Cell): Cell => compare(vectorIn(a)!, vectorIn(b)!);
-  const signatures = pairs.map((takes) => ({ takes, yields, evaluate, raises: true }) as const);
+  const signatures = pairs.map((takes) => ({ takes, cost: perNumber, yields, evaluate, raises: true }) as const);
   return { name, group: 'vectors', usage: `${name}(a, b)`, summary, examples, signatures };
 }
 
