@@ -25,6 +25,7 @@ import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
 import type { Committer } from './committer.ts';
+import type { Contention } from './contention.ts';
 import type { RecipeSeals } from './erasure/recipe-seals.ts';
 import type { Reading } from './governed-rows.ts';
 import type { LargeBodiesParts } from './large-bodies.ts';
@@ -111,6 +112,7 @@ export interface Core {
   readonly quota: Quota;
   readonly places: QueryPlaces;
   readonly backlog: IngestBacklog;
+  readonly contention: Contention;
   readonly tokens: TokenRegistry;
   readonly purposes: PurposeRules;
   readonly judge: Judge;

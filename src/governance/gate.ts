@@ -20,6 +20,7 @@ import { MaskHash } from './authorization/renderings.ts';
 import { RowBits } from './authorization/row-bits.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
+import { Contention } from './contention.ts';
 import type { GateContract, Invocation, InvocationRequest, WriteScope } from './gate-contract.ts';
 import type { Core, GateParts } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
@@ -81,6 +82,7 @@ export class Gate implements GateContract {
         parts.clock,
       ),
       backlog: new IngestBacklog(settings.SERVICE_INGEST_QUEUE_MB * 2 ** 20),
+      contention: new Contention(parts.clock, () => parts.log.acknowledged),
     };
   }
 

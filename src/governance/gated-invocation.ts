@@ -92,6 +92,23 @@ export class GatedInvocation implements Invocation {
     return this.#writes.submit(command, options);
   }
 
+  decided<T>(about: string, attempt: () => Promise<T>): Promise<T> {
+    const { contention, parts } = this.#core;
+    const { path, branch } = this.caller;
+    const untilMs = this.#startedMs + parts.settings.SERVICE_QUERY_TIMEOUT_SECS * 1000;
+    const { gone } = this.#asked.request;
+    return contention.decided(
+      {
+        about: JSON.stringify([path, branch, about]),
+        gone,
+        untilMs,
+        pause: () => this.#admission.pause(),
+        resume: () => this.#admission.resume(),
+      },
+      attempt,
+    );
+  }
+
   rehearse(command: PutRows, unknown: ReadonlySet<string>): Promise<Pick<Outcome, 'errors'>> {
     return this.#writes.rehearse(command, unknown);
   }

@@ -1,5 +1,4 @@
 /** What a command of the document door is, and what it works with. */
-import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { isNumeric, numberIdentity, toWhole } from '../../planner/documents/numbers.ts';
 import { isList, isObject, type Stored, type StoredObject } from '../../planner/documents/values.ts';
@@ -7,10 +6,11 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Command } from '../../projections/command.ts';
 import type { Asked, Asker } from '../frame/asker.ts';
+import { onItsCondition } from '../frame/conditions.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
 import type { WritableObject } from './bson.ts';
 import type { OpenCursors } from './cursors.ts';
-import { type Place, type Reading, refuseFirst, typesDatabase } from './documents.ts';
+import { entryType, type Place, type Reading, refuseFirst, typesDatabase } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export interface CommandRow {
@@ -28,8 +28,6 @@ export const ignored: ReadonlySet<string> = new Set(
     'allowDiskUse noCursorTimeout allowPartialResults bypassDocumentValidation hint $audit $client'
   ).split(' '),
 );
-
-const triesMax = 16;
 
 export class CommandContext {
   readonly name: string;
@@ -124,22 +122,20 @@ export class CommandContext {
     return { planner, invocation, terms: this.terms, signal: this.asker.gone, yieldTurn, keep };
   }
 
-  /** Writes what `make` makes of what is there, again where that was written meanwhile. */
+  /** Writes what `make` makes of what is there, again where that was written meanwhile; `about`: a key, or a collection. */
   async decided<T>(
     invocation: Invocation,
+    about: string,
     make: () => Promise<{ readonly commands: readonly Command[]; readonly result: T }>,
   ): Promise<T> {
-    for (let tries = 0; tries < triesMax; tries++) {
+    return invocation.decided(`${entryType} ${about}`, async () => {
       const { commands, result } = await make();
-      try {
-        for (const command of commands) refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' }));
-        return result;
-      } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'REL_CONFLICT') throw error;
-      }
-      await this.asker.pause(tries);
-    }
-    throw new ServiceError('REL_CONFLICT', 'the documents are written all the time: try again', { stale: true });
+      const sync = this.terms.durability === 'sync';
+      await onItsCondition(async () => {
+        for (const command of commands) refuseFirst(await invocation.submit(command, { sync }));
+      });
+      return result;
+    });
   }
 }
 

@@ -100,7 +100,7 @@ function idOf({ database, collection }: Place, key: string): Stored {
 }
 
 /** Keys of what a filter can mean, where it says so by `_id`; null: it does not. */
-function idsIn(filter: StoredObject): readonly Stored[] | null {
+export function idsIn(filter: StoredObject): readonly Stored[] | null {
   const id = filter.get('_id');
   if (id === undefined) return null;
   const one = isOperators(id) ? id.get('$eq') : id;

@@ -7,7 +7,18 @@ import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
 import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf } from './command.ts';
-import { entryType, find, type Found, isById, keyOf, type Place, presentKeys, putCommand, type Reading } from './documents.ts';
+import {
+  entryType,
+  find,
+  type Found,
+  idsIn,
+  isById,
+  keyOf,
+  type Place,
+  presentKeys,
+  putCommand,
+  type Reading,
+} from './documents.ts';
 import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
 import { projectionOf, sortOf, type Stage } from './pipeline.ts';
 import { checkNames, isReplacement, seedOf, type Update, updateOf, withId } from './update.ts';
@@ -58,7 +69,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   }
   if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await yieldTurn();
   return context.write(rows.length, 'ingest', ({ invocation }) =>
-    context.decided(invocation, async () => {
+    context.decided(invocation, context.namespace, async () => {
       const { planner } = context.asker.parts;
       const taken = presentKeys(planner, invocation, [...new Set(rows.map(({ key }) => key))]);
       const errors: WriteError[] = [];
@@ -111,10 +122,16 @@ async function ownDocuments(
   return [byDocument.get(inOrder(found.map(({ document }) => document))[0]!)!];
 }
 
+/** Those who write one document wait for each other, and for nobody else. */
+function lineOf(place: Place, { filter }: Pick<Change, 'filter'>): string {
+  const [only, ...others] = idsIn(filter) ?? [];
+  return only === undefined || others.length > 0 ? namespaceOf(place) : keyOf(place, only);
+}
+
 function change(context: CommandContext, reading: Reading, wanted: Change): Promise<Changed> {
   const { place } = context;
   const { invocation } = reading;
-  return context.decided<Changed>(invocation, async () => {
+  return context.decided<Changed>(invocation, lineOf(place, wanted), async () => {
     const since = invocation.snapshot().instant;
     const matched = await ownDocuments(context, reading, wanted);
     if (matched.length === 0 && wanted.upsert) {
@@ -154,7 +171,7 @@ function end(
   wanted: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
 ): Promise<readonly Found[]> {
   const { invocation } = reading;
-  return context.decided(invocation, async () => {
+  return context.decided(invocation, lineOf(context.place, wanted), async () => {
     const since = invocation.snapshot().instant;
     const matched = await ownDocuments(context, reading, wanted);
     checkCount(matched.length);

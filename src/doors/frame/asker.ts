@@ -91,11 +91,6 @@ export class Asker {
     return result;
   }
 
-  /** Before what was written meanwhile is read again: it shows once it is acknowledged. */
-  pause(tries: number): Promise<void> {
-    return this.#parts.clock.sleep(2 ** Math.min(tries, 6), this.#gone);
-  }
-
   /** What the client is to be told of an error; what was refused before it came to the gate is recorded. */
   async refused(error: unknown, action: Action = this.#action): Promise<ServiceError> {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });

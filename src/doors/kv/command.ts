@@ -4,6 +4,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
 import type { Asker, Asking } from '../frame/asker.ts';
+import { onItsCondition } from '../frame/conditions.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { Terms } from '../frame/session-terms.ts';
 import {
@@ -36,7 +37,6 @@ export interface CommandRow {
 
 export const doorName = 'kv';
 
-const triesMax = 16;
 /** Keys that are deleted in one turn: of more, some are gone before the others. */
 const keysEndedInTurn = 512;
 
@@ -115,21 +115,25 @@ export class CommandContext {
     const command = putCommand(puts, doorName, terms);
     if (puts.reduce((sum, { value }) => sum + value.length, 0) > longBytes) await this.asker.parts.yieldTurn();
     const keys = puts.map(({ key }) => key);
-    return this.write(keys, 'ingest', ({ invocation }) => this.submit(invocation, command));
+    return this.write(keys, 'ingest', async ({ invocation }) => {
+      try {
+        await this.#submit(invocation, command);
+        return true;
+      } catch (error) {
+        if (command.when !== undefined && error instanceof ServiceError && error.code === 'REL_CONFLICT') return false;
+        throw error;
+      }
+    });
   }
 
   /** Deletes a key, and tells what it held. */
   end(key: string): Promise<Entry | null> {
     const { planner } = this.asker.parts;
-    return this.write([key], 'delete', async ({ invocation }) => {
-      for (let tries = 0; tries < triesMax; tries++) {
-        const { entry, instant } = readOwn(planner, invocation, key);
-        if (entry === null) return null;
-        const when = { unchangedSince: instant };
-        if (await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when })) return entry;
-        await this.asker.pause(tries);
-      }
-      throw writtenAllTheTime();
+    return this.#decided(key, 'delete', async (invocation) => {
+      const { entry, instant } = readOwn(planner, invocation, key);
+      if (entry === null) return null;
+      await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when: { unchangedSince: instant } });
+      return entry;
     });
   }
 
@@ -141,20 +145,18 @@ export class CommandContext {
       const own = await ownKeys(planner, invocation, asked, this.asker.gone);
       for (let at = 0; at < own.length; at += keysEndedInTurn) {
         if (at > 0) await yieldTurn();
-        await this.submit(invocation, { kind: 'delete-rows', type: entryType, keys: own.slice(at, at + keysEndedInTurn) });
+        await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: own.slice(at, at + keysEndedInTurn) });
       }
       return own.length;
     });
   }
 
-  async submit(invocation: Invocation, command: PutRows | DeleteRows): Promise<boolean> {
-    try {
-      refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' }));
-      return true;
-    } catch (error) {
-      if (command.when !== undefined && error instanceof ServiceError && error.code === 'REL_CONFLICT') return false;
-      throw error;
-    }
+  #decided<T>(key: string, action: 'ingest' | 'delete', attempt: (invocation: Invocation) => Promise<T>): Promise<T> {
+    return this.write([key], action, ({ invocation }) => invocation.decided(`${entryType} ${key}`, () => attempt(invocation)));
+  }
+
+  async #submit(invocation: Invocation, command: PutRows | DeleteRows): Promise<void> {
+    await onItsCondition(async () => refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' })));
   }
 
   /** Writes a key by what it holds: again where somebody else has written it meanwhile. `change` says what is to be there; null: as it is. */
@@ -163,23 +165,16 @@ export class CommandContext {
     change: (entry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
   ): Promise<T> {
     const { planner } = this.asker.parts;
-    return this.write([key], 'ingest', async ({ invocation }) => {
-      for (let tries = 0; tries < triesMax; tries++) {
-        const { entry, instant } = readOwn(planner, invocation, key);
-        const { put, result } = change(entry);
-        if (put === null) return result;
-        const when = entry === null ? 'absent' : { unchangedSince: instant };
-        const command = putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null });
-        if (await this.submit(invocation, command)) return result;
-        await this.asker.pause(tries);
-      }
-      throw writtenAllTheTime();
+    return this.#decided(key, 'ingest', async (invocation) => {
+      const { entry, instant } = readOwn(planner, invocation, key);
+      const { put, result } = change(entry);
+      if (put === null) return result;
+      const when = entry === null ? 'absent' : { unchangedSince: instant };
+      await this.#submit(invocation, putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null }));
+      return result;
     });
   }
 }
-
-const writtenAllTheTime = (): ServiceError =>
-  new ServiceError('REL_CONFLICT', 'the key is written all the time: try again', { stale: true });
 
 /** A whole number as Redis takes one: i64, no sign but a minus, no leading zero. */
 export function integerOf(word: Buffer | string): bigint {

@@ -23,6 +23,8 @@ export class Admission {
   /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
   #running = false;
   #placed = false;
+  /** What it gave back while it waits for others. */
+  #paused = { running: false, placed: false };
   #payer: Account | null = null;
   #charged = 0;
   #closed = false;
@@ -119,6 +121,23 @@ export class Admission {
     if (this.#running) quota.leave(this.#account.tenant);
     if (this.#placed) places.leave();
     this.#running = this.#placed = false;
+  }
+
+  /** Its turn is over until `resume`: it waits for others, who need what it holds. */
+  pause(): void {
+    this.#paused = { running: this.#running, placed: this.#placed };
+    this.leave();
+  }
+
+  /** Throws where the slots of the tenant are taken: it may try again. */
+  async resume(): Promise<void> {
+    const { places } = this.#core;
+    const { request, caller, action } = this.#asked;
+    if (this.#paused.placed && !this.#placed) {
+      if (!places.take()) await places.wait(priorityOf(action, request.continues === true, caller), request.gone);
+      this.#placed = true;
+    }
+    if (this.#paused.running) this.#takeSlot();
   }
 
   /** Who pays: the tenant that the credential is of, else the one that it acts for. */

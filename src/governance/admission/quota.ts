@@ -27,6 +27,13 @@ export interface Account {
 /** Counted on when nothing of theirs runs. */
 const tenantsKept = 256;
 
+/** As many queries of the tenant run as may: one that waits for others of them comes later. */
+export class SlotsTaken extends ServiceError {
+  constructor(inFlightMax: number) {
+    super('REL_QUOTA', `${inFlightMax} queries of this tenant are running`, { retryAfterSecs: 1 });
+  }
+}
+
 /** Time is an argument (`nowMs`, never falling): the same calls give the same verdicts. */
 export class Quota {
   readonly #limits: QuotaLimits;
@@ -71,7 +78,7 @@ export class Quota {
     const running = this.#running.get(tenant) ?? 0;
     const inFlightMax = (tenant === '' ? undefined : this.#quotaOf(tenant))?.inFlight ?? this.#limits.inFlightMax;
     if (running >= inFlightMax) {
-      throw new ServiceError('REL_QUOTA', `${inFlightMax} queries of this tenant are running`, { retryAfterSecs: 1 });
+      throw new SlotsTaken(inFlightMax);
     }
     this.#running.set(tenant, running + 1);
   }

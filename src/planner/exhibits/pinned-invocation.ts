@@ -18,6 +18,7 @@ export function readingThrough(
     branches: refuse,
     bodies: refuse,
     exhibits: refuse,
+    decided: refuse,
     tokens: refuse,
     tenants: refuse,
     policies: refuse,

@@ -70,14 +70,10 @@ export class WriteFront {
     const onKnown = (): void => {
       if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
     };
-    return runWrite({
-      statement,
-      invocation,
-      host,
-      sync: request.sync === true,
-      transaction: request.transaction ?? null,
-      onKnown,
-    });
+    const { sync = false, transaction = null } = request;
+    const write = (): Promise<Executed> => runWrite({ statement, invocation, host, sync, transaction, onKnown });
+    // What waits for a commit is decided then, and as it was found.
+    return transaction === null ? invocation.decided(statement.target.type, write) : write();
   }
 
   /** What the graph doors write: a pattern, or scores. */

@@ -228,6 +228,7 @@ export class DoorWorld {
       describe,
       snapshot: () => ({ catalog, branchId: 0, offers: () => true }) as unknown as GovernedSnapshot,
       erasing: () => undefined,
+      decided: (_about, attempt) => attempt(),
       bodies: () => {
         throw new ServiceError('REL_NOT_IMPLEMENTED', 'no bodies here');
       },

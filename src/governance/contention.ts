@@ -1,0 +1,102 @@
+/**
+ * What reads and then writes, decided again where a row that it read was written meanwhile. Who meets such a conflict waits in a line
+ * for what it is about, and so does who comes while there is a line: at its head nobody is before it but those who write without
+ * reading. What must hold: a line moves on whatever becomes of its head; nobody decides more often than `triesMax`, nor after its
+ * time.
+ */
+import { ServiceError } from '../errors.ts';
+import type { Clock } from '../clock.ts';
+import { SlotsTaken } from './admission/quota.ts';
+
+export interface Contender {
+  /** What those who meet in it have in common. */
+  readonly about: string;
+  /** Its caller is gone. */
+  readonly gone: AbortSignal | undefined;
+  /** On the monotonic clock. */
+  readonly untilMs: number;
+  /** Gives back what others may need while it waits, and takes it again. */
+  readonly pause: () => void;
+  readonly resume: () => Promise<void>;
+}
+
+const triesMax = 16;
+
+/** Read again, it may go through. */
+export function isStale(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'REL_CONFLICT' && error.facts.stale === true;
+}
+
+interface Line {
+  /** Those who decide about it, or wait to. */
+  inside: number;
+  /** When the last one of the line has left it; null: there is none. */
+  last: Promise<void> | null;
+}
+
+export class Contention {
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #acknowledged: () => Promise<unknown>;
+  readonly #lines = new Map<string, Line>();
+
+  /** `acknowledged` resolves once all that was written so far shows. */
+  constructor(clock: Pick<Clock, 'monotonicMs'>, acknowledged: () => Promise<unknown>) {
+    this.#clock = clock;
+    this.#acknowledged = acknowledged;
+  }
+
+  /** `attempt` reads, and throws what `isStale` where that was written since; nothing of it is done then. */
+  async decided<T>(contender: Contender, attempt: () => Promise<T>): Promise<T> {
+    const { about } = contender;
+    let line = this.#lines.get(about);
+    if (line === undefined) this.#lines.set(about, (line = { inside: 0, last: null }));
+    line.inside++;
+    try {
+      let conflict: unknown = null;
+      if (line.last === null) {
+        try {
+          return await attempt();
+        } catch (error) {
+          // Where others decide about the same, a slot comes free as the line goes on.
+          if (!isStale(error) && !(error instanceof SlotsTaken && line.inside > 1)) throw error;
+          conflict = error;
+        }
+      }
+      return await this.#inLine(line, contender, async () => {
+        if (conflict !== null && this.#isOver(contender)) throw conflict;
+        await contender.resume();
+        return attempt();
+      });
+    } finally {
+      if (--line.inside === 0) this.#lines.delete(about);
+    }
+  }
+
+  async #inLine<T>(line: Line, contender: Contender, attempt: () => Promise<T>): Promise<T> {
+    contender.pause();
+    const before = line.last;
+    let leave = (): void => undefined;
+    const left = new Promise<void>((resolve) => (leave = resolve));
+    line.last = left;
+    if (before !== null) await before;
+    try {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await attempt();
+        } catch (error) {
+          if (!isStale(error) && !(error instanceof SlotsTaken)) throw error;
+          if (tries >= triesMax || this.#isOver(contender)) throw error;
+        }
+        // What was written shows once it is acknowledged.
+        await this.#acknowledged();
+      }
+    } finally {
+      if (line.last === left) line.last = null;
+      leave();
+    }
+  }
+
+  #isOver({ gone, untilMs }: Contender): boolean {
+    return gone?.aborted === true || this.#clock.monotonicMs() >= untilMs;
+  }
+}
