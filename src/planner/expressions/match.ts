@@ -1,8 +1,8 @@
 /** MATCH of one text by itself: what an index says of a row, said by looking at its words. */
 import { assert } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
-import { tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
-import { parseTextQuery, type QueryOptions, type TextQuery } from '../search/query.ts';
+import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
+import { type Condition, parseTextQuery, type QueryOptions, type TextQuery } from '../search/query.ts';
 import { passes } from '../search/terms.ts';
 import { spend } from './work.ts';
 
@@ -21,18 +21,27 @@ export class TextMatcher {
     spend(text.length * characterCost);
     const { leaves, shape } = this.query;
     assert(shape !== 'rarest', 'how rare words are is known of the rows of a type alone');
-    const found = tokensOf(text).map((term) => this.leavesOf(term));
-    const held = new Set(found.flat());
-    if (shape === 'any') return held.size > 0;
-    if (shape === 'phrase') {
-      return leaves.length > 0 && found.some((_, from) => leaves.every((__, leaf) => found[from + leaf]?.includes(leaf)));
+    const { spans } = tokenSpans(text);
+    if (shape === 'phrase') return leaves.length > 0 && this.phrases(spans).length > 0;
+    const held = new Set(spans.flatMap(({ term }) => this.leavesOf(term)));
+    return shape === 'any' ? held.size > 0 : isFulfilled(shape, held);
+  }
+
+  /** The terms of each place where the phrase stands. */
+  phrases(spans: readonly TokenSpan[]): readonly (readonly TokenSpan[])[] {
+    const { leaves } = this.query;
+    let open = spans.filter(({ term }) => this.leavesOf(term).includes(0)).map((span): readonly TokenSpan[] => [span]);
+    for (let leaf = 1; leaf < leaves.length && open.length > 0; leaf++) {
+      const next = new Map<number, TokenSpan[]>();
+      for (const span of spans) {
+        if (this.leavesOf(span.term).includes(leaf)) next.set(span.place, [...(next.get(span.place) ?? []), span]);
+      }
+      open = open.flatMap((before) => {
+        const { place, width } = before.at(-1)!;
+        return (next.get(place + width) ?? []).map((span) => [...before, span]);
+      });
     }
-    let result = false;
-    for (const { op, negated, all } of shape) {
-      const own = all.every((leaf) => held.has(leaf)) !== negated;
-      result = op === 'or' ? result || own : result && own;
-    }
-    return result;
+    return leaves.length > 0 ? open : [];
   }
 
   leavesOf(term: string): readonly number[] {
@@ -42,6 +51,13 @@ export class TextMatcher {
     if (this.#passed.size < termsKept) this.#passed.set(term, passed);
     return passed;
   }
+}
+
+function isFulfilled(condition: Condition, held: ReadonlySet<number>): boolean {
+  if (typeof condition === 'number') return held.has(condition);
+  if ('not' in condition) return !isFulfilled(condition.not, held);
+  if ('any' in condition) return condition.any.some((each) => isFulfilled(each, held));
+  return condition.all.length > 0 && condition.all.every((each) => isFulfilled(each, held));
 }
 
 const termsKept = 20_000;

@@ -33,11 +33,9 @@ export class Highlighter {
 }
 
 function soughtIn(matcher: TextMatcher, spans: readonly TokenSpan[]): readonly TokenSpan[] {
-  const { leaves, scores, shape } = matcher.query;
-  const found = spans.map(({ term }) => matcher.leavesOf(term));
-  if (shape !== 'phrase') return spans.filter((_, i) => found[i]!.some((leaf) => scores[leaf]));
-  const begins = (from: number): boolean => leaves.length > 0 && leaves.every((_, leaf) => found[from + leaf]?.includes(leaf));
-  return spans.flatMap((_, from) => (begins(from) ? spans.slice(from, from + leaves.length) : []));
+  const { scores, shape } = matcher.query;
+  if (shape === 'phrase') return matcher.phrases(spans).flat();
+  return spans.filter(({ term }) => matcher.leavesOf(term).some((leaf) => scores[leaf]));
 }
 
 /** Pairs of characters overlap: what is marked twice is marked once. */

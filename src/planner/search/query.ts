@@ -13,7 +13,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
-import { tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
+import { tokenSpans, tokensOf } from '../../projections/rows/indexes/text/tokens.ts';
 
 export const matchModes = [
   'ANY',
@@ -38,18 +38,17 @@ export type Leaf =
   /** `language`: whose stem, where it is not that of the indexes. */
   | { readonly kind: 'stem'; readonly text: string; readonly language: string | null };
 
-/** Words that must all be there, or must not. */
-export interface BooleanStep {
-  readonly op: 'or' | 'and';
-  readonly negated: boolean;
-  /** Numbers of leaves. */
-  readonly all: readonly number[];
-}
+/** What must be there: a leaf by its number, all of these or any, or what must not. None of nothing is there. */
+export type Condition =
+  | number
+  | { readonly all: readonly Condition[] }
+  | { readonly any: readonly Condition[] }
+  | { readonly not: Condition };
 
 export interface TextQuery {
   readonly leaves: readonly Leaf[];
-  /** Steps go from the left, beginning with no row; `rarest`: what they are is known once it is known how rare words are. */
-  readonly shape: 'any' | 'phrase' | 'rarest' | readonly BooleanStep[];
+  /** `rarest`: the condition is known once it is known how rare words are. */
+  readonly shape: 'any' | 'phrase' | 'rarest' | Condition;
   /** By leaf: whether rows score by it. */
   readonly scores: readonly boolean[];
 }
@@ -68,6 +67,7 @@ export interface TypoTolerance {
 const queryCharacters = 16_384;
 const leavesMax = 256;
 const patternsMax = 16;
+const groupsMax = 32;
 
 /** Characters from which on a word may differ by two edits. Source: specification, "Query". */
 export const longWord = 9;
@@ -128,19 +128,22 @@ class Parser {
     const { mode } = this.#options;
     switch (mode) {
       case 'ANY':
-        return any(this.#words(text));
+        return any(this.#words(text).flatMap(leavesIn));
       case 'ALL':
       case 'LAST':
-      case 'FREQUENCY':
         return strict(mode, this.#words(text));
+      case 'FREQUENCY': {
+        const leaves = this.#words(text).flatMap(({ parts }) => parts);
+        return leaves.length === 0 ? any(leaves) : { ...any(leaves), shape: 'rarest' };
+      }
       case 'FUZZY':
-        return any(this.#kept(tokensOf(text).map((token) => this.#term(token))));
+        return any(this.#kept(this.#termsOf(text, (term) => this.#term(term))).flatMap(leavesIn));
       case 'STEMMED':
-        return any(this.#kept(tokensOf(text).map((token) => this.#stemmed(token))));
+        return any(this.#kept(this.#termsOf(text, (term) => this.#stemmed(term))).flatMap(leavesIn));
       case 'SUFFIX':
       case 'INFIX': {
         const kind = mode === 'SUFFIX' ? 'end' : 'part';
-        return any(tokensOf(text).map((token): Leaf => ({ kind, text: token, edits: this.#edits(token) })));
+        return any(this.#termsOf(text, (term) => ({ kind, text: term, edits: this.#edits(term) })).flatMap(leavesIn));
       }
       case 'PHRASE': {
         const leaves = tokensOf(text).map((token) => this.#term(token));
@@ -151,57 +154,102 @@ class Parser {
     }
   }
 
-  #words(text: string): readonly Leaf[] {
+  #words(text: string): readonly Word[] {
     return this.#kept(words(text).flatMap((word) => this.#word(word)));
   }
 
+  /** Each run of letters by itself, with its parts. */
+  #termsOf(text: string, leafOf: (term: string) => Leaf): Word[] {
+    const found: { parts: Leaf[]; whole: Leaf | null; readonly until: number }[] = [];
+    for (const { term, place, width } of tokenSpans(text).spans) {
+      const last = found.at(-1);
+      if (width > 1) found.push({ parts: [], whole: leafOf(term), until: place + width });
+      else if (last && place < last.until) last.parts.push(leafOf(term));
+      else found.push({ parts: [leafOf(term)], whole: null, until: place });
+    }
+    return found;
+  }
+
   /** Without stop words, unless there are no others. */
-  #kept(leaves: readonly Leaf[]): readonly Leaf[] {
+  #kept(all: readonly Word[]): readonly Word[] {
     const { stopWords } = this.#options.rules;
-    if (stopWords.size === 0) return leaves;
-    const kept = leaves.filter((leaf) => !stopWords.has(this.#wordOf.get(leaf) ?? ''));
-    return kept.length > 0 ? kept : leaves;
+    if (stopWords.size === 0) return all;
+    const isKept = (leaf: Leaf): boolean => !stopWords.has(this.#wordOf.get(leaf) ?? '');
+    const kept = all.flatMap(({ parts, whole }): Word[] => {
+      const own = { parts: parts.filter(isKept), whole: whole && isKept(whole) ? whole : null };
+      return own.parts.length > 0 || own.whole ? [own] : [];
+    });
+    return kept.length > 0 ? kept : all;
   }
 
   /** Leaves that are whole words, as they were written. */
   readonly #wordOf = new Map<Leaf, string>();
 
+  /** AND, OR and NOT go from the left; what stands in parentheses is one word. */
   #boolean(text: string): TextQuery {
     const leaves: Leaf[] = [];
     const scores: boolean[] = [];
-    const steps: BooleanStep[] = [];
-    let op: BooleanStep['op'] = 'or';
-    let negated = false;
-    for (const word of words(text)) {
-      if (word === 'AND' || word === 'OR') op = word === 'AND' ? 'and' : 'or';
-      else if (word === 'NOT') {
-        // `a NOT b` is a without b; a NOT in front begins with all rows.
-        if (steps.length > 0 && op === 'or' && !this.#said) op = 'and';
-        negated = true;
-      } else {
-        const found = this.#word(word);
-        if (found.length === 0) continue;
-        steps.push({ op, negated, all: found.map((leaf) => (scores.push(!negated), leaves.push(leaf) - 1)) });
-        [op, negated] = ['or', false];
+    const pieces = [...text.matchAll(/[()]|[^\s()]+/gu)].map(([piece]) => piece);
+    let at = 0;
+    const group = (depth: number, isNegated: boolean): Condition | null => {
+      if (depth > groupsMax) throw tooMuch(`a text to match has at most ${groupsMax} parentheses around each other`);
+      let found: Condition | null = null;
+      let op: 'or' | 'and' = 'or';
+      let [negated, said] = [false, false];
+      for (; at < pieces.length && pieces[at] !== ')'; at++) {
+        const piece = pieces[at]!;
+        if (piece === 'AND' || piece === 'OR') op = piece === 'AND' ? 'and' : 'or';
+        else if (piece === 'NOT') {
+          // `a NOT b` is a without b; a NOT in front begins with all rows.
+          if (found !== null && op === 'or' && !said) op = 'and';
+          negated = true;
+        } else {
+          const isInside = negated !== isNegated;
+          const own = piece === '(' ? (at++, group(depth + 1, isInside)) : this.#sought(piece, leaves, scores, !isInside);
+          if (piece === '(' && pieces[at] !== ')')
+            throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match is not closed');
+          if (own !== null) {
+            const next: Condition = negated ? { not: own } : own;
+            found =
+              found === null
+                ? op === 'and'
+                  ? { any: [] }
+                  : next
+                : op === 'and'
+                  ? { all: [found, next] }
+                  : { any: [found, next] };
+            [op, negated] = ['or', false];
+          }
+        }
+        said = piece === 'OR';
       }
-      this.#said = word === 'OR';
-    }
-    return { leaves, shape: steps, scores };
+      return found;
+    };
+    const found = group(0, false);
+    if (at < pieces.length) throw new ServiceError('REL_INVALID', 'a parenthesis of the text to match was never opened');
+    return { leaves, shape: found ?? { any: [] }, scores };
   }
 
-  /** The word before was OR. */
-  #said = false;
+  /** All parts of a word, or the word. */
+  #sought(piece: string, leaves: Leaf[], scores: boolean[], isScoring: boolean): Condition | null {
+    const add = (leaf: Leaf): number => (scores.push(isScoring), leaves.push(leaf) - 1);
+    const each = this.#word(piece).map((word) => conditionOf(word, add));
+    return each.length === 0 ? null : each.length === 1 ? each[0]! : { all: each };
+  }
 
   /** Words of the dialect hold several terms where letters meet digits or capitals. */
-  #word(word: string): Leaf[] {
+  #word(word: string): Word[] {
     const [leading, trailing] = [word.startsWith('*'), word.length > 1 && word.endsWith('*')];
-    const tokens = tokensOf(word.replace(/^\*+|\*+$/g, ''));
-    return tokens.map((text, i): Leaf => {
-      const open = [leading && i === 0, trailing && i === tokens.length - 1];
-      if (open[0] || open[1]) {
-        return { kind: open[0] && open[1] ? 'part' : open[0] ? 'end' : 'beginning', text, edits: this.#edits(text) };
-      }
-      return this.#term(text);
+    const plain = word.replace(/^\*+|\*+$/g, '');
+    const { spans } = tokenSpans(plain);
+    const [begin, end] = [spans[0]?.start, spans.at(-1)?.end];
+    let at = 0;
+    // A whole word comes before its parts, and stands as they do.
+    return this.#termsOf(plain, (term) => {
+      const span = spans[at++]!;
+      const open = [leading && span.start === begin, trailing && span.end === end];
+      if (!open[0] && !open[1]) return this.#term(term);
+      return { kind: open[0] && open[1] ? 'part' : open[0] ? 'end' : 'beginning', text: term, edits: this.#edits(term) };
     });
   }
 
@@ -240,23 +288,38 @@ function any(leaves: readonly Leaf[]): TextQuery {
   return { leaves, shape: 'any', scores: leaves.map(() => true) };
 }
 
-/** All of them rank, and some have to be there. */
-function strict(mode: 'ALL' | 'LAST' | 'FREQUENCY', leaves: readonly Leaf[]): TextQuery {
-  const query = any(leaves);
-  if (leaves.length === 0) return query;
-  if (mode === 'FREQUENCY') return { ...query, shape: 'rarest' };
-  return { ...query, shape: required(mode === 'ALL' ? [...leaves.keys()] : [leaves.length - 1]) };
+/** A word as it is sought: by its parts, and by itself where capitals part it. */
+interface Word {
+  readonly parts: readonly Leaf[];
+  readonly whole: Leaf | null;
 }
 
-/** Rows with all of these leaves. */
-function required(all: readonly number[]): readonly BooleanStep[] {
-  return [{ op: 'or', negated: false, all }];
+function leavesIn({ parts, whole }: Word): readonly Leaf[] {
+  return whole ? [...parts, whole] : parts;
+}
+
+function conditionOf({ parts, whole }: Word, add: (leaf: Leaf) => number): Condition {
+  const all = parts.map(add);
+  const own: Condition = all.length === 1 ? all[0]! : { all };
+  return whole === null ? own : all.length === 0 ? add(whole) : { any: [own, add(whole)] };
+}
+
+/** All of them rank, and some have to be there. */
+function strict(mode: 'ALL' | 'LAST', all: readonly Word[]): TextQuery {
+  const leaves: Leaf[] = [];
+  const add = (leaf: Leaf): number => leaves.push(leaf) - 1;
+  const each = all.map((word) => conditionOf(word, add));
+  if (each.length === 0) return any(leaves);
+  const last = all.at(-1)!;
+  const ends = { parts: last.parts.slice(-1), whole: last.whole };
+  const shape: Condition = mode === 'ALL' ? { all: each } : conditionOf(ends, (leaf) => leaves.lastIndexOf(leaf));
+  return { ...any(leaves), shape };
 }
 
 /** What `rarest` comes to, by how many rows hold each leaf: of those that are as rare as each other the first. */
-export function rarestOf(frequencies: readonly number[]): readonly BooleanStep[] {
+export function rarestOf(frequencies: readonly number[]): Condition {
   const rising = [...frequencies.keys()].sort((a, b) => frequencies[a]! - frequencies[b]! || a - b);
-  return required(rising.slice(0, Math.ceil(frequencies.length / 2)));
+  return { all: rising.slice(0, Math.ceil(frequencies.length / 2)) };
 }
 
 function words(text: string): string[] {

@@ -3,9 +3,9 @@
  * hold each word, which rows match, and what they score.
  */
 import { assert } from '../../errors.ts';
-import { PLACES, type TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
+import { PLACES, type TextIndex, type WidePlace } from '../../projections/rows/indexes/text/text-index.ts';
 import type { BestScores } from './best-scores.ts';
-import type { TextQuery } from './query.ts';
+import type { Condition, TextQuery } from './query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
 import { fieldWeight, rarity, WordScores, wordScore } from './word-scores.ts';
 
@@ -169,14 +169,20 @@ export class StretchSearch {
       return found;
     }
     if (shape === 'phrase') return this.#phrase();
-    const found = new Int32Array(this.#words);
-    for (const { op, negated, all } of shape) {
-      const own = this.#rowsOf(all[0]!).slice();
-      for (const leaf of all.slice(1)) meet(own, this.#rowsOf(leaf));
-      if (negated) for (let i = 0; i < own.length; i++) own[i] = ~own[i]!;
-      if (op === 'or') join(found, own);
-      else meet(found, own);
+    return this.#fulfilling(shape);
+  }
+
+  #fulfilling(condition: Condition): Int32Array {
+    if (typeof condition === 'number') return this.#rowsOf(condition).slice();
+    if ('not' in condition) {
+      const found = this.#fulfilling(condition.not);
+      for (let i = 0; i < found.length; i++) found[i] = ~found[i]!;
+      return found;
     }
+    const isAll = 'all' in condition;
+    const [first, ...others] = isAll ? condition.all : condition.any;
+    const found = first === undefined ? new Int32Array(this.#words) : this.#fulfilling(first);
+    for (const each of others) (isAll ? meet : join)(found, this.#fulfilling(each));
     return found;
   }
 
@@ -479,9 +485,10 @@ export class StretchSearch {
       for (let leaf = 0; leaf < leaves.length && ends?.length !== 0; leaf++) {
         const terms = this.#termsOf(field, leaf);
         const places: number[] = [];
-        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places);
+        const wide: WidePlace[] = [];
+        for (const term of terms) index.occurrences(term, together, rowsOf, countsOf, places, wide);
         if (terms.length > 1) places.sort((a, b) => a - b);
-        ends = ends === null ? places : following(ends, places);
+        ends = withWide(ends === null ? places : following(ends, places), wide, ends);
       }
       for (const place of ends ?? []) {
         const row = Math.floor(place / PLACES);
@@ -525,6 +532,14 @@ function following(before: readonly number[], places: readonly number[]): number
     if (i < before.length && before[i]! + 1 === place && place % PLACES !== 0) found.push(place);
   }
   return found;
+}
+
+/** Those, and the last places of words that come right after one of `before`; ascending. */
+function withWide(ends: readonly number[], wide: readonly WidePlace[], before: readonly number[] | null): readonly number[] {
+  if (wide.length === 0) return ends;
+  const known = before && new Set(before);
+  const more = wide.filter(({ first }) => known === null || (first % PLACES !== 0 && known.has(first - 1)));
+  return [...new Set([...ends, ...more.map(({ last }) => last)])].sort((a, b) => a - b);
 }
 
 /** Says which rows may score so much. */

@@ -92,7 +92,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'kernels: what generated code has to ask is not asked',
     file: 'src/planner/operators/kernel-filter.ts',
-    find: 'if (found >= 0) return passing(this.#rest, this.#found(block, found));',
+    find: 'if (found >= 0) return this.#pass(this.#rest, this.#found(block, found));',
     replace: 'if (found >= 0) return this.#found(block, found);',
     killedBy,
   },

@@ -18,4 +18,19 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     killedBy: sizes,
   },
+  {
+    name: 'search: a word that capitals part is there by its parts alone',
+    file: 'src/projections/rows/indexes/text/text-builder.ts',
+    in: 'Terms.#whole',
+    find: 'if (width < 2 || to - from > TERM_MAX) return;',
+    replace: 'return;',
+    killedBy: ['test/planner/search/words.test.ts'],
+  },
+  {
+    name: 'search: parentheses are passed over',
+    file: 'src/planner/search/query.ts',
+    find: "piece === '(' ? (at++, group(depth + 1, isInside)) :",
+    replace: "piece === '(' ? (at++, null) :",
+    killedBy: ['test/planner/search/words.test.ts'],
+  },
 ];

@@ -1,5 +1,5 @@
 /** MATCH and its scores worked out from the rows themselves, without any index and by the definition. */
-import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
+import { tokenSpans, tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
 import { stemmer } from '../../../src/projections/rows/indexes/text/stems.ts';
 
 export type Mode = 'ANY' | 'ALL' | 'LAST' | 'FREQUENCY' | 'PHRASE' | 'FUZZY' | 'STEMMED' | 'BOOLEAN' | 'SUFFIX' | 'INFIX';
@@ -129,11 +129,15 @@ export function matched(
   { typosFrom, boosts }: Leniency = { typosFrom: null, boosts: [] },
 ): Scored[] {
   const sought = soughtOf(query, mode, typosFrom);
-  const rows = texts.map((columns) => columns.map((text) => (text === null ? [] : tokensOf(text))));
+  const rows = texts.map((columns) =>
+    columns.map((text) => (text === null ? [] : tokenSpans(text).spans.map(({ term }) => term))),
+  );
+  // Words that capitals part are no longer than their parts.
+  const lengths = texts.map((columns) => columns.map((text) => (text === null ? 0 : tokensOf(text).length)));
   const columns = rows[0]?.map((_, i) => i) ?? [];
   const averages = columns.map((column) => {
-    const held = rows.filter((row) => row[column]!.length > 0);
-    return held.reduce((sum, row) => sum + row[column]!.length, 0) / Math.max(1, held.length);
+    const held = lengths.filter((row) => row[column]! > 0);
+    return held.reduce((sum, row) => sum + row[column]!, 0) / Math.max(1, held.length);
   });
   const held = rows.filter((row) => row.some((terms) => terms.length > 0)).length;
   const frequencies = sought.tests.map((test) => rows.filter((row) => row.some((terms) => terms.some(test))).length);
@@ -147,7 +151,7 @@ export function matched(
       let weight = 0;
       for (const column of columns) {
         const often = row[column]!.filter(test).reduce((sum, term) => sum + sought.share(leaf, term), 0);
-        if (often > 0) weight += often / (0.25 + (0.75 * row[column]!.length) / averages[column]!);
+        if (often > 0) weight += often / (0.25 + (0.75 * lengths[i]![column]!) / averages[column]!);
       }
       if (weight > 0)
         score += Math.log(1 + (held - frequencies[leaf]! + 0.5) / (frequencies[leaf]! + 0.5)) * ((weight * 2.2) / (weight + 1.2));
@@ -156,7 +160,8 @@ export function matched(
     score *= Math.max(...holding.filter((boost) => boost !== null).concat(holding.some((boost) => boost !== null) ? [] : [1]));
     if (mode === 'FREQUENCY') return { match: rarest.every((test) => row.flat().some(test)) && rarest.length > 0, score };
     // Words of a phrase stand in one column, all others anywhere in the row.
-    const match = mode === 'PHRASE' ? row.some((terms) => sought.matches(terms)) : sought.matches(row.flat());
+    const match =
+      mode === 'PHRASE' ? texts[i]!.some((text) => text !== null && sought.matches(tokensOf(text))) : sought.matches(row.flat());
     return { match, score };
   });
 }

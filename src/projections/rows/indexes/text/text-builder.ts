@@ -3,7 +3,7 @@ import type { Progress } from '../../../../log/stepping-job.ts';
 import { assert } from '../../../../errors.ts';
 import { compareText } from '../../../../log/value.ts';
 import { SEGMENT_ROWS } from '../../segment-column.ts';
-import { asciiClasses, charClass, parts, TERM_MAX, tokensOf } from './tokens.ts';
+import { asciiClasses, charClass, parts, TERM_MAX, tokenSpans } from './tokens.ts';
 import { packed, PEAK_MOST, TextIndex } from './text-index.ts';
 import { stemmer } from './stems.ts';
 
@@ -33,7 +33,7 @@ export function* buildTextIndex(cells: TextCells, language: string): Generator<P
     if (absent?.[row] === 1) continue;
     const text = codes === null ? row : codes[row]!;
     const [start, end] = [offsets[text]!, offsets[text + 1]!];
-    terms.begin();
+    terms.begin(row);
     terms.read(heap, start, end);
     lengths[row] = terms.place;
     if (terms.place > 0) held++;
@@ -68,25 +68,34 @@ class Terms {
   /** Terms of all rows one after the other. */
   #tokens = new Uint32Array(1 << 14);
   #tokenCount = 0;
+  /** Words that are there beside their parts, four numbers each: term, row, place, width; by row and place. */
+  readonly #wholes: number[] = [];
+  #row = 0;
   readonly #word = new Uint8Array(TERM_MAX * 4);
 
-  begin(): void {
+  begin(row: number): void {
     this.place = 0;
+    this.#row = row;
   }
 
   read(heap: Uint8Array, start: number, end: number): void {
     for (let i = start; i < end; i++) if (heap[i]! >= 0x80) return this.#readText(decoder.decode(heap.slice(start, end)));
     let from = -1;
     let before = 0;
+    /** Where the letters at hand begin, and the place of their first part. */
+    let [whole, first] = [-1, 0];
     for (let i = start; i < end; i++) {
       const own = asciiClasses[heap[i]!]!;
-      if (own === charClass.separator) {
+      if (own === charClass.separator || (own === charClass.digit) !== (before === charClass.digit) || from < 0) {
         if (from >= 0) this.#word_(heap, from, i);
-        from = -1;
+        if (whole >= 0) this.#whole(heap, whole, i, first);
+        from = own === charClass.separator ? -1 : i;
+        whole = own === charClass.separator || own === charClass.digit ? -1 : i;
+        first = this.place;
+        before = own;
         continue;
       }
-      if (from < 0) from = i;
-      else if (parts(before, own)) {
+      if (parts(before, own)) {
         this.#word_(heap, from, i);
         from = i;
       } else if (before === charClass.upper && own === charClass.lower && i - 1 > from) {
@@ -96,28 +105,42 @@ class Terms {
       before = own;
     }
     if (from >= 0) this.#word_(heap, from, end);
+    if (whole >= 0) this.#whole(heap, whole, end, first);
   }
 
   #readText(text: string): void {
-    for (const token of tokensOf(text)) {
-      const bytes = encoder.encode(token);
+    for (const { term, place, width } of tokenSpans(text).spans) {
+      const bytes = encoder.encode(term);
       let hash = 0x811c_9dc5;
       for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
-      this.#add(bytes, bytes.length, hash);
+      if (width === 1) this.#add(bytes, bytes.length, hash);
+      else this.#wholes.push(this.#numberOf(bytes, bytes.length, hash), this.#row, place, width);
     }
   }
 
+  /** A run of letters, where capitals part it. */
+  #whole(heap: Uint8Array, from: number, to: number, first: number): void {
+    const width = this.place - first;
+    if (width < 2 || to - from > TERM_MAX) return;
+    this.#wholes.push(this.#numberOf(this.#word, to - from, this.#lowered(heap, from, to)), this.#row, first, width);
+  }
+
   #word_(heap: Uint8Array, from: number, to: number): void {
+    const end = Math.min(to, from + TERM_MAX);
+    this.#add(this.#word, end - from, this.#lowered(heap, from, end));
+  }
+
+  /** Brings letters into the word at hand, in small ones; gives their hash. */
+  #lowered(heap: Uint8Array, from: number, to: number): number {
     const word = this.#word;
-    const size = Math.min(to - from, TERM_MAX);
     let hash = 0x811c_9dc5;
-    for (let i = 0; i < size; i++) {
-      let byte = heap[from + i]!;
+    for (let at = from; at < to; at++) {
+      let byte = heap[at]!;
       if (byte >= 0x41 && byte <= 0x5a) byte |= 0x20;
-      word[i] = byte;
+      word[at - from] = byte;
       hash = Math.imul(hash ^ byte, 0x0100_0193);
     }
-    this.#add(word, size, hash);
+    return hash;
   }
 
   #add(word: Uint8Array, size: number, hash: number): void {
@@ -176,7 +199,9 @@ class Terms {
     const whole = { done: rows, of: rows };
     const order = yield* this.#inOrder(whole);
     // Tokens by term, in the order of rows and places.
+    const wholes = this.#wholes;
     const starts = new Uint32Array(count + 1);
+    for (let at = 0; at < wholes.length; at += 4) starts[wholes[at]! + 1]!++;
     for (let token = 0; token < tokens.length; token++) {
       starts[tokens[token]! + 1]!++;
       if (token % STEP_TOKENS === STEP_TOKENS - 1) yield whole;
@@ -184,10 +209,19 @@ class Terms {
     for (let term = 0; term < count; term++) starts[term + 1]! += starts[term]!;
     yield whole;
     const next = starts.slice(0, count);
-    const tokenRows = new Uint32Array(tokens.length);
-    const tokenPlaces = new Uint32Array(tokens.length);
-    for (let row = 0, token = 0; row < rows; row++) {
+    const tokenRows = new Uint32Array(tokens.length + wholes.length / 4);
+    const tokenPlaces = new Uint32Array(tokenRows.length);
+    /** 0 where a term takes one place. */
+    const tokenWidths = new Uint8Array(tokenRows.length);
+    for (let row = 0, token = 0, wide = 0; row < rows; row++) {
       for (let place = 0; place < lengths[row]!; place++, token++) {
+        if (wholes[wide + 1] === row && wholes[wide + 2] === place) {
+          const at = next[wholes[wide]!]!++;
+          tokenRows[at] = row;
+          tokenPlaces[at] = place;
+          tokenWidths[at] = wholes[wide + 3]!;
+          wide += 4;
+        }
         const at = next[tokens[token]!]!++;
         tokenRows[at] = row;
         tokenPlaces[at] = place;
@@ -230,7 +264,12 @@ class Terms {
         if (often > most) most = often;
         if (lengths[row]! < least) least = lengths[row]!;
         for (let place = 0; at < end; at++) {
-          places.add(tokenPlaces[at]! - place);
+          const width = tokenWidths[at]!;
+          if (width > 0) {
+            places.add(0);
+            places.add(width);
+          }
+          places.add(tokenPlaces[at]! - place + 1);
           place = tokenPlaces[at]!;
         }
       }

@@ -13,13 +13,14 @@
  *
  *   postings  the rows of a term, u16 each, then of those that hold it more than once: varint of postings since the one before, and
  *             varint of how often. Rows of one size are read twice as fast as varints, and take about as much
- *   places    of each posting in turn: varint of the first, then of the distance to each next
+ *   places    of each posting in turn: varint of the first and one, then of the distance to each next and one; before that, where the
+ *             term is a word whose parts are terms too, a zero and a varint of how many places these take
  *
  * Rows without the text, NULL, removed or of no term, have length 0.
  */
 import { assert } from '../../../../errors.ts';
 
-export const TEXT_FORMAT = 4;
+export const TEXT_FORMAT = 5;
 /** Most that half a peak says. */
 export const PEAK_MOST = 0xffff;
 const HEAD_WORDS = 12;
@@ -244,8 +245,11 @@ export class TextIndex {
     return found;
   }
 
-  /** Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending. The other targets are those of `postings`. */
-  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[]): void {
+  /**
+   * Every place of a term in rows of these bits, as `row * 2^21 + place`, ascending; those that take several go to `wide`, with their
+   * last ones. The other targets are those of `postings`.
+   */
+  occurrences(term: number, only: Int32Array, rows: Int32Array, counts: Int32Array, into: number[], wide: WidePlace[]): void {
     const { places, placeOffsets } = this.#parts;
     const found = this.postings(term, rows, counts);
     let at = placeOffsets[term]!;
@@ -255,9 +259,23 @@ export class TextIndex {
       for (let left = counts[i]!, place = 0; left > 0; left--) {
         if (isWanted) {
           at = varint(places, at);
-          place += read;
-          into.push(row * PLACES + place);
-        } else while (places[at++]! >= 0x80);
+          let width = 1;
+          if (read === 0) {
+            at = varint(places, at);
+            width = read;
+            at = varint(places, at);
+          }
+          place += read - 1;
+          const first = row * PLACES + place;
+          if (width === 1) into.push(first);
+          else wide.push({ first, last: first + width - 1 });
+        } else {
+          if (places[at] === 0) {
+            at++;
+            while (places[at++]! >= 0x80);
+          }
+          while (places[at++]! >= 0x80);
+        }
       }
     }
   }
@@ -280,6 +298,12 @@ export class TextIndex {
     }
     return low;
   }
+}
+
+/** The places of a word that are those of its parts. */
+export interface WidePlace {
+  readonly first: number;
+  readonly last: number;
 }
 
 /** Places of a row, at most. */
