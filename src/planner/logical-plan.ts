@@ -101,6 +101,8 @@ export interface SearchNode {
   readonly scored: boolean;
   /** Rows that these matches don't hold of are not asked for by anybody above. Only with them indexes can do the looking up. */
   readonly required: readonly number[];
+  /** For a function that ranks rows: where nothing was prepared but words, it asks for no row that has none of them. */
+  readonly ranks?: true;
   /** Only rows that score best are asked for, of those that hold all of `required`: at least so many, an offset on top. */
   readonly best: { readonly limit: Slot; readonly offset: Slot | undefined } | null;
   /** Columns of the scan, by number, that are searched and of which nobody above asks more. */

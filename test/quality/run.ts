@@ -4,12 +4,14 @@
  *
  *   npm run quality -- cranfield [--data <folder>]        ANNALS_DATA_DIR, or ../shared/data, by default
  *   npm run quality -- memory [--seed 1]                  both halves; the second is the one that counts
+ *   npm run quality -- fusion [--seed 1] [--data <folder>] what likeness by hashing is worth beside words, by its weight
  *
  * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
  */
 import { parseArgs } from 'node:util';
 import { collectionIn, dataFolder } from './collection.ts';
 import { measured } from './measure.ts';
+import { weights, worthOnCollection, worthOnConversations, type Worth } from './fusion.ts';
 import { recallMeasured } from './memory.ts';
 
 const { values: options, positionals } = parseArgs({
@@ -18,6 +20,7 @@ const { values: options, positionals } = parseArgs({
 });
 const name = positionals[0] ?? 'cranfield';
 if (name === 'memory') process.exit(await memory(Number(options.seed)));
+if (name === 'fusion') process.exit(await fusion(Number(options.seed)));
 const collection = collectionIn(options.data ?? dataFolder, name);
 if (collection === null) {
   console.log(`no collection ${name} in ${options.data ?? dataFolder} (--data, ANNALS_DATA_DIR)`);
@@ -44,4 +47,21 @@ async function memory(seed: number): Promise<number> {
   }
   console.log(JSON.stringify({ seed, heldOut }));
   return heldOut.recall - heldOut.bm25 >= atLeast ? 0 : 1;
+}
+
+/** Likeness by hashing has no weight beside words as long as every weight is below words alone somewhere: else it should have one. */
+async function fusion(first: number): Promise<number> {
+  const worths = new Map<string, Worth>();
+  for (const seed of [first, first + 1, first + 2]) {
+    for (const half of [1, 2] as const) worths.set(`conversations ${seed}.${half}`, await worthOnConversations(half, seed));
+  }
+  const judged = collectionIn(options.data ?? dataFolder, 'cranfield');
+  if (judged !== null) worths.set('cranfield', await worthOnCollection(judged));
+  for (const [set, worth] of worths) {
+    console.log(`${set}: ${weights.map((weight) => `${weight}: ${worth.get(weight)!.toFixed(4)}`).join('  ')}`);
+  }
+  const sets = [...worths.values()];
+  const better = weights.filter((weight) => weight > 0 && sets.every((worth) => worth.get(weight)! >= worth.get(0)!));
+  console.log(JSON.stringify({ weights, neverBelowWords: better }));
+  return better.length === 0 ? 0 : 1;
 }

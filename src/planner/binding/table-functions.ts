@@ -114,7 +114,7 @@ function searched(
     { name: '#match 1', type: 'boolean' },
     { name: '_score', type: 'number' },
   ];
-  const rest = { matches: [match], scored: true, required: [], best: null, unread: [] } as const;
+  const rest = { matches: [match], scored: true, required: [], best: null, unread: [], ranks: true } as const;
   return { kind: 'search', input: scan, ...rest, columns: [...scan.columns, ...found] };
 }
 

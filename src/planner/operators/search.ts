@@ -68,7 +68,7 @@ export class SearchOperator implements Operator {
   #sums: Float64Array | null = null;
 
   constructor(node: SearchNode, execution: Execution) {
-    this.#node = node;
+    this.#node = node.ranks && execution.prepared === null ? { ...node, required: [0] } : node;
     this.#execution = execution;
     const { snapshot } = execution;
     for (const { columns } of node.matches) {

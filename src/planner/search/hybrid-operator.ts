@@ -2,8 +2,8 @@
  * HYBRID_SEARCH at work: one look at all visible rows, each with its BM25 score, which the search below it gives, and with the
  * cosine of its vector to the text's. The best of either ranking are fused, by place or by score.
  *
- * Without a model the vector of a row is hashed from its text columns, as the text's is, so that nothing but the row decides. With
- * one, the vectors that rows came with are compared where they have as many dimensions, else those that the model gave for them by the
+ * Without a model words alone rank, and only rows that have one are read; where likeness alone is asked for, the vector of a row is
+ * hashed from its text columns, as the text's is, so that nothing but the row decides. With a model the vectors that rows came with are compared where they have as many dimensions, else those that the model gave for them by the
  * instant that is asked about; rows without either are ranked by words, and the answer says how many there are.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -52,7 +52,10 @@ interface Sought {
   readonly model: string | null;
 }
 
-/** null without a model, and where it does not answer, which the answer says. */
+/**
+ * Null: words alone rank, as without a model and where it does not answer, which the answer says. Likeness by hashing counts where it
+ * is asked for by name: beside words it is worth nothing that can be relied on (`npm run quality -- fusion`).
+ */
 export async function prepareHybrid(
   { node, values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
   signal: AbortSignal | undefined,
@@ -68,7 +71,7 @@ export async function prepareHybrid(
   // Zeros say that the model was asked before, and did not answer.
   if (known !== undefined)
     return known.some((component) => component !== 0) ? { direction: new Direction(known), stored: null, model: null } : null;
-  if (embedder === null) return 'hashed';
+  if (embedder === null) return isAlikeAlone(node) ? 'hashed' : null;
   try {
     const direction = new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
     const type = node.type!;
@@ -85,9 +88,10 @@ export async function prepareHybrid(
 export function wayToMeaning({ node, values, execution }: Pick<Opening, 'node' | 'values' | 'execution'>): Way | null {
   const known = values.vector('VECTOR', execution.kernels);
   if (known?.every((component) => component === 0)) return null;
+  const isAlike = isAlikeAlone(node);
+  if (known === undefined && execution.embedder === null && !isAlike) return null;
   if (known === undefined && execution.embedder === null)
     return { graphs: null, why: 'there is no model, and vectors are hashed from the texts that are shown' };
-  const isAlike = node.words.slice(1).includes('likeness');
   const why = isAlike ? 'the text is compared with all vectors of a row' : 'both rankings come of one look at the rows';
   return { graphs: null, why };
 }
@@ -117,8 +121,7 @@ export class HybridOperator extends PiecesOperator {
     const sought = this.#opening.prepared as Sought | 'hashed' | null;
     const unseen = { count: 0 };
     const meaning = meaningOf(sought, values.text('QUERY', execution.kernels)!, { texts, vectors }, unseen);
-    // The first word is the type.
-    const [isLinear, isAlike] = ['linear', 'likeness'].map((fusion) => node.words.slice(1).includes(fusion));
+    const [isLinear, isAlike] = [node.words.slice(1).includes('linear'), isAlikeAlone(node)];
     const byWords = new BestRows<Candidate>(rankedMost);
     const byLikeness = new BestRows<Candidate>(isAlike ? most : rankedMost);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
@@ -181,6 +184,11 @@ export class HybridOperator extends PiecesOperator {
 
 function messageOf(error: unknown): string {
   return error instanceof ServiceError ? error.message : 'the reranker does not answer';
+}
+
+function isAlikeAlone({ words }: FunctionNode): boolean {
+  // The first word is the type.
+  return words.slice(1).includes('likeness');
 }
 
 function isReranked({ columns }: FunctionNode): boolean {

@@ -76,6 +76,23 @@ describe('remember', () => {
   });
 });
 
+test('a word that nobody wrote recalls nothing, and holds nothing up', async () => {
+  const mine = { 'x-organization-id': 'no-words' };
+  for (const content of ['the harbour was quiet', 'bread needs salt', 'a letter came', 'seven red boats'])
+    await world.call('POST', '/memory/remember', { content, purpose: 'test' }, mine);
+  const recalled = async (query: string): Promise<{ content: string; components: { n: number } }[]> => {
+    const body = { query, purpose: 'test', detailed: true, stability_days: 1 };
+    return said(await world.call('POST', '/memory/recall', body, mine)).memories as {
+      content: string;
+      components: { n: number };
+    }[];
+  };
+  expect(await recalled('xylophone')).toEqual([]);
+  expect(await recalled('boathouse')).toEqual([]);
+  expect((await recalled('boat')).map(({ content, components: { n } }) => [content, n])).toEqual([['seven red boats', 0]]);
+  expect((await recalled('boat')).map(({ components: { n } }) => n)).toEqual([1]);
+});
+
 describe('custom types', () => {
   beforeAll(async () => {
     await world.call('POST', '/types', {

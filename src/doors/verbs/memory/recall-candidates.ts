@@ -3,25 +3,25 @@
  * its vector decide, so that the same candidates come out again.
  *
  *   words     BM25 of the stems of the content; b / (b + the median of the best 50)
- *   meaning   with a model the cosine of the vectors; without one that of vectors hashed from words and their parts. Hashed ones
- *             rank by themselves where they are few rows, and else only what has a word in common.
- *   rel       the mean of both; of words alone where the model did not answer
+ *   meaning   the cosine of the model's vectors
+ *   rel       the mean of both; of words alone where there is no model, or it did not answer: `npm run quality -- fusion` tells what
+ *             likeness by hashing would be worth beside them. What shares neither a word nor a meaning is no candidate.
  */
 import { ServiceError } from '../../../errors.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../log/entry.ts';
-import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
+import { cosineOf } from '../../../planner/embedding/hashing.ts';
 import { textColumns, vectorColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
-import { quoted, type Row, textOf } from '../rows.ts';
+import { quoted, type Row } from '../rows.ts';
 
 export type Ask = (sql: string, parameters: readonly Literal[], time: DefaultTime) => Promise<Row[]>;
 
 export interface CandidateParts {
   readonly snapshot: GovernedSnapshot;
   readonly ask: Ask;
-  /** The query as the model sees it; one zero: it did not answer; null: hashed, or not at all. */
+  /** The query as the model sees it; one zero: it did not answer; null: there is none. */
   readonly vector: readonly number[] | null;
 }
 
@@ -43,8 +43,6 @@ export interface Candidate {
 /** Best of either ranking that are looked at. Source: docs/agents.md. */
 const candidatesMin = 200;
 const candidatesMax = 1_000;
-/** Rows that are hashed for one query at most: some hundredths of a second. */
-const hashedMost = 5_000;
 /** Different words of a query that are sought. */
 const wordsMost = 200;
 /** The median score of so many best rows counts as a half. */
@@ -77,19 +75,13 @@ export async function candidates(input: CandidateRequest, at: bigint, parts: Can
     );
   }
   const alike: Row[] = [];
-  if (vector === null) {
-    if (texts.length > 0 && (await isFew(input, parts, time))) {
-      const column = texts.length === 1 ? ', COLUMN => ' + literal(texts[0]!) : '';
-      const source = `HYBRID_SEARCH($1, $2, FUSION => 'likeness'${column})`;
-      alike.push(...(await from(source, [type, query], ` LIMIT ${most}`)));
-    }
-  } else {
+  if (vector !== null) {
     for (const column of vectorsOf(definition, vector)) {
       const source = `SIMILAR($1, COLUMN => ${quoted(column)}, VECTOR => $2)`;
       alike.push(...(await from(source, [type, JSON.stringify(vector)], ` LIMIT ${most}`)));
     }
   }
-  const meaning = meaningOf(definition, texts, query, vector);
+  const meaning = vector === null ? null : meaningOf(definition, vector);
   const arms = meaning === null ? 1 : 2;
   const half = numberIn(byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]) || 1;
   const found = new Map<string, Candidate>();
@@ -119,12 +111,6 @@ function conditionsOf(
   return { where: conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`, values };
 }
 
-async function isFew(input: CandidateRequest, { ask }: CandidateParts, time: DefaultTime): Promise<boolean> {
-  const { where, values } = conditionsOf(input, []);
-  const [row] = await ask(`SELECT COUNT(*) AS n FROM ${quoted(input.type)}${where}`, values, time);
-  return Number(row?.['n'] ?? 0n) <= hashedMost;
-}
-
 /** `content` where the type has it, else whatever texts it has. */
 function textsOf(definition: TypeDefinition): readonly string[] {
   return definition.properties['content']?.type === 'string' ? ['content'] : textColumns(definition);
@@ -135,16 +121,7 @@ function vectorsOf(definition: TypeDefinition, { length }: readonly number[]): r
 }
 
 /** How alike a row is to the query, from 0 to 1; null: nothing tells. */
-function meaningOf(
-  definition: TypeDefinition,
-  texts: readonly string[],
-  query: string,
-  vector: readonly number[] | null,
-): ((row: Row) => number) | null {
-  if (vector === null) {
-    const sought = hashed([query]);
-    return (row) => Math.max(0, cosineOf(sought, hashed(texts.map((column) => textOf(row[column]) ?? ''))));
-  }
+function meaningOf(definition: TypeDefinition, vector: readonly number[]): ((row: Row) => number) | null {
   const sought = Float64Array.from(vector);
   if (sought.every((component) => component === 0)) return null;
   const columns = vectorsOf(definition, vector);
@@ -155,18 +132,10 @@ function meaningOf(
     }, 0);
 }
 
-function hashed(texts: readonly string[]): Float64Array {
-  const sum = new Float64Array(hashedDims);
-  for (const text of texts) addHashed(text, sum);
-  return sum;
-}
-
 function numberIn(row: Row | undefined): number {
   const score = row?.['_score'];
   return typeof score === 'number' ? score : 0;
 }
-
-const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Rows of a type that were in quarantine at an instant, by path and key. */
 export async function quarantined(ask: Ask, type: string, time: DefaultTime): Promise<ReadonlySet<string>> {

@@ -18,7 +18,7 @@ import { confidence, memoryItem, memoryType, sessionId } from './items.ts';
 import { type CandidateParts, candidates } from './recall-candidates.ts';
 
 /** A change of anything here that changes a list or a score. */
-export const scorerName = 'recall/2';
+export const scorerName = 'recall/3';
 
 export const recallInput = z.object({
   query: z.string().min(1).max(10_000).optional().describe('what you want to know, in your own words'),

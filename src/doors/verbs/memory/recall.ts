@@ -21,9 +21,6 @@ import {
   scorerName,
 } from './recall-ranking.ts';
 
-/** Vectors of texts without a model: `planner/embedding/hashing.ts`. */
-const hashedName = 'hashed/1';
-
 const memory = z.object({
   id: z.string(),
   content: z.string().nullable(),
@@ -118,7 +115,7 @@ async function embedded(
   query: string | undefined,
 ): Promise<{ readonly vector: readonly number[] | null; readonly embedder: string | null; readonly notices: readonly string[] }> {
   if (query === undefined) return { vector: null, embedder: null, notices: [] };
-  if (embedder === null) return { vector: null, embedder: hashedName, notices: [] };
+  if (embedder === null) return { vector: null, embedder: null, notices: [] };
   try {
     return { vector: [...(await embedder.embed(query, signal))], embedder: embedder.name, notices: [] };
   } catch (error) {
