@@ -1,77 +1,200 @@
 /**
  * Plain questions to statements, by their forms alone. Source: specification, "Search", natural language. A form that is
- * recognised and lacks what it is about is refused: nothing is ever guessed.
+ * recognised and lacks what it is about is refused, and so is what narrows it down and is not understood: nothing is ever guessed.
+ * What stands in quotes is a name as it is.
  */
 import { ServiceError } from '../../errors.ts';
 
 export interface Translated {
-  readonly intent: 'path' | 'ownership' | 'sanctions' | 'browse' | 'model';
+  readonly intent: 'path' | 'ownership' | 'sanctions' | 'count' | 'browse' | 'model';
   readonly sql: string;
 }
 
-interface Form {
-  readonly intent: Exclude<Translated['intent'], 'model'>;
-  /** Tells the intent, whatever follows. */
-  readonly opens: RegExp;
-  /** Finds what it is about. */
-  readonly about: readonly RegExp[];
-  statement(...names: readonly string[]): string;
+/** A question without what stands around its form. */
+interface Asked {
+  /** Single spaces; each quoted name is a mark. */
+  readonly text: string;
+  readonly quoted: readonly string[];
+  /** How many edges or levels it goes at most. */
+  readonly hops: number | null;
+  /** The instant that it is about. */
+  readonly asOf: string | null;
 }
 
-const name = String.raw`["'“‘]?(.+?)["'”’]?`;
-const end = String.raw`\s*[?.!]*\s*$`;
+interface Form {
+  readonly intent: Exclude<Translated['intent'], 'model' | 'browse' | 'count'>;
+  /** Tells the intent, whatever follows. */
+  opens(text: string): boolean;
+  /** What it is about. */
+  names(asked: Asked): readonly string[] | null;
+  readonly takes: { readonly hops: boolean; readonly asOf: boolean };
+  statement(names: readonly string[], asked: Asked): string;
+}
 
 const forms: readonly Form[] = [
   {
     intent: 'path',
-    opens: /\bpaths?\s+(?:between|from)\b/i,
-    about: [
-      new RegExp(String.raw`\bpaths?\s+between\s+${name}\s+and\s+${name}${end}`, 'i'),
-      new RegExp(String.raw`\bpaths?\s+from\s+${name}\s+to\s+${name}${end}`, 'i'),
-    ],
-    statement: (from, to) => `PATHS_BETWEEN(${literal(from!)}, ${literal(to!)}, MAX_HOPS => 5)`,
+    opens: (text) => isIn(text, /\bpaths?\b/i, /\b(?:between|from)\b/i),
+    names: (asked) => pair(asked, / between /i, ' and ') ?? pair(asked, / from /i, ' to '),
+    takes: { hops: true, asOf: true },
+    statement: ([from, to], { hops, asOf }) =>
+      `PATHS_BETWEEN(${literal(from!)}, ${literal(to!)}, MAX_HOPS => ${hops ?? 5})${asOf === null ? '' : ` AS OF '${asOf}'`}`,
   },
   {
     intent: 'ownership',
-    opens: /\bownership\s+chain\b|\bwho\s+owns\b|\bbeneficial\s+owners?\b/i,
-    about: [
-      new RegExp(String.raw`\bownership\s+chain\s+(?:of|for)\s+${name}${end}`, 'i'),
-      new RegExp(String.raw`\bwho\s+owns\s+${name}${end}`, 'i'),
-      new RegExp(String.raw`\bbeneficial\s+owners?\s+of\s+${name}${end}`, 'i'),
-    ],
-    statement: (company) => `BENEFICIAL_OWNERSHIP_CHAIN(${literal(company!)}, MAX_DEPTH => 5)`,
+    opens: (text) => /\bownership chain\b|\bwho owns\b|\bbeneficial owners?\b/i.test(text),
+    names: (asked) => behind(asked, /\bownership chain (?:of|for) |\bwho owns |\bbeneficial owners? of /i),
+    takes: { hops: true, asOf: false },
+    statement: ([company], { hops }) => `BENEFICIAL_OWNERSHIP_CHAIN(${literal(company!)}, MAX_DEPTH => ${hops ?? 5})`,
   },
   {
     intent: 'sanctions',
-    opens: /\bsanctions?\s+screen\b|\bsanctioned\b|\bscreen\b.*\bsanctions?\b/i,
-    about: [
-      new RegExp(String.raw`\bsanctions?\s+screen(?:\s+(?:of|for))?\s+${name}${end}`, 'i'),
-      new RegExp(String.raw`\bis\s+${name}\s+sanctioned${end}`, 'i'),
-    ],
-    statement: (party) => `SANCTIONS_SCREEN(${literal(party!)}, THRESHOLD => 0.85)`,
+    opens: (text) => /\bsanctions? screen\b|\bsanctioned\b/i.test(text) || isIn(text, /\bscreen\b/i, /\bsanctions?\b/i),
+    names: (asked) =>
+      behind(asked, /\bsanctions? screen (?:of |for )?/i) ??
+      (/ sanctioned$/i.test(asked.text) ? behind({ ...asked, text: asked.text.replace(/ sanctioned$/i, '') }, /\bis /i) : null),
+    takes: { hops: false, asOf: false },
+    statement: ([party]) => `SANCTIONS_SCREEN(${literal(party!)}, THRESHOLD => 0.85)`,
   },
 ];
 
 /** `types`: names that the asker may name. Throws REL_UNPROCESSABLE for what can't be translated. */
 export function translate(question: string, types: readonly string[]): Translated {
-  const form = forms.find(({ opens }) => opens.test(question));
-  if (form !== undefined) {
-    for (const about of form.about) {
-      const names = about
-        .exec(question)
-        ?.slice(1)
-        .map((found) => found.trim());
-      if (names?.every((found) => found !== '')) return { intent: form.intent, sql: form.statement(...names) };
-    }
-    throw untranslated(`this asks for ${form.intent}, and what it is about can't be told`);
+  const asked = askedOf(question);
+  const form = forms.find(({ opens }) => opens(asked.text));
+  if (form !== undefined) return { intent: form.intent, sql: formed(form, asked) };
+  const counted = countedOf(asked.text);
+  if (counted !== null) {
+    const type = types.find((each) => namesOf(counted.replaceAll(' ', '')).has(plain(each)));
+    if (type === undefined) throw untranslated('how many is understood of all rows of a type, as list_entity_types has it');
+    refuseNarrowed(asked, { hops: false, asOf: true });
+    const time = asked.asOf === null ? 'CURRENT' : `'${asked.asOf}'`;
+    return { intent: 'count', sql: `SELECT COUNT(*) AS count FROM ${quotedName(type)} AS OF ${time}` };
   }
   const type = typeNamed(question, types);
   if (type === undefined) throw untranslated('name a type, as list_entity_types has it');
-  return { intent: 'browse', sql: `SELECT * FROM "${type.replaceAll('"', '""')}" LIMIT 50` };
+  return { intent: 'browse', sql: `SELECT * FROM ${quotedName(type)} LIMIT 50` };
 }
 
 export function untranslated(why: string): ServiceError {
   return new ServiceError('REL_UNPROCESSABLE', `could not translate the question: ${why}`);
+}
+
+function formed(form: Form, asked: Asked): string {
+  refuseNarrowed(asked, form.takes);
+  const names = form.names(asked);
+  const spoken = names?.map((name) => (mark.test(name) ? asked.quoted[Number(name.slice(1, -1))]! : name));
+  const isWhole = (name: string): boolean =>
+    name.trim() !== '' && !name.includes('\0') && !/ (?:from|between|to) \d{4}\b/i.test(name);
+  if (spoken?.every(isWhole) !== true) {
+    throw untranslated(`this asks for ${form.intent}, and what it is about can't be told: names may stand in quotes`);
+  }
+  return form.statement(spoken, asked);
+}
+
+/** Whether the one is there, and the other behind it. */
+function isIn(text: string, first: RegExp, second: RegExp): boolean {
+  const at = text.search(first);
+  return at >= 0 && second.test(text.slice(at));
+}
+
+const mark = /^\0\d+\0$/;
+const quotes =
+  /"([^"]{1,200})"|“([^”]{1,200})”|‘([^’]{1,200})’|(?<![\p{L}\p{N}])'((?:[^']|'(?=[\p{L}\p{N}])){1,200})'(?![\p{L}\p{N}])/gu;
+/** Characters at the end of a question that may stand around its form. */
+const endMax = 200;
+const spellings = 'one two three four five six seven eight nine ten'.split(' ');
+const count = `(\\d{1,6}|${spellings.join('|')})`;
+const bound = '(?:(?:at most|max(?:imum)?(?: of)?|up to|no more than|not more than|(fewer than|less than)) )?';
+const edges = '(?:hops?|steps?|edges?|links?|levels?|degrees?(?: of separation)?)';
+/** At the end, or in front of what it is about. */
+const within = `(?:(?:and )?(?:with(?:in)?|in|of|over|using) )?(?:a )?${bound}${count}[ -]${edges}(?: or (?:fewer|less)| at most| max(?:imum)?)?`;
+const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<Asked>])[] = [
+  [/[ ,;:.!?]+$/, () => ({})],
+  [/[ ,]+(?:please|pls|thanks|thank you)$/i, () => ({})],
+  [new RegExp(`[ ,]+${within}$`, 'i'), hopsOf],
+  [/[ ,]+(?:and )?as of (\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?Z)?)$/i, ([, instant]) => ({ asOf: instant! })],
+];
+const inFront = new RegExp(`(paths?),? ${within}(?= (?:between|from) )`, 'i');
+/** Words of time, of counting and of choosing: what they say must not be read over, nor into a name. */
+const narrows =
+  /(?:^|[ ,])(?:since|before|after|until|till|during|as of|as at|yesterday|today|tomorrow|ago|(?:in|by|on) \d{4}\b|(?:last|this|past) (?:year|month|week|day)s?|via|through|excluding|except|with|without|using|where|whose|that|which|hops?|only)(?=$|[ ,])/i;
+
+function askedOf(question: string): Asked {
+  const quoted: string[] = [];
+  const text = question
+    .replaceAll('\0', ' ')
+    .replaceAll(
+      quotes,
+      (_, ...found: string[]) => `\0${quoted.push(found.slice(0, 4).find((each) => each !== undefined)!) - 1}\0`,
+    )
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  let asked: Asked = { text, quoted, hops: null, asOf: null };
+  for (let isDone = false; !isDone; ) {
+    isDone = true;
+    for (const [pattern, read] of ends) {
+      const from = Math.max(0, asked.text.length - endMax);
+      const found = pattern.exec(asked.text.slice(from));
+      if (found === null) continue;
+      asked = { ...asked, text: asked.text.slice(0, from + found.index), ...read(found) };
+      isDone = false;
+    }
+  }
+  const found = inFront.exec(asked.text);
+  if (found === null) return asked;
+  const [, word = '', ...rest] = found;
+  const around = asked.text.slice(0, found.index) + word + asked.text.slice(found.index + found[0].length);
+  return { ...asked, text: around, ...hopsOf(['', ...rest] as unknown as RegExpExecArray) };
+}
+
+function hopsOf([, fewer, written]: RegExpExecArray): Partial<Asked> {
+  const number = spellings.indexOf(written!.toLowerCase()) + 1 || Number(written);
+  return { hops: fewer === undefined ? number : number - 1 };
+}
+
+function refuseNarrowed({ text, hops, asOf }: Asked, takes: Form['takes']): void {
+  const [word] = narrows.exec(text) ?? [];
+  if (word !== undefined) {
+    const known = "'within 3 hops' and 'as of 2024-01-31' are understood; a name may stand in quotes";
+    throw untranslated(`${JSON.stringify(word.trim())} is not understood here: ${known}`);
+  }
+  if (hops !== null && !takes.hops) throw untranslated('a number of hops is not understood here');
+  if (hops !== null && (hops < 1 || hops > 10)) throw untranslated('a path has from 1 to 10 hops');
+  if (asOf !== null && !takes.asOf) throw untranslated('an instant is not understood here');
+}
+
+/** Two names; none where it could be parted in more than one way. */
+function pair({ text }: Asked, opens: RegExp, between: string): readonly string[] | null {
+  const found = opens.exec(text);
+  if (found === null) return null;
+  const both = text.slice(found.index + found[0].length);
+  const parts = both.split(new RegExp(between, 'i'));
+  if (parts.length === 2) return parts.map((part) => part.trim());
+  // A quoted name is whole.
+  if (parts.length > 2 && mark.test(parts[0]!)) return [parts[0]!, parts.slice(1).join(between).trim()];
+  if (parts.length > 2 && mark.test(parts.at(-1)!)) return [parts.slice(0, -1).join(between).trim(), parts.at(-1)!];
+  return null;
+}
+
+function behind({ text }: Asked, opens: RegExp): readonly string[] | null {
+  const found = opens.exec(text);
+  return found === null ? null : [text.slice(found.index + found[0].length).trim()];
+}
+
+/** What is counted; null where the question asks for no number. */
+function countedOf(text: string): string | null {
+  const found = /^(?:.*?\b)?(?:how many|(?:the )?(?:total )?number of|count(?: of)?(?: all)?) (.*)$/i.exec(text);
+  if (found === null) return null;
+  const behindIt =
+    / (?:are there|are (?:known|stored|recorded)|do (?:we|you|i) (?:have|know)|exist)(?: in total| altogether| overall)?$/i;
+  return found[1]!
+    .replace(behindIt, '')
+    .replace(/ (?:in total|altogether|overall)$/i, '')
+    .replace(/^(?:the|all|all the|different) /i, '')
+    .replace(/^(?:rows|records) (?:of|in) (?:type )?/i, '')
+    .replace(/ (?:rows|records)$/i, '')
+    .toLowerCase();
 }
 
 /** The longest type name among the words, in any case, as one word or several, singular or plural. */
@@ -82,22 +205,55 @@ function typeNamed(question: string, types: readonly string[]): string | undefin
     let joined = '';
     for (let last = first; last < Math.min(words.length, first + wordsMax); last++) {
       joined += words[last]!;
-      for (const form of singulars(joined)) said.add(form);
+      for (const form of namesOf(joined)) said.add(form);
     }
   }
-  const named = types.filter((type) => said.has(type.toLowerCase()) || said.has(type.toLowerCase().replaceAll('_', '')));
+  const named = types.filter((type) => said.has(plain(type)));
   return named.sort((a, b) => b.length - a.length || (a < b ? -1 : 1))[0];
 }
 
 const wordsMax = 5;
 
-function singulars(word: string): readonly string[] {
-  return [
-    word,
-    ...(word.endsWith('s') ? [word.slice(0, -1)] : []),
-    ...(word.endsWith('es') ? [word.slice(0, -2)] : []),
-    ...(word.endsWith('ies') ? [`${word.slice(0, -3)}y`] : []),
-  ];
+function plain(type: string): string {
+  return type.toLowerCase().replaceAll('_', '');
+}
+
+/** Ends of plurals, and of what they are the plural of. */
+const plurals: readonly (readonly [plural: string, singular: string])[] = [
+  ['s', ''],
+  ['es', ''],
+  ['ies', 'y'],
+  ['ves', 'f'],
+  ['ves', 'fe'],
+  ['people', 'person'],
+  ['men', 'man'],
+  ['children', 'child'],
+  ['mice', 'mouse'],
+  ['feet', 'foot'],
+  ['teeth', 'tooth'],
+  ['geese', 'goose'],
+  ['oxen', 'ox'],
+  ['ices', 'ex'],
+  ['ices', 'ix'],
+  ['ses', 'sis'],
+  ['zzes', 'z'],
+  ['eria', 'erion'],
+  ['mena', 'menon'],
+  ['ia', 'ium'],
+  ['ata', 'atum'],
+  ['ni', 'nus'],
+  ['li', 'lus'],
+];
+
+/** A word as it is written, and what it may be the plural of. */
+function namesOf(word: string): ReadonlySet<string> {
+  const own = plain(word);
+  const singular = plurals.flatMap(([from, to]) => (own.endsWith(from) ? [own.slice(0, -from.length) + to] : []));
+  return new Set([own, ...singular]);
+}
+
+function quotedName(type: string): string {
+  return `"${type.replaceAll('"', '""')}"`;
 }
 
 function literal(text: string): string {

@@ -23,11 +23,14 @@ export function seeds(): Uint8Array[] {
     'show me all memory items',
     'CITIES and buses',
     'snake case rows',
+    'how many cities are there in total?',
+    "show me all paths between a and 'b, please', within three hops, as of 2024-01-01, thanks",
+    'paths of at most 3 hops from a to b since 2020',
   ].map((question) => Buffer.from(question));
 }
 
 const templates: ReadonlySet<string> = new Set(
-  ['paths between a and b', 'who owns a', 'is a sanctioned'].map(
+  ['paths between a and b', 'paths between a and b as of 2024-01-01', 'who owns a', 'is a sanctioned'].map(
     (question) => lexStatement(translate(question, types).sql).template,
   ),
 );
@@ -36,10 +39,16 @@ export function run(bytes: Uint8Array): void {
   const { intent, sql } = translate(Buffer.from(bytes).toString(), types);
   const lexed = lexStatement(sql);
   parseLexed(lexed, 'spec');
-  if (intent !== 'browse') assert(templates.has(lexed.template), `a form has one template: ${lexed.template}`);
+  const ofType = (type: string): string => `FROM "${type.replaceAll('"', '""')}"`;
+  if (intent === 'count') {
+    assert(
+      types.some((type) => sql.startsWith(`SELECT COUNT(*) AS count ${ofType(type)} AS OF `)),
+      'only types that there are are counted',
+    );
+  } else if (intent !== 'browse') assert(templates.has(lexed.template), `a form has one template: ${lexed.template}`);
   else
     assert(
-      types.some((type) => sql === `SELECT * FROM "${type.replaceAll('"', '""')}" LIMIT 50`),
+      types.some((type) => sql === `SELECT * ${ofType(type)} LIMIT 50`),
       'only types that there are',
     );
 }
