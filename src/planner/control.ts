@@ -25,8 +25,8 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   watch,
   'explain-replay': explainReplay,
   'erase-subject': eraseSubject,
-  'fuse-identities': needs('FUSE_IDENTITIES', 'the identity projection'),
-  'split-identities': needs('SPLIT_IDENTITIES', 'the identity projection'),
+  'fuse-identities': needs('FUSE_IDENTITIES', 'the resolution of identities, which is not built'),
+  'split-identities': needs('SPLIT_IDENTITIES', 'the resolution of identities, which is not built'),
 };
 
 /** Recognised, and refused with what it would take. */

@@ -161,11 +161,7 @@ export function questionOf(statement: Statement): Question {
       const use = statement.verb.startsWith('CALL ') ? 'the relational door runs it' : 'use ingest';
       throw at('REL_READ_ONLY', `${statement.verb}: /query is read-only, ${use}`, statement.place);
     case 'unimplemented':
-      throw at(
-        'REL_NOT_IMPLEMENTED',
-        `${statement.verb} is not implemented: use POST /ontology/migrate or POST /types/:name/schema`,
-        statement.place,
-      );
+      throw at('REL_NOT_IMPLEMENTED', `${statement.verb} is not implemented: use ${statement.instead}`, statement.place);
   }
 }
 

@@ -85,7 +85,7 @@ export type Statement =
   /** A write: /query refuses it with REL_READ_ONLY. */
   | { readonly kind: 'write'; readonly verb: string; readonly place: Place }
   /** Recognised and not implemented: 501 (ALTER TABLE). */
-  | { readonly kind: 'unimplemented'; readonly verb: string; readonly place: Place };
+  | { readonly kind: 'unimplemented'; readonly verb: string; readonly instead: string; readonly place: Place };
 
 export type ControlWhat =
   | 'branch'

@@ -13,6 +13,8 @@ import type { Scope } from './scope.ts';
 type Call = Extract<Expression, { kind: 'call' }>;
 
 export const scoreName = '_score';
+/** How well a row matches, beside a rank. */
+const matchName = '_bm25';
 
 /** What the search of a SELECT adds to its rows. */
 export interface BoundSearch {
@@ -38,9 +40,11 @@ export function bindSearch({ select, orderBy, scope, source, scored: ranked }: S
   const calls: Call[] = [];
   let scored = ranked;
   const ranks = select.rankBy.length > 0 || scope.has(scoreName);
+  const isMatch = (expression: Expression): boolean =>
+    expression.kind === 'column' && expression.table === null && expression.name === matchName && !scope.has(matchName);
   const read = (expression: Expression): void => {
     if (expression.kind === 'call' && expression.name === 'MATCH') calls.push(expression);
-    if (isBm25(expression)) scored = true;
+    if (isBm25(expression) || isMatch(expression)) scored = true;
     if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
     for (const part of operandsOf(expression)) read(part);
   };
@@ -70,7 +74,7 @@ export function bindSearch({ select, orderBy, scope, source, scored: ranked }: S
     score,
     column: (expression) => {
       if (isScore(expression)) return score!;
-      if (isBm25(expression)) return score ?? undefined;
+      if (isBm25(expression) || isMatch(expression)) return score ?? undefined;
       const number = expression.kind === 'call' ? calls.indexOf(expression) : -1;
       return number < 0 ? undefined : columnAt(width + number);
     },

@@ -63,6 +63,9 @@ class SelectBinder {
   readonly #search: BoundSearch | undefined;
   /** What `_score` adds to how well a row matches, where the statement has no RANK BY. */
   #rules: readonly RankingRule[] = [];
+  #isRanking = false;
+  /** What GROUP BY groups by, in its order. */
+  readonly #groupedBy: Expression[] = [];
 
   constructor(request: SelectRequest) {
     const { environment } = request;
@@ -208,9 +211,21 @@ class SelectBinder {
   }
 
   #ruledScore(expression: Expression): Bound | undefined {
-    if (this.#rules.length === 0 || this.#search === undefined || this.#scope.has(scoreName)) return undefined;
     const isScore = expression.kind === 'column' && expression.table === null && expression.name === scoreName;
-    return isScore ? bindDefaultScore(this.#rules, this.#select, this.#rows) : undefined;
+    if (!isScore || this.#scope.has(scoreName)) return undefined;
+    if (this.#select.rankBy.length > 0) return this.#isRanking ? undefined : this.#rank();
+    return this.#rules.length > 0 && this.#search !== undefined
+      ? bindDefaultScore(this.#rules, this.#select, this.#rows)
+      : undefined;
+  }
+
+  /** What RANK BY says, which has no name within itself. */
+  #rank(): Bound {
+    this.#isRanking = true;
+    const score = bindScore(this.#select, this.#rows);
+    this.#isRanking = false;
+    this.#scope.refuseMasked(score, 'RANK BY', this.#select.rankBy[0]!.place);
+    return score;
   }
 
   /** `_score` beside a SIMILAR that the condition requires. */
@@ -223,10 +238,8 @@ class SelectBinder {
   #plain(): { level: Level; outputs: Output[]; context: ExpressionContext } {
     const outputs = this.#outputs(this.#rows);
     const { rankBy, compute } = this.#select;
-    if (rankBy.length > 0) {
-      const score = bindScore(this.#select, this.#rows);
-      this.#scope.refuseMasked(score, 'RANK BY', rankBy[0]!.place);
-      outputs.push({ name: scoreName, bound: score });
+    if (rankBy.length > 0 && !outputs.some(({ name }) => name === scoreName)) {
+      outputs.push({ name: scoreName, bound: this.#rank() });
     } else if (this.#ranksByRules() && !outputs.some(({ name }) => name === scoreName)) {
       outputs.push({ name: scoreName, bound: bindDefaultScore(this.#rules, this.#select, this.#rows) });
     }
@@ -263,6 +276,12 @@ class SelectBinder {
     const leaf: Leaf = (expression) => {
       if (expression.kind === 'aggregate') return this.#aggregate(expression, keys.length, arguments_, calls, rows);
       if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
+      const own = expression.kind === 'scalar-query' ? this.#groupedBy.indexOf(expression) : -1;
+      if (own >= 0) return { kind: 'column', index: own, name: nameOf(expression, own), type: columnType(keys[own]!.type) };
+      if (select.window && expression.kind === 'call' && expression.name === select.window.type.toUpperCase()) {
+        this.#checkWindow(expression, select.window);
+        return { kind: 'column', index: keys.length - 2, name: 'window_start', type: 'timestamp' };
+      }
       if (columnKeysOnly && expression.kind !== 'column' && !isNodeName(expression)) return undefined;
       const bound = bindExpression(expression, rows);
       const index = keys.findIndex((key) => same(key, bound));
@@ -309,6 +328,26 @@ class SelectBinder {
     return { level, outputs: this.#outputs(context), context };
   }
 
+  /** The window's own function stands for its start. */
+  #checkWindow(call: Extract<Expression, { kind: 'call' }>, { column, intervals }: NonNullable<Select['window']>): void {
+    const { literals } = this.#environment;
+    const [of, ...others] = call.arguments.map(({ value }) => value);
+    const isSame =
+      of?.kind === 'column' &&
+      sameExpression(this.#scope.column(of), this.#scope.column(column), literals, this.#environment.guards) &&
+      others.length === intervals.length &&
+      others.every(
+        (each, i) => each.kind === 'interval' && literals[each.interval.slot.slot] === literals[intervals[i]!.slot.slot],
+      );
+    if (isSame) return;
+    throw at(
+      'REL_INVALID',
+      `${call.name} stands for the start of the window of GROUP BY, which is another`,
+      call.place,
+      'not-grouped',
+    );
+  }
+
   /** A column, an alias of the projection where no column has that name, or any expression over columns. */
   #groupKey(expression: Expression, context: ExpressionContext): Bound {
     const { projection } = this.#select;
@@ -324,6 +363,7 @@ class SelectBinder {
           ? projection.find((each) => each.kind === 'expression' && each.alias === expression.name)
           : undefined;
     const target = item?.kind === 'expression' ? item.expression : expression;
+    this.#groupedBy.push(target);
     const bound = bindExpression(target, context);
     if (bound.type === 'vector' || bound.type === 'interval') {
       throw at('REL_TYPE_MISMATCH', `GROUP BY can't group ${bound.type}`, expression.place);
@@ -453,8 +493,8 @@ class SelectBinder {
       ({ descending, collate, nullsFirst }, i): SortKey => ({ column: columnOf(bounds[i]!), descending, collate, nullsFirst }),
     );
     if (ranked) {
-      const score = outputs.find(({ name }) => name === '_score')!;
-      keys.push({ column: columnOf(score.bound), descending: true, collate: 'codepoint' });
+      const bound = this.#select.rankBy.length > 0 ? this.#rank() : outputs.find(({ name }) => name === scoreName)!.bound;
+      keys.push({ column: columnOf(bound), descending: true, collate: 'codepoint' });
     }
     // Rows that the keys don't tell apart: `_pk` bytewise, then system_from, the order in which rows arrive. Of a join or
     // a subquery, they stay in the order in which it yields them.

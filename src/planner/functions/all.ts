@@ -45,14 +45,14 @@ export function refuseTableFunction(name: string, place: Place): ServiceError {
 /** Source: specification, "SQL dialect", the table of operators. */
 const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    'the graph projection': 'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE',
     'an exhibit': 'EXPLAIN_REPLAY',
-    'the identity projection':
+    'the resolution of identities, which is not built':
       'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
-    'the text projection': 'SANCTIONS_SCREEN',
-    'the vector projection': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
-    'the domain functions': 'GEOFENCE ANPR_TRACE DISPATCH_PRIORITY CRIME_PATTERN_CLUSTER',
-    'the scorers':
+    'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
+    'the functions of its domain, which are not built':
+      'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE SANCTIONS_SCREEN ' +
+      'GEOFENCE ANPR_TRACE DISPATCH_PRIORITY CRIME_PATTERN_CLUSTER',
+    'scorers of texts and accounts, which are not built':
       'SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE ' +
       'NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN COORDINATED_AMPLIFICATION INFLUENCE_TIER',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),

@@ -8,6 +8,10 @@ import type { TokenCursor } from './token-cursor.ts';
 type Control = Extract<Statement, { kind: 'control' }>;
 type Option = Control['options'][number];
 
+function memoryRoute(verb: string): string {
+  return verb === 'RESOLVE' ? 'GET /memory/resolve/:id' : `POST /memory/${verb.toLowerCase()}`;
+}
+
 /** Null where the statement begins with none of its words. */
 export function readControl(cursor: TokenCursor, purpose: Slot | null): Statement | null {
   if (cursor.token.kind !== 'word') return null;
@@ -20,7 +24,13 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
     case 'CREATE':
       return readCreate(cursor, purpose);
     case 'ALTER':
-      if (second === 'TABLE') return { kind: 'unimplemented', verb: 'ALTER TABLE', place };
+      if (second === 'TABLE')
+        return {
+          kind: 'unimplemented',
+          verb: 'ALTER TABLE',
+          instead: 'POST /ontology/migrate or POST /types/:name/schema',
+          place,
+        };
       throw cursor.notImplemented('ALTER');
     case 'BRANCH':
       return readBranch(cursor, purpose);
@@ -33,12 +43,12 @@ export function readControl(cursor: TokenCursor, purpose: Slot | null): Statemen
     case 'REMEMBER':
     case 'RECALL':
     case 'REFLECT':
-      return { kind: 'unimplemented', verb: key, place };
+      return { kind: 'unimplemented', verb: key, instead: memoryRoute(key), place };
     case 'CONSOLIDATE':
     case 'FORGET':
     case 'ASSOCIATE':
     case 'RESOLVE':
-      return second === 'MEMORY' ? { kind: 'unimplemented', verb: `${key} MEMORY`, place } : null;
+      return second === 'MEMORY' ? { kind: 'unimplemented', verb: `${key} MEMORY`, instead: memoryRoute(key), place } : null;
     default:
       return null;
   }

@@ -3,7 +3,7 @@
  * sort above tells apart as it would all of them. What can't be ruled out by bytes, nor by an estimate of the cosine, has its distance
  * worked out by the very function that the sort goes by.
  */
-import { assert } from '../../errors.ts';
+import { assert, ServiceError } from '../../errors.ts';
 import type { Nearest } from '../logical-plan.ts';
 import {
   type Batch,
@@ -40,6 +40,9 @@ export class NearestOperator extends PiecesOperator {
     this.#input = input;
     this.#nearest = nearest;
     this.#execution = execution;
+    const [wanted, most] = [firstRows(nearest.limit, nearest.offset, execution), execution.vectorRowsMax];
+    if (wanted > most)
+      throw new ServiceError('REL_VECTOR_BUDGET', `the nearest vectors are at most ${most}: LIMIT asks for ${wanted}`);
   }
 
   close(): void {

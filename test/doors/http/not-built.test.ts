@@ -12,10 +12,9 @@ const root = join(import.meta.dirname, '../../..');
 
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
-  'the text projection': ["SANCTIONS_SCREEN('Ada')"],
-  'the vector projection': ["SIMILAR_IMAGE('media-1')"],
-  'the graph projection': ["BENEFICIAL_OWNERSHIP_CHAIN('a', 3)"],
-  'the identity projection': [
+  'the functions of its domain, which are not built': ["SANCTIONS_SCREEN('Ada')", "BENEFICIAL_OWNERSHIP_CHAIN('a', 3)"],
+  'vectors of images, faces and voices, which nothing makes': ["SIMILAR_IMAGE('media-1')"],
+  'the resolution of identities, which is not built': [
     "LOOKUP_IDENTITY('+49 30 1234')",
     "SELECT * FROM RESOLVE_IDENTITY('a', MODE => 'canonical')",
     "FUSE_IDENTITIES('a', 'b')",

@@ -212,8 +212,12 @@ describe('writes are recognised', () => {
   ])('%s', (text, verb) => expect(parsed(text, 'write').verb).toBe(verb));
 
   test.each(['REMEMBER', 'RECALL', 'REFLECT', 'CONSOLIDATE MEMORY', 'FORGET MEMORY', 'ASSOCIATE MEMORY', 'RESOLVE MEMORY'])(
-    '%s is recognised',
-    (verb) => expect(parsed(`${verb} 'x'`, 'unimplemented').verb).toBe(verb),
+    '%s is recognised, and names the route that does it',
+    (verb) => {
+      const { verb: own, instead } = parsed(`${verb} 'x'`, 'unimplemented');
+      expect(own).toBe(verb);
+      expect(instead).toContain(`/memory/${verb.split(' ')[0]!.toLowerCase()}`);
+    },
   );
 });
 

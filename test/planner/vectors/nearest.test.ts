@@ -137,3 +137,9 @@ test('who asks for eventual answers is told by graphs, and that they said so', a
   const nearest = new Set(rowsOf(exact).map(({ id }) => id));
   expect(rowsOf(near).filter(({ id }) => nearest.has(id!)).length).toBeGreaterThanOrEqual(9);
 });
+
+test('more of the nearest than may be asked for are refused', async () => {
+  const sql = `SELECT id FROM Doc ORDER BY v <=> ${sought()[0]}`;
+  expect((await store.refusal(`${sql} LIMIT 1001`)).code).toBe('REL_VECTOR_BUDGET');
+  await store.answer(`${sql} LIMIT 1000`);
+});

@@ -118,7 +118,12 @@ const fractions: Readonly<Record<string, Field>> = {
     dayOf(high, low);
     return (Math.floor(nsOfDay / 1e9) % 60) + (nsOfDay % 1e9) / 1e9;
   },
-  epoch: (high, low) => dayOf(high, low) * 86_400 + Math.floor(nsOfDay / 1e9) + (nsOfDay % 1e9) / 1e9,
+  epoch: (high, low) => {
+    const seconds = dayOf(high, low) * 86_400 + Math.floor(nsOfDay / 1e9);
+    const ns = nsOfDay % 1e9;
+    // Before 1970 the fraction counts from the second after: a sum with another sign would be rounded twice.
+    return seconds < 0 && ns > 0 ? seconds + 1 - (1e9 - ns) / 1e9 : seconds + ns / 1e9;
+  },
 };
 
 export const extractFields: readonly string[] = [...Object.keys(fields), ...Object.keys(fractions)];
@@ -163,7 +168,9 @@ function inRange(instant: bigint): bigint {
 }
 
 const units: Readonly<Record<string, bigint>> = {
+  microsecond: 1_000n,
   microseconds: 1_000n,
+  millisecond: 1_000_000n,
   milliseconds: 1_000_000n,
   second: 1_000_000_000n,
   minute: 60_000_000_000n,
@@ -189,7 +196,7 @@ function truncated(unit: string, instant: bigint): bigint {
     case 'year':
       return instantAt(year, 0, 1);
     default:
-      throw invalid('DATE_TRUNC takes microseconds, milliseconds, second, minute, hour, day, week, month, quarter or year');
+      throw invalid('DATE_TRUNC takes microsecond, millisecond, second, minute, hour, day, week, month, quarter or year');
   }
 }
 
