@@ -27,11 +27,11 @@ const between = '\n\n';
 
 export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promise<Blocks> {
   if (format === 'pdf') return pdfBlocks(bytes);
-  const text = textOf(bytes);
-  if (format === 'text') return { title: null, text, blocks: paragraphs(text, 0, null, null) };
   // Either library is loaded when its first document comes.
-  if (format === 'html') return htmlBlocks(text, (await import('htmlparser2')).Parser);
-  return markdownBlocks(text.replaceAll(/\r\n?/g, '\n'), await import('marked'));
+  if (format === 'html') return htmlBlocks(textOf(bytes), (await import('htmlparser2')).Parser);
+  const text = textOf(bytes).replaceAll(/\r\n?/g, '\n');
+  if (format === 'text') return { title: null, text, blocks: paragraphs(text, 0, null, null) };
+  return markdownBlocks(text, await import('marked'));
 }
 
 /** By what is in it first: names lie more often. */

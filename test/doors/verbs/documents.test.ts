@@ -37,6 +37,15 @@ function pdfOf(pages: readonly (readonly string[])[], title = 'A small PDF'): Bu
 }
 
 describe('reading', () => {
+  test.each(['text', 'markdown'] as const)(
+    'ends of lines of %s are LF, whichever they were, and offsets are of those',
+    async (format) => {
+      const { text, blocks } = await blocksOf(bytesOf('One\r\ntwo\r\n\r\nthree\rfour\n'), format);
+      expect(text).toBe('One\ntwo\n\nthree\nfour\n');
+      expect(blocks.map(({ start, end }) => text.slice(start, end))).toEqual(['One\ntwo', 'three\nfour']);
+    },
+  );
+
   test('formats are told from what is in a document, then from its name', () => {
     const told = (text: string, name: string | null = null): string => formatOf(bytesOf(text), name);
     expect(formatOf(pdfOf([['x']]), 'x.md')).toBe('pdf');
