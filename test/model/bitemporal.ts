@@ -18,6 +18,8 @@ export interface Version {
   readonly cells: Cells;
   /** It says that its key stopped being true: nothing is left in it to delete. */
   readonly deletion: boolean;
+  /** What an update left uncovered, believed again: nothing new is said. */
+  readonly remainder: boolean;
 }
 
 /** A row as a caller sends it. */
@@ -85,9 +87,9 @@ export class Bitemporal {
         return;
       }
       const bounded = row.validFrom !== null || row.validTo !== null;
-      const believe = (from: bigint, to: bigint, cells: Cells): void => {
-        const systemFrom = now++;
-        this.#versions.push({ path, key, validFrom: from, validTo: to, systemFrom, systemTo: FOREVER, cells, deletion: false });
+      const believe = (from: bigint, to: bigint, cells: Cells, remainder = false): void => {
+        const [systemFrom, systemTo, deletion] = [now++, FOREVER, false];
+        this.#versions.push({ path, key, validFrom: from, validTo: to, systemFrom, systemTo, cells, deletion, remainder });
       };
       if (patch && holding.length > 0) {
         // Each stretch of what holds keeps its own cells; the earliest one first.
@@ -101,8 +103,8 @@ export class Bitemporal {
             to < validTo ? to : validTo,
             this.#mistake === 'patch-forgets' ? row.cells : { ...cells, ...row.cells },
           );
-          if (bounded && from < start) believe(from, start, cells);
-          if (validTo < to) believe(validTo, to, cells);
+          if (from < start) believe(from, start, cells, true);
+          if (validTo < to) believe(validTo, to, cells, true);
         }
         return;
       }
@@ -117,8 +119,8 @@ export class Bitemporal {
       if (whole || this.#mistake === 'remainder-is-lost') return;
       // What the newer statement does not cover is still believed, newest belief first.
       for (const { validFrom: from, validTo: to, cells } of superseded.toReversed()) {
-        if (from < validFrom) believe(from, validFrom, cells);
-        if (!ending && validTo < to) believe(validTo, to, cells);
+        if (from < validFrom) believe(from, validFrom, cells, true);
+        if (!ending && validTo < to) believe(validTo, to, cells, true);
       }
     });
     return refused;
@@ -144,6 +146,7 @@ export class Bitemporal {
           systemTo: FOREVER,
           cells,
           deletion: true,
+          remainder: false,
         });
       }
     });
@@ -203,7 +206,8 @@ export class Bitemporal {
     if (when === undefined || this.#mistake === 'condition-is-ignored') return true;
     if (when === 'absent') return !holds;
     if (when === 'present') return holds;
-    return holds && this.row(path, key).every((written) => written <= when.unchangedSince);
+    const said = this.#versions.filter((each) => each.path === path && each.key === key && !each.remainder);
+    return holds && said.every(({ systemFrom }) => systemFrom <= when.unchangedSince);
   }
 
   #live(path: string | null, key: string): Version[] {

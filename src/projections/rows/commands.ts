@@ -20,7 +20,7 @@ import { EdgeRemovals } from './edge-removals.ts';
 import { hasEdges, RowEdges } from './edges.ts';
 import { putWhole } from './put-whole.ts';
 import { Rejections } from './rejections.ts';
-import { openVersions, putByRow, versionsSince } from './row-by-row.ts';
+import { lastSaid, openVersions, putByRow, versionsSince } from './row-by-row.ts';
 import { RowCells } from './row-cells.ts';
 import { refusedKeys, rejectUnwritable } from './row-check.ts';
 import { byProvenance, checkProvenance, rowProvenances } from './row-provenance.ts';
@@ -148,7 +148,13 @@ export function decideDelete(
     const conflict =
       command.when === undefined
         ? null
-        : conflictOf(command.when, standing.length > 0, newest === NO_ROW ? -1 : table!.positionOf(newest), rows, next);
+        : conflictOf(
+            command.when,
+            standing.length > 0,
+            newest === NO_ROW ? -1 : table!.positionOf(lastSaid(table!, newest)),
+            rows,
+            next,
+          );
     if (conflict !== null) return refuse('REL_CONFLICT', conflict);
     const mark = plan.mark;
     for (const version of standing) {

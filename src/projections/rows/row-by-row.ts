@@ -99,7 +99,7 @@ export function putByRow(asked: RowByRow): PutByRow {
       continue;
     }
     key.open = open;
-    key.newest = at.position + plan.length - 1;
+    key.newest = at.position + plan.lastSaid;
     while (origins.length < plan.length) origins.push(row);
     if (put.listsRows) {
       const became = standing.length > 0 ? 'updated' : 'created';
@@ -161,10 +161,21 @@ export function openVersions(table: StoredVersions, newest: number): OpenVersion
   }));
 }
 
+/** The newest version of a key that said something: what an update left uncovered follows it, and says nothing new. */
+export function lastSaid(table: StoredVersions, newest: number): number {
+  let version = newest;
+  while (table.opOf(version) === rowOp.remainder) {
+    const before = table.at(table.positionOf(version) - 1);
+    if (before < 0) break;
+    version = before;
+  }
+  return version;
+}
+
 function storedKey(table: StoredVersions | undefined, path: number, keys: CheckedBatch['keys'], row: number): Key {
   const newest = table && path >= 0 ? table.newest(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!) : NO_ROW;
   if (newest === NO_ROW) return { open: [], newest: -1, stored: -1 };
-  const stored = table!.positionOf(newest);
+  const stored = table!.positionOf(lastSaid(table!, newest));
   return { open: openVersions(table!, newest), newest: stored, stored };
 }
 

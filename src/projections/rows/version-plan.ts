@@ -7,7 +7,8 @@
  *   remainders that follow it.
  * - A put that replaces what is to come asserts again only what lies before it.
  * - A patch writes one version for each open version that it overlaps, over the stretch that both cover, so that each keeps
- *   cells of its own. Without bounds it is about all that holds from now on, and what came before now is not asserted again.
+ *   cells of its own, and asserts again what lies outside. Without bounds it is about all that holds from now on: the stretch that
+ *   holds now is cut at now, as DELETE cuts it.
  */
 import { rowOp } from '../../log/entry.ts';
 import { FOREVER } from '../../log/timestamp.ts';
@@ -49,6 +50,13 @@ export class VersionPlan {
 
   get length(): number {
     return this.cells.length;
+  }
+
+  /** Number of the last version that is no remainder. */
+  get lastSaid(): number {
+    let last = this.length - 1;
+    while (this.ops[last] === rowOp.remainder) last--;
+    return last;
   }
 
   get remainders(): number {
@@ -135,7 +143,7 @@ export class VersionPlan {
       written.push({ position: this.#position + this.length, from: begins ?? this.nextTime, to: stops, cells });
       this.closes.push(other.position);
       this.#add(rowOp.put, cells, begins, stops === FOREVER ? null : stops);
-      if (isBounded && other.from < start) written.push(this.#remainder(other, other.from, start));
+      if (other.from < start) written.push(this.#remainder(other, other.from, start));
       if (end < other.to) written.push(this.#remainder(other, end, other.to));
     });
     return [...written.reverse(), ...open.filter((other) => !over.includes(other))];

@@ -35,6 +35,35 @@ const refusals = ({ json }: Reply): unknown[] =>
   (json['errors'] as { index: number; code: string }[]).map(({ index, code }) => [index, code]);
 
 describe('a patch', () => {
+  test('without bounds, and an UPDATE, cut what holds now at now: what was true before stays believed', async () => {
+    const stretches = [
+      ['2000-01-01', '2005-01-01'],
+      ['2010-01-01', '2040-01-01'],
+      ['2050-01-01', '2080-01-01'],
+    ] as const;
+    const changes: ((key: string) => Promise<Reply>)[] = [
+      (key) => patch(key, { name: 'new' }),
+      (key) => put(`{"key":"${key}","name":"new"}`, '&patch=true'),
+    ];
+    for (const change of changes) {
+      const key = fresh();
+      for (const [from, to] of stretches) await put(`{"key":"${key}","name":"old","valid_from":"${from}","valid_to":"${to}"}`);
+      const changed = await change(key);
+      expect([changed.status, changed.text]).toEqual([200, expect.any(String)]);
+      const at = async (instant: string): Promise<unknown> =>
+        (
+          await world.rows(`SELECT name FROM Item AS OF '${instant}' WHERE key = '${key}' AND system_to = 9223372036854775807`)
+        ).map(({ name }) => name);
+      expect([await at('2002-01-01'), await at('2015-01-01'), await at('2039-01-01'), await at('2060-01-01')]).toEqual([
+        ['old'],
+        ['old'],
+        ['new'],
+        ['new'],
+      ]);
+      expect([await at('2007-01-01'), await at('2045-01-01')]).toEqual([[], []]);
+    }
+  });
+
   test('keeps what it does not send, what is masked from its writer too, and writes null where it is sent', async () => {
     const key = fresh();
     await put(`{"key":"${key}","name":"a","secret":"s","n":9007199254740993}`);
@@ -42,10 +71,10 @@ describe('a patch', () => {
     expect(patched.status, patched.text).toBe(200);
     expect(await now(key, 'name, secret', unmask)).toEqual([{ name: 'b', secret: 's' }]);
     // One more than a double holds.
-    expect(await world.rows(`SELECT name FROM Item WHERE key = '${key}' AND n = 9007199254740993`)).toHaveLength(2);
+    expect(await world.rows(`SELECT name FROM Item WHERE key = '${key}' AND n = 9007199254740993`)).toHaveLength(3);
     await patch(key, { n: null });
     expect(await now(key, 'name, n, secret', unmask)).toEqual([{ name: 'b', n: null, secret: 's' }]);
-    expect(await world.rows(`SELECT name FROM Item WHERE key = '${key}'`)).toHaveLength(3);
+    expect(await world.rows(`SELECT name FROM Item WHERE key = '${key}'`)).toHaveLength(5);
   });
 
   test('of many rows: each sends what it sends', async () => {
