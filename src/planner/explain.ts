@@ -256,7 +256,7 @@ function nearest(node: FunctionNode, values: Values, execution: Execution): stri
   const all = 'every row that may be seen is compared';
   const asked = { node, values, execution };
   const way = node.name === 'HYBRID_SEARCH' ? wayToMeaning(asked) : wayOf(asked);
-  if (way === null) return '; by words alone, as the vector has no direction: no vector is compared';
+  if (way === null) return '; by words alone, as there is no model or its vector has no direction: no vector is compared';
   const { graphs, why } = way;
   if (!graphs) return `; exact, without an index of vectors, as ${why}: ${all}`;
   return `; approximate, by graphs of full stretches, as ${why}: stretches of which time or branch leave less than a tenth are compared whole`;

@@ -119,7 +119,10 @@ describe('with a model', () => {
       "'solar', FUSION => 'likeness'",
       'exact, without an index of vectors, as the text is compared with all vectors of a row: every',
     ],
-    ["'solar', VECTOR => ARRAY[0, 0]", 'by words alone, as the vector has no direction: no vector is compared'],
+    [
+      "'solar', VECTOR => ARRAY[0, 0]",
+      'by words alone, as there is no model or its vector has no direction: no vector is compared',
+    ],
   ])('a plan says how vectors are compared, and why: %s', async (words, said) => {
     const store = await storeWith(settings());
     const asked = heard.length;
