@@ -37,6 +37,7 @@ export interface CommandRow {
 
 export const doorName = 'kv';
 
+const keysMax = 65_536;
 /** Keys that are deleted in one turn: of more, some are gone before the others. */
 const keysEndedInTurn = 512;
 
@@ -97,6 +98,7 @@ export class CommandContext {
 
   /** Keys that these words are. */
   async keys(words: readonly Buffer[]): Promise<string[]> {
+    if (words.length > keysMax) throw new ServiceError('REL_TOO_LARGE', `a command names at most ${keysMax} keys`);
     const keys: string[] = [];
     await this.forEach(words, (word) => keys.push(keyOf(word)));
     return keys;

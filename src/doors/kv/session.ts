@@ -15,7 +15,7 @@ import { client, command, config, info } from './client-commands.ts';
 import type { Words } from './codec.ts';
 import { CommandContext, type CommandRow, doorName, upper } from './command.ts';
 import type { Cursors } from './cursors.ts';
-import { keyOf } from './entries.ts';
+import { keyOf, rowsInTurn } from './entries.ts';
 import { errorText, refusals } from './errors.ts';
 import { keys } from './keys.ts';
 import { Replies } from './replies.ts';
@@ -137,6 +137,8 @@ export class KvSession implements Session<Words> {
   }
 
   #run(name: string, words: Words): Promise<void> | void {
+    // Commands of many keys count them, and have turns; nothing else is that long.
+    if (words.length > rowsInTurn && !(Object.hasOwn(rows, name) && rows[name]!.keys[1] < 0)) throw refusals.arity(name);
     switch (name) {
       case 'quit':
         this.#replies.simple('OK');
