@@ -1,6 +1,9 @@
 /** What was written to hurt, in the words of the doors beside HTTP and by their real clients, and how each must end. */
 import { Redis } from 'ioredis';
 import { type Document, MongoClient } from 'mongodb';
+import type { Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
 import { doorSecret, type Siege } from './siege.ts';
 
 export interface DoorBomb {
@@ -54,6 +57,26 @@ const documents = (name: string, ends: RegExp, ask: (client: MongoClient) => Pro
   },
 });
 
+const relational = (name: string, ends: RegExp, ask: (connected: () => Promise<Client>) => Promise<unknown>): DoorBomb => ({
+  name: `relational: ${name}`,
+  ends,
+  async run({ ports }) {
+    const connected = async (): Promise<Client> => {
+      const client = new Client({
+        host: '127.0.0.1',
+        port: ports['relational']!,
+        user: 'x',
+        password: doorSecret,
+        database: 'annals',
+      });
+      client.on('error', () => undefined);
+      await client.connect();
+      return client;
+    };
+    return told(ask(connected));
+  },
+});
+
 const object = (name: string, ends: RegExp, method: string, path: string, body?: string): DoorBomb => ({
   name: `object: ${name}`,
   ends,
@@ -87,6 +110,32 @@ export const doorBombs: readonly DoorBomb[] = [
   kv('ten thousand values in one command', /^answered|ERR/, (client) =>
     client.mset(...many(20_000, (i) => (i % 2 === 0 ? `m:${i}` : 'v'))),
   ),
+  kv('sixty thousand keys, written in steps and deleted', /^answered/, async (client) => {
+    const keys = many(60_000, (i) => `d:${i}`);
+    for (let from = 0; from < keys.length; from += 4_096)
+      await client.mset(...keys.slice(from, from + 4_096).flatMap((key) => [key, 'v']));
+    await client.exists(...keys);
+    await client.del(...keys);
+  }),
+  kv('a million words', /ERR/, (client) => client.call('EXISTS', ...many(900_000, () => 'k'))),
+  kv('a command that takes few words, with a million', /ERR/, (client) =>
+    client.call('CONFIG', 'GET', ...many(900_000, () => '*a*b')),
+  ),
+  kv('a value of fifteen MiB that grows, and is read', /^answered|ERR/, async (client) => {
+    await client.set('grows', 'é'.repeat(6 << 20));
+    await client.append('grows', 'x'.repeat(3 << 20));
+    await Promise.all([client.get('grows'), client.get('grows'), client.strlen('grows')]);
+  }),
+  kv('messages without end to one that reads none', /^answered|closed/i, async (client) => {
+    const deaf = client.duplicate();
+    deaf.on('error', () => undefined);
+    await deaf.subscribe('flood');
+    (deaf as unknown as { stream: Socket }).stream.pause();
+    const line = client.pipeline();
+    for (let i = 0; i < 5_000; i++) line.publish('flood', 'x'.repeat(10_000));
+    await line.exec();
+    deaf.disconnect();
+  }),
   kv('a value of fifteen MiB, five times', /^answered|ERR/, (client) =>
     Promise.all(many(5, (i) => client.set(`large:${i}`, 'x'.repeat(15 << 20)))),
   ),
@@ -137,6 +186,21 @@ export const doorBombs: readonly DoorBomb[] = [
       .collection('wide')
       .insertOne({ text: 'x'.repeat(15 << 20) }),
   ),
+  relational('rows that nobody reads, on twenty connections', /^answered/, async (connected) => {
+    const readers = await Promise.all(many(20, () => connected()));
+    for (const reader of readers) {
+      (reader as unknown as { connection: { stream: Socket } }).connection.stream.pause();
+      void reader.query('SELECT a.body, b.body FROM Text a, Text b').catch(() => undefined);
+    }
+    await pause(3_000);
+    for (const reader of readers) (reader as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
+  }),
+  relational('sixteen MiB of statement, and parameters', /^answered|^[0-9A-Z]{5} /, async (connected) => {
+    const client = await connected();
+    await client.query(`SELECT 1 /* ${'x'.repeat(15 << 20)} */`).catch(() => undefined);
+    const answer = client.query('SELECT $1::text', ['x'.repeat(15 << 20)]);
+    await answer.finally(() => client.end());
+  }),
   object('a bucket', /^200/, 'PUT', '/docs'),
   object(
     'a list of keys to remove, ten thousand',

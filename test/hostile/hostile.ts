@@ -1,10 +1,11 @@
 /**
- * Hostile statements, then hostile clients, against a started server, `/health` asked every 10 ms meanwhile from a process of its own:
+ * Hostile statements, then hostile clients, with a login and without one, against a started server, `/health` asked every 10 ms meanwhile from a process of its own:
  *
  *   npm run hostile -- [--scale 1] [--only <part of a name>] [--timeout 10] [--limit 50] [--connections 50] [--crowd 1000] [--json]
  *
  * A line a statement: how it ended, after how long, the slowest answer of /health, the longest absence of the event loop
- * by the clock (`loop`) and in its own CPU time (`hold`: what another process can't make longer), memory. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
+ * by the clock (`loop`) and in its own CPU time (`hold`: what another process can't make longer), memory; at the end the ten longest
+ * holds of all. Exit code 1 where one ended wrongly, took more than its timeout and a tenth, or /health was slower than the limit.
  */
 import { parseArgs } from 'node:util';
 import { bombs } from './bombs.ts';
@@ -12,6 +13,7 @@ import { scalarBombs } from './scalars.ts';
 import { type Endured, endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
 import { crowds, socketMaxKb, stand } from './crowds.ts';
 import { burst, doorBombs } from './door-bombs.ts';
+import { strangers, strangersMaxMb } from './strangers.ts';
 import { besiege, type Suffered, suffer, supply } from './siege.ts';
 
 const { values: options } = parseArgs({
@@ -38,6 +40,7 @@ const siege = await besiege(
 );
 const suffered: Suffered[] = [];
 const endured: Endured[] = [];
+const holds: { readonly name: string; readonly holdMs: number }[] = [];
 let bursts = 0;
 const complaints: string[] = [];
 try {
@@ -46,6 +49,7 @@ try {
   for (const bomb of [...bombs(sizes), ...scalarBombs(40)].filter(({ name }) => name.includes(options.only))) {
     const one = await suffer(siege, bomb);
     suffered.push(one);
+    holds.push(one);
     const { name, end, ms, health, loopDelayMs, holdMs, rssMb, wrong } = one;
     if (wrong !== null) complaints.push(`${name}: ${wrong}`);
     if (health.worstMs > limitMs) complaints.push(`${name}: /health took ${health.worstMs.toFixed(0)} ms`);
@@ -65,15 +69,22 @@ try {
       `${name.padEnd(38)} ${String(connections).padStart(5)} connections, ${String(ended).padStart(4)} ended  ${heldKb.toFixed(0).padStart(6)} KiB held for each  health p100 ${health.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
     );
   }
-  for (const bomb of doorBombs.filter(({ name }) => name.includes(options.only))) {
-    await siege.measure();
+  for (const bomb of [...doorBombs, ...strangers].filter(({ name }) => name.includes(options.only))) {
+    const before = await siege.measure();
     await siege.health();
     const { name, end, ms, wrong } = await burst(siege, bomb);
     const health = await siege.health();
     const { holdMs, rssMb } = await siege.measure();
     bursts++;
+    holds.push({ name, holdMs });
     if (wrong) complaints.push(`${name}: ended with ${end}`);
-    if (health.worstMs > limitMs) complaints.push(`${name}: /health took ${health.worstMs.toFixed(0)} ms`);
+    const isStranger = strangers.includes(bomb);
+    // A crowd that connects is a crowd: one answer among many may wait.
+    const slowestMs = isStranger ? health.p99Ms : health.worstMs;
+    if (slowestMs > limitMs) complaints.push(`${name}: /health took ${slowestMs.toFixed(0)} ms`);
+    if (holdMs > limitMs) complaints.push(`${name}: the loop was held for ${holdMs.toFixed(0)} ms`);
+    const grownMb = rssMb - before.rssMb;
+    if (isStranger && grownMb > strangersMaxMb) complaints.push(`${name}: ${grownMb.toFixed(0)} MiB more`);
     console.error(
       `${name.padEnd(48)} ${end.slice(0, 24).padEnd(24)} ${ms.toFixed(0).padStart(7)} ms  health p100 ${health.worstMs.toFixed(1).padStart(6)} p99 ${health.p99Ms.toFixed(1).padStart(6)} ms  hold ${holdMs.toFixed(1).padStart(6)} ms  ${rssMb.toFixed(0).padStart(5)} MiB`,
     );
@@ -82,12 +93,15 @@ try {
     const { door, sockets, ended, heldKb, grownMb, health, holdMs } = await stand(siege, crowd, Number(options.crowd));
     const name = `${door}: a crowd`;
     if (health.p99Ms > limitMs) complaints.push(`${name}: /health p99 ${health.p99Ms.toFixed(0)} ms`);
-    if (ended > 0) complaints.push(`${name}: ${ended} were ended before their time`);
+    if (ended > endedMax(door, sockets)) complaints.push(`${name}: ${ended} were ended before their time`);
+    holds.push({ name, holdMs });
     if (heldKb > socketMaxKb || grownMb > 100) complaints.push(`${name}: ${grownMb.toFixed(0)} MiB`);
     console.error(
       `${name.padEnd(38)} ${String(sockets).padStart(5)} sockets, ${String(ended).padStart(4)} ended  ${heldKb.toFixed(1).padStart(6)} KiB held for each, ${grownMb.toFixed(0)} MiB more  health p100 ${health.worstMs.toFixed(1)} p99 ${health.p99Ms.toFixed(1)} ms of ${health.polls}  hold ${holdMs.toFixed(1)} ms`,
     );
   }
+  for (const { name, holdMs } of holds.toSorted((a, b) => b.holdMs - a.holdMs).slice(0, 10))
+    console.error(`longest turns: ${holdMs.toFixed(1).padStart(7)} ms  ${name}`);
   for (const complaint of complaints) console.error(complaint);
   const worst = Math.max(...suffered.map(({ health }) => health.worstMs));
   console.log(
@@ -111,6 +125,11 @@ try {
   await siege.stop();
 }
 process.exitCode = complaints.length > 0 ? 1 : 0;
+
+/** Of a crowd without a login, those beyond the bound of strangers make room for the next; at the key-value door half of it logs in. */
+function endedMax(door: string, sockets: number): number {
+  return Math.max(0, (door === 'kv' ? sockets / 2 : sockets) - 1_000);
+}
 
 /** What the machine itself does to /health, with nothing to do. */
 async function rest() {

@@ -1,0 +1,169 @@
+/**
+ * Clients without a login, before every door: thousands that say nothing, first messages of many megabytes, messages that come byte by
+ * byte, wrong passwords. What must hold: `/health` answers as ever, memory stays within a stated bound, and who has a login gets in.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { MongoClient } from 'mongodb';
+import { Client } from 'pg';
+import { send } from '../doors/http/door-world.ts';
+import { startup } from '../doors/relational/frames.ts';
+import type { DoorBomb } from './door-bombs.ts';
+import { doorSecret, type Siege } from './siege.ts';
+
+/** What all strangers together may make the server grow by: a thousand of them hold what one read brings, and its collector is slow. */
+export const strangersMaxMb = 200;
+
+interface Attacked {
+  readonly door: string;
+  /** What a client sends first, of so many bytes and more to come, and what it sends of it again and again. */
+  readonly large: Buffer;
+  readonly drip: Buffer;
+  /** A login that fails, in one piece; empty: one takes several messages. */
+  readonly wrong: string;
+  readonly logIn: (siege: Siege) => Promise<void>;
+}
+
+const head = (length: number): Buffer => {
+  const bytes = Buffer.alloc(16);
+  bytes.writeInt32LE(length, 0);
+  bytes.writeInt32LE(2013, 12);
+  return bytes;
+};
+const filling = Buffer.alloc(15 << 20, 'x');
+
+const attacked: readonly Attacked[] = [
+  {
+    door: 'kv',
+    large: Buffer.concat([Buffer.from(`*2\r\n$4\r\nAUTH\r\n$${filling.length}\r\n`), filling]),
+    drip: Buffer.from(`*1000000\r\n${'$1\r\na\r\n'.repeat(2_000)}`),
+    wrong: 'AUTH x wrong\r\n',
+    async logIn({ ports }) {
+      const options = { username: 'x', password: doorSecret, retryStrategy: () => undefined };
+      const client = new Redis(ports['kv']!, '127.0.0.1', { ...options, replyMapping: 'legacy' });
+      await client.ping();
+      client.disconnect();
+    },
+  },
+  {
+    door: 'document',
+    large: Buffer.concat([head(filling.length + 16), filling]),
+    drip: Buffer.concat([head(16_000), Buffer.alloc(15_000)]),
+    wrong: '',
+    async logIn({ ports }) {
+      const auth = { username: 'x', password: doorSecret };
+      const client = new MongoClient(`mongodb://127.0.0.1:${ports['document']}/?directConnection=true`, { auth });
+      await client.db('h').command({ ping: 1 });
+      await client.close();
+    },
+  },
+  {
+    door: 'relational',
+    large: Buffer.concat([startup({ user: 'x', database: 'annals' }), Buffer.from([0x70, 0, 0xe0, 0, 0]), filling]),
+    drip: startup({ user: 'x'.repeat(9_000), database: 'annals' }),
+    wrong: '',
+    async logIn({ ports }) {
+      const client = new Client({
+        host: '127.0.0.1',
+        port: ports['relational']!,
+        user: 'x',
+        password: doorSecret,
+        database: 'annals',
+      });
+      await client.connect();
+      await client.end();
+    },
+  },
+  {
+    door: 'object',
+    large: Buffer.concat([Buffer.from('PUT /docs/x HTTP/1.1\r\nhost: a\r\nx: '), filling]),
+    drip: Buffer.from(`PUT /docs/x HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(15_000)}`),
+    wrong: 'GET / HTTP/1.1\r\nhost: a\r\nauthorization: Bearer wrong\r\n\r\n',
+    async logIn({ ports }) {
+      const headers = { authorization: `Bearer ${doorSecret}` };
+      const reply = await fetch(`http://127.0.0.1:${ports['object']}/`, { headers });
+      if (reply.status !== 200) throw new Error(await reply.text());
+    },
+  },
+  {
+    door: 'http',
+    large: Buffer.concat([Buffer.from(`POST /query HTTP/1.1\r\nhost: a\r\ncontent-length: ${filling.length}\r\n\r\n`), filling]),
+    drip: Buffer.from(`POST /query HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(7_000)}`),
+    wrong: 'GET /status HTTP/1.1\r\nhost: a\r\nauthorization: Bearer wrong\r\n\r\n',
+    async logIn({ port, token }) {
+      const reply = await send(port, 'GET', '/status', undefined, { authorization: `Bearer ${token}` });
+      if (reply.status !== 200) throw new Error(reply.text);
+    },
+  },
+];
+
+const portOf = ({ port, ports }: Siege, door: string): number => (door === 'http' ? port : ports[door]!);
+
+async function sockets(siege: Siege, door: string, count: number): Promise<Socket[]> {
+  const open = (): Promise<Socket> =>
+    new Promise((resolve) => {
+      const socket = connect(portOf(siege, door), '127.0.0.1', () => resolve(socket));
+      socket.on('error', () => resolve(socket)).resume();
+    });
+  const all: Socket[] = [];
+  while (all.length < count) all.push(...(await Promise.all(Array.from({ length: Math.min(100, count - all.length) }, open))));
+  return all;
+}
+
+async function close(all: readonly Socket[]): Promise<void> {
+  const closed = all.flatMap((socket) => (socket.closed ? [] : [once(socket, 'close')]));
+  for (const socket of all) socket.destroy();
+  await Promise.all(closed);
+}
+
+/** `answered` where a client with a login got in beside them. */
+async function beside(siege: Siege, { logIn }: Attacked, all: readonly Socket[]): Promise<string> {
+  await logIn(siege);
+  await close(all);
+  await logIn(siege);
+  return 'answered';
+}
+
+export const strangers: readonly DoorBomb[] = attacked.flatMap((one) => {
+  const { door, large, drip, wrong } = one;
+  const stranger = (name: string, run: DoorBomb['run']): DoorBomb => ({
+    name: `stranger at ${door}: ${name}`,
+    ends: /^answered/,
+    run,
+  });
+  return [
+    stranger('ten thousand that say nothing', async (siege) => {
+      // The limit of one address' ports and of this process' files is not far.
+      const all = await sockets(siege, door, 9_000);
+      await pause(1_000);
+      return beside(siege, one, all);
+    }),
+    stranger('a hundred large first messages', async (siege) => {
+      const all = await sockets(siege, door, 100);
+      for (const socket of all) socket.write(large);
+      await pause(2_000);
+      return beside(siege, one, all);
+    }),
+    stranger('two hundred that drip', async (siege) => {
+      const all = await sockets(siege, door, 200);
+      for (const socket of all) socket.write(drip.subarray(0, Math.min(drip.length, 4_096)));
+      for (let at = 4_096; at < 4_496 && at < drip.length; at++) {
+        for (const socket of all) if (socket.writable) socket.write(drip.subarray(at, at + 1));
+        await pause(5);
+      }
+      return beside(siege, one, all);
+    }),
+    ...(wrong === ''
+      ? []
+      : [
+          stranger('wrong passwords, fifty thousand', async (siege) => {
+            const all = await sockets(siege, door, 50);
+            for (const socket of all) socket.write(wrong.repeat(1_000));
+            await pause(3_000);
+            return beside(siege, one, all);
+          }),
+        ]),
+  ];
+});
