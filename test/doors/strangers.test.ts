@@ -30,7 +30,8 @@ async function saidTo(door: string, ...sent: (string | Buffer)[]): Promise<strin
 }
 
 async function connected(door: string): Promise<Socket> {
-  const socket = connect(world.others.find(({ name }) => name === door)!.port, '127.0.0.1');
+  const { port } = [world.door, ...world.others].find(({ name }) => name === door)!;
+  const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
@@ -75,6 +76,15 @@ describe('before authentication', () => {
     const said = await saidTo('kv', 'AUTH x wrong\r\n'.repeat(50));
     expect(said.match(/-WRONGPASS/g)).toHaveLength(5);
   });
+
+  test.each(['http', 'object'])(
+    'the fifth refused credential of the %s door ends the connection with its answer',
+    async (door) => {
+      const said = await saidTo(door, 'GET /status HTTP/1.1\r\nhost: a\r\nauthorization: Bearer wrong\r\n\r\n'.repeat(20));
+      expect(said.match(/HTTP\/1.1 40[13] /g)).toHaveLength(5);
+      expect(said.match(/connection: close/gi)).toHaveLength(1);
+    },
+  );
 
   test('the one that was silent for longest makes room for the next', () => {
     const strangers = new Strangers(2);

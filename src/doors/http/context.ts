@@ -25,6 +25,7 @@ import type { StandingQueries } from '../../planner/standing/watch.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
 import type { ReadDocuments } from '../documents/document.ts';
 import type { Drain } from '../frame/drain.ts';
+import type { HttpStrangers } from '../frame/strangers.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
@@ -88,6 +89,8 @@ export interface HttpContext extends HttpDoorOptions {
   readonly strangers: RateLimiter;
   readonly bodyLimitBytes: number;
   readonly draining: Drain;
+  /** Connections that brought no good credential yet. */
+  readonly unknown: HttpStrangers;
 }
 
 /** Requests have the types of their schemas. Replies don't: instants are bigints, which no schema of JSON has. */

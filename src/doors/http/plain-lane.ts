@@ -263,6 +263,7 @@ class PlainConnection {
     } catch {
       return null;
     }
+    if (known === null) this.#lane.context.unknown.know(this.socket);
     this.#caller = caller;
     this.#authorization = authorization;
     this.#organization = organization;

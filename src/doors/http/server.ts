@@ -23,6 +23,7 @@ import { readBodies } from './body-reader.ts';
 import { jsonBytesMax, parseJsonBody } from './json-body.ts';
 import { Drain, shuttingDown } from '../frame/drain.ts';
 import { listenersOf, listenOn } from '../frame/listen.ts';
+import { HttpStrangers } from '../frame/strangers.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './plain-lane.ts';
@@ -85,6 +86,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
+    unknown: new HttpStrangers(),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   const { settings, tls } = options;
@@ -131,6 +133,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   registerPolicies(admin, context);
   registerLater(admin, context, 'admin');
 
+  for (const app of [data, admin]) context.unknown.watch(app.server as Server);
   const listeners = listenersOf(settings);
   let stopped: Promise<void> | null = null;
   const door: HttpDoor = {
@@ -232,8 +235,12 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.addHook('onRequest', (request, reply, done) => {
     try {
       admit(context, request, reply);
+      if (request.caller === null) context.unknown.heard(request.raw.socket);
+      else context.unknown.know(request.raw.socket);
       done();
     } catch (error) {
+      if (error instanceof ServiceError && error.code === 'REL_UNAUTHENTICATED')
+        context.unknown.refuse(request.raw.socket, reply.raw);
       done(error as Error);
     }
   });

@@ -6,6 +6,7 @@ import { onceAMinute } from '../../governance/once-a-minute.ts';
 import type { Door } from '../door.ts';
 import { Drain } from '../frame/drain.ts';
 import { listenOn } from '../frame/listen.ts';
+import { HttpStrangers } from '../frame/strangers.ts';
 import { Bodies, isShort } from '../http/bodies.ts';
 import { timeouts } from '../http/server.ts';
 import { BucketTraffic } from './bucket-traffic.ts';
@@ -26,11 +27,13 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
   const bodies = new Bodies(clock, documentBytesMax, options.yieldTurn);
   const uploads = new Uploads({ clock, random });
   const draining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
-  const parts: ObjectParts = { ...options, draining, bodies, uploads, traffic: new BucketTraffic() };
+  const unknown = new HttpStrangers();
+  const parts: ObjectParts = { ...options, draining, unknown, bodies, uploads, traffic: new BucketTraffic() };
   const turns = new Turns();
   const answer = async (raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> => {
     try {
       await turns.next(raw.socket, response);
+      if (raw.socket.destroyed) return;
       if (draining.hasBegun && isShort(raw)) response.shouldKeepAlive = false;
       await new HttpExchange(parts, raw, response, waits).run(operationOf);
     } catch (error) {
@@ -51,6 +54,7 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
     ? createSecureServer({ ...http, ...tls, minVersion: 'TLSv1.2' }, listener)
     : createServer(http, listener);
   server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => void answer(raw, response, true));
+  unknown.watch(server);
   server.maxConnections = connectionsMax;
   server.maxHeadersCount = 0;
   let stopped: Promise<void> | null = null;

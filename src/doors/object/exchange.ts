@@ -7,6 +7,7 @@ import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import type { Drain } from '../frame/drain.ts';
+import type { HttpStrangers } from '../frame/strangers.ts';
 import type { Bodies } from '../http/bodies.ts';
 import type { BucketTraffic } from './bucket-traffic.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
@@ -30,6 +31,7 @@ export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
 export interface ObjectParts extends ObjectDoorOptions {
   readonly bodies: Bodies;
   readonly draining: Drain;
+  readonly unknown: HttpStrangers;
   readonly uploads: Uploads;
   readonly traffic: BucketTraffic;
 }

@@ -63,6 +63,7 @@ export class HttpExchange implements Exchange {
       if (writes) this.#action = this.#raw.method === 'DELETE' ? 'delete' : 'ingest';
       admitAddress(this.parts, writes ? this.parts.writeLimit : this.parts.readLimit, this.#clientIp);
       this.#caller = { ...this.#credential(), branch: this.request.header('x-service-branch') ?? 'main' };
+      this.parts.unknown.know(this.#raw.socket);
       await sendReply(this, await operationOf(this.request)(this));
     } catch (error) {
       await this.#refuse(error);
@@ -154,6 +155,8 @@ export class HttpExchange implements Exchange {
   async #refuse(error: unknown): Promise<void> {
     if (this.#gone.signal.aborted && !(error instanceof ServiceError)) return;
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    if (this.#caller === null && (known.kind === 'unauthenticated' || known.kind === 'forbidden'))
+      this.parts.unknown.refuse(this.#raw.socket, this.response);
     const who = this.#caller ?? { door: doorName, clientIp: this.#clientIp };
     let refusal = this.#recorded ? known : await recordRefusal(this.parts, who, this.#action, known);
     if (refusal.code === 'REL_INTERNAL') {
