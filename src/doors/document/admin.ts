@@ -1,7 +1,6 @@
 /** Commands about collections, and what drivers and shells ask of a server before they ask for anything. */
 import { batchRowsMax } from '../../projections/command.ts';
 import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
-import { messageBytesMax } from '../frame/codec.ts';
 import { collectionName, type CommandContext, type CommandRow, doorName, flagOf } from './command.ts';
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { documentOf, Special } from '../../planner/documents/values.ts';
@@ -16,9 +15,10 @@ export interface HelloFacts {
   readonly now: bigint;
   /** As it was asked: `hello`, or by its older name. */
   readonly legacy: boolean;
+  readonly messageBytesMax: number;
 }
 
-export function helloReply({ connection, now, legacy }: HelloFacts): Members {
+export function helloReply({ connection, now, legacy, messageBytesMax }: HelloFacts): Members {
   return {
     helloOk: true,
     [legacy ? 'ismaster' : 'isWritablePrimary']: true,

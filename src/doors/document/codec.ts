@@ -9,7 +9,7 @@
 import { ServiceError } from '../../errors.ts';
 import { Pace, type Steps } from '../../planner/documents/json.ts';
 import type { Stored, StoredObject } from '../../planner/documents/values.ts';
-import { type Codec, type Decoded, messageBytesMax } from '../frame/codec.ts';
+import type { Codec, Decoded } from '../frame/codec.ts';
 import { documentEnd, readSteps } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 
@@ -38,7 +38,6 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   const code = bytes.readInt32LE(12);
   if (code !== opCodes.msg && code !== opCodes.query) throw malformed('this is no message that a document door takes');
   if (length < headBytes + 5) throw malformed('a message says that it is shorter than its head');
-  if (length > messageBytesMax) throw new ServiceError('REL_TOO_LARGE', `a message is at most ${messageBytesMax} bytes long`);
   if (bytes.length < length) return { needs: length };
   const number = bytes.readInt32LE(4);
   const body = bytes.subarray(headBytes, length);

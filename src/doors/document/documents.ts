@@ -50,7 +50,7 @@ export interface Wanted extends Place {
 }
 
 export interface Reading {
-  readonly planner: Pick<PlannerDoor, 'lookUp' | 'query'>;
+  readonly planner: Pick<PlannerDoor, 'lookUpMany' | 'query'>;
   readonly invocation: Invocation;
   readonly terms: Terms;
   readonly signal: AbortSignal;
@@ -122,7 +122,7 @@ export async function find(reading: Reading, wanted: Wanted): Promise<Found[]> {
   const ids = idsIn(wanted.filter);
   if (ids !== null) {
     const keys = [...new Set(ids.map((id) => keyOf(wanted, id)))];
-    const answer = planner.lookUp(invocation, { type: entryType, keys, columns, time: wanted.time });
+    const answer = await planner.lookUpMany(invocation, { type: entryType, keys, columns, time: wanted.time }, reading.signal);
     reading.keep(answer);
     const found = await documentsOf(reading, answer, wanted);
     return oneOfEach(found).filter(({ document }) => fits(document));
@@ -223,7 +223,7 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
   let answer: Answer;
   if (ids !== null) {
     const keys = [...new Set(ids.filter((id) => typeof id === 'string'))];
-    answer = planner.lookUp(invocation, { type, keys, columns: null, time });
+    answer = await planner.lookUpMany(invocation, { type, keys, columns: null, time }, reading.signal);
     reading.keep(answer);
   } else {
     const isOpen = most !== undefined && filter.size === 0;
@@ -291,8 +291,12 @@ export async function namesIn(reading: Reading, database: string | null, time: D
 const ownerColumns = ['_pk', 'namespace_path'] as const;
 
 /** Keys of these that the caller's path holds already. */
-export function presentKeys(planner: Pick<PlannerDoor, 'lookUp'>, invocation: Invocation, keys: readonly string[]): Set<string> {
-  const { batches } = planner.lookUp(invocation, { type: entryType, keys, columns: ownerColumns });
+export async function presentKeys(
+  planner: Pick<PlannerDoor, 'lookUpMany'>,
+  invocation: Invocation,
+  keys: readonly string[],
+): Promise<Set<string>> {
+  const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys, columns: ownerColumns });
   const present = new Set<string>();
   for (const { columns: vectors, count } of batches)
     for (let i = 0; i < count; i++)

@@ -153,7 +153,8 @@ export class DocumentSession implements Session<Message> {
       this.#watched = true;
       void this.#limitSilence();
     }
-    const reply = helloReply({ connection: this.#id, now: clock.now(), legacy: name !== 'hello' });
+    const { messageBytesMax } = this.#parts.wire;
+    const reply = helloReply({ connection: this.#id, now: clock.now(), legacy: name !== 'hello', messageBytesMax });
     const speculative = command.get('speculativeAuthenticate');
     let started: WritableObject | null = null;
     if (isObject(speculative)) {

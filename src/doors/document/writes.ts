@@ -71,7 +71,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   return context.write(rows.length, 'ingest', ({ invocation }) =>
     context.decided(invocation, context.namespace, async () => {
       const { planner } = context.asker.parts;
-      const taken = presentKeys(planner, invocation, [...new Set(rows.map(({ key }) => key))]);
+      const taken = await presentKeys(planner, invocation, [...new Set(rows.map(({ key }) => key))]);
       const errors: WriteError[] = [];
       const written: typeof rows = [];
       for (const [index, row] of rows.entries()) {
@@ -139,7 +139,7 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
       checkNames(upserted);
       const key = keyOf(place, id);
       // What is there under this _id is not what was asked for.
-      if (presentKeys(reading.planner, invocation, [key]).size > 0) throw duplicate(place, id);
+      if ((await presentKeys(reading.planner, invocation, [key])).size > 0) throw duplicate(place, id);
       const put = putCommand(place, [{ key, text: textOf(upserted) }], { when: 'absent', door: doorName, changes: false });
       return { commands: [put], result: { matched, made: [], modified: 0, upserted } };
     }
