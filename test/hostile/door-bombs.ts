@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis';
 import { type Document, MongoClient } from 'mongodb';
 import type { Socket } from 'node:net';
+import { deflateSync, gzipSync } from 'node:zlib';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { doorSecret, type Siege } from './siege.ts';
@@ -76,6 +77,38 @@ const relational = (name: string, ends: RegExp, ask: (connected: () => Promise<C
     return told(ask(connected));
   },
 });
+
+/** What `pg` speaks with, below its queries. */
+interface Wire {
+  readonly stream: Socket;
+  once(event: string, run: (value: unknown) => void): void;
+  query(text: string): void;
+  sendCopyFromChunk(bytes: Buffer): void;
+  endCopyFrom(): void;
+}
+
+const document = (name: string, ends: RegExp, input: () => object): DoorBomb => ({
+  name: `http: ${name}`,
+  ends,
+  async run({ port, token }) {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'ingest_document', arguments: input() });
+    const reply = await fetch(`http://127.0.0.1:${port}/mcp/tools/call`, { method: 'POST', headers, body });
+    return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
+  },
+});
+
+function unfoldingPdf(): Buffer {
+  const content = deflateSync(Buffer.alloc(400 << 20, ' '));
+  const objects = [
+    '<</Type/Catalog/Pages 2 0 R>>',
+    '<</Type/Pages/Kids[3 0 R]/Count 1>>',
+    '<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>',
+  ].map((object, i) => `${i + 1} 0 obj${object}endobj\n`);
+  const stream = `4 0 obj<</Filter/FlateDecode/Length ${content.length}>>stream\n`;
+  const end = '\nendstream endobj\ntrailer<</Size 5/Root 1 0 R>>\n%%EOF';
+  return Buffer.concat([Buffer.from(`%PDF-1.4\n${objects.join('')}${stream}`), content, Buffer.from(end)]);
+}
 
 const object = (name: string, ends: RegExp, method: string, path: string, body?: string): DoorBomb => ({
   name: `object: ${name}`,
@@ -198,9 +231,41 @@ export const doorBombs: readonly DoorBomb[] = [
   relational('sixteen MiB of statement, and parameters', /^answered|^[0-9A-Z]{5} /, async (connected) => {
     const client = await connected();
     await client.query(`SELECT 1 /* ${'x'.repeat(15 << 20)} */`).catch(() => undefined);
-    const answer = client.query('SELECT $1::text', ['x'.repeat(15 << 20)]);
-    await answer.finally(() => client.end());
+    try {
+      await client.query('SELECT $1::text', ['x'.repeat(15 << 20)]);
+    } finally {
+      await client.end();
+    }
   }),
+  relational('a line without an end, by COPY', /^answered|^[0-9A-Z]{5} /, async (connected) => {
+    const client = await connected();
+    await client.query('CREATE TABLE copied (id text PRIMARY KEY, v text)').catch(() => undefined);
+    const { connection } = client as unknown as { connection: Wire };
+    const ended = new Promise<unknown>((resolve) => connection.once('errorMessage', resolve));
+    const ready = new Promise((resolve) => connection.once('copyInResponse', resolve));
+    connection.query('COPY copied FROM STDIN WITH (FORMAT csv)');
+    await Promise.race([ready, ended]);
+    for (let i = 0; i < 80; i++) connection.sendCopyFromChunk(Buffer.alloc(1 << 20, i === 0 ? '"' : ','));
+    connection.endCopyFrom();
+    await Promise.race([ended, pause(30_000)]);
+    connection.stream.destroy();
+  }),
+  document('a PDF of a few kilobytes that unfolds to 400 MB', /^4\d\d/, () => ({
+    content_base64: unfoldingPdf().toString('base64'),
+    format: 'pdf',
+  })),
+  document('a page of nothing but comments', /^200|^4\d\d/, () => ({ content: `${'<!---->'.repeat(144)}x` })),
+  document('a page of elements within each other', /^4\d\d/, () => ({ content: '<div>'.repeat(500_000), format: 'html' })),
+  {
+    name: 'http: a compressed body that unfolds to a gigabyte',
+    ends: /^4\d\d/,
+    async run({ port, token }) {
+      const body = gzipSync(Buffer.alloc(1 << 30, 'x'));
+      const headers = { authorization: `Bearer ${token}`, 'content-encoding': 'gzip', 'content-type': 'application/x-ndjson' };
+      const reply = await fetch(`http://127.0.0.1:${port}/ingest/auto?object_type=Unfolded`, { method: 'POST', headers, body });
+      return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
+    },
+  },
   object('a bucket', /^200/, 'PUT', '/docs'),
   object(
     'a list of keys to remove, ten thousand',

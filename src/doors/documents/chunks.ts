@@ -3,6 +3,7 @@
  * sentences, else between words. A chunk is a piece of the text, character by character.
  */
 import { createHash } from 'node:crypto';
+import { isMainThread } from 'node:worker_threads';
 import { ServiceError } from '../../errors.ts';
 import { type Block, blocksOf, formatOf } from './blocks.ts';
 import { chunksMax, type DocumentChunk, type DocumentRequest, type ReadDocument } from './document.ts';
@@ -17,7 +18,32 @@ export async function readDocument({ bytes, format: given, name, chunkSize, over
 }
 
 /** The same in a thread of its own. */
-export const readingJob = { module: import.meta.url, name: 'readingJob', begin: () => readDocument };
+export const readingJob = {
+  module: import.meta.url,
+  name: 'readingJob',
+  begin: () => {
+    boundArrays();
+    return readDocument;
+  },
+};
+
+/** What a PDF's stream may unfold to, or anything else that a parser makes in one piece. */
+const arrayBytesMax = 64 << 20;
+
+/**
+ * Bytes lie outside the heap that bounds a thread, and a few kilobytes of a compressed stream unfold to gigabytes: arrays that this
+ * thread makes have a bound of their own.
+ */
+function boundArrays(): void {
+  if (isMainThread) return;
+  globalThis.Uint8Array = new Proxy(Uint8Array, {
+    construct(target, given: readonly unknown[], asked: new () => object) {
+      if (typeof given[0] === 'number' && given[0] > arrayBytesMax)
+        throw new ServiceError('REL_UNPROCESSABLE', `a part of the document unfolds to more than ${arrayBytesMax >> 20} MiB`);
+      return Reflect.construct(target, given, asked) as Uint8Array;
+    },
+  });
+}
 
 export function chunksOf(text: string, blocks: readonly Block[], size: number, overlap: number): readonly DocumentChunk[] {
   const spans = blocks.flatMap((block) => spansOf(text, block, size));
