@@ -73,6 +73,7 @@ class PatternCompiler {
   /** Facts about nodes that are bound: they hold of the same nodes in an OPTIONAL MATCH. */
   #facts = new Map<string, readonly Fact[]>();
   #numbers = 0;
+  #isNarrowed = false;
 
   constructor(clauses: readonly Clause[]) {
     for (const clause of clauses) this.#readUses(clause);
@@ -150,7 +151,7 @@ class PatternCompiler {
     for (const chain of chains) {
       const first = this.#firstOf(chain, names, about.facts);
       const ids: (Expression | undefined)[] = chain.nodes.map(() => undefined);
-      const matching: Matching = { names, where, walks, isTyped: about.isTyped };
+      const matching: Matching = { names, where, walks, facts: about.facts, isTyped: about.isTyped };
       const begin = this.#begin(chain, first, source, matching);
       source = begin.source;
       ids[first] = some = begin.id;
@@ -172,9 +173,12 @@ class PatternCompiler {
   /** A chain is begun where it is bound to what was matched before, else at the node of which most is said. */
   #firstOf({ nodes }: PatternChain, names: Names, facts: ReadonlyMap<string, readonly Fact[]>): number {
     const said = nodes.map(({ name, labels, properties }): number => {
-      if (name !== null && names.has(name)) return 4;
-      const isOne = properties.length > 0 || (name !== null && facts.has(name));
-      return (labels.length > 0 ? 2 : 0) + (isOne ? 1 : 0);
+      if (name !== null && names.has(name)) return 7;
+      const asked = [
+        ...properties.map((each) => each.name),
+        ...(name === null ? [] : (facts.get(name) ?? [])).map((fact) => fact.property),
+      ];
+      return (labels.length > 0 ? 2 : 0) + (asked.length > 0 ? 1 : 0) + (asked.includes('id') ? 3 : 0);
     });
     return said.indexOf(Math.max(...said));
   }
@@ -194,12 +198,12 @@ class PatternCompiler {
     const edge = chain.edges[first] ?? chain.edges[first - 1];
     // A walk of no edges begins at nodes that have none, too.
     const needsEdge = edge !== undefined && (edge.hops === null || edge.hops.least === null);
-    if (needsEdge && labels.length === 0 && !this.#asksRow(node, matching)) {
+    const isAny = node.properties.length === 0 && !(node.name !== null && matching.facts.has(node.name));
+    if (needsEdge && isAny && labels.length === 0 && !this.#asksRow(node, matching)) {
       const alias = node.name ?? this.#name('node');
       const table: Source = { kind: 'function', name: degreeNames.function('both'), arguments: [], alias, place };
       const variable = namedNode(alias, column(alias, degreeNames.node, place));
       if (node.name !== null) names.set(node.name, variable);
-      this.#having(node, variable, matching);
       return { source: besides(before, table, null), id: variable.id };
     }
     return this.#row(node, before, null, matching);
@@ -367,7 +371,10 @@ class PatternCompiler {
         return equal(node.property(property, where), this.#term(value, alone.names), where);
       }),
     );
-    const matched = { ...alone, where: [...alone.where, ...known] };
+    const [first] = shared;
+    const among =
+      first !== undefined && this.#narrows(rows, facts.get(first)) ? [this.#among(first, alone.names, rows, place)] : [];
+    const matched = { ...alone, where: [...alone.where, ...known, ...among] };
     const alias = this.#name('optional');
     const { projection, names: inner } = this.#passedOn(
       [...matched.names].map(([name, variable]) => ({ name, variable })),
@@ -394,6 +401,20 @@ class PatternCompiler {
     const left: Source = rows.source ?? { kind: 'values', rows: [[]], place };
     const source: Source = { kind: 'join', type: 'left', left, right, on: allOf(on), using: null, place };
     return { source, where: rows.where, names };
+  }
+
+  /** Whether it is worth while to work out first which nodes there are. It is done once: each time doubles the work before it. */
+  #narrows({ source, where }: Rows, facts: readonly Fact[] = []): boolean {
+    if (this.#isNarrowed || facts.some(({ property }) => property === 'id')) return false;
+    this.#isNarrowed = where.length > 0 || source?.kind === 'join' || source?.kind === 'walk' || source?.kind === 'subquery';
+    return this.#isNarrowed;
+  }
+
+  /** One of the nodes that are there. */
+  #among(name: string, names: Names, rows: Rows, place: Place): Expression {
+    const [inner, outer] = [names.get(name) as NodeVariable, rows.names.get(name) as NodeVariable];
+    const item: ProjectionItem = { kind: 'expression', expression: outer.id, alias: '#id', place };
+    return { kind: 'in-query', operand: inner.id, query: query(select([item], rows, place), place), negated: false, place };
   }
 
   #with(clause: Projection, rows: Rows): Rows {
@@ -616,6 +637,7 @@ interface Matching {
   readonly where: Expression[];
   /** Aliases of the walks of the clause. */
   readonly walks: string[];
+  readonly facts: ReadonlyMap<string, readonly Fact[]>;
   isTyped(name: string): boolean;
 }
 

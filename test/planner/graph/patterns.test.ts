@@ -216,6 +216,9 @@ describe('patterns', () => {
       "MATCH (b:Person)<-[:Knows*3]-(a:Person) WHERE a.id = 'cid' RETURN count(*)",
       "MATCH (a:Person {id: 'cid'}) OPTIONAL MATCH (a)-[:Knows]->(b:Person) RETURN count(*)",
       "MATCH (a:Person {id: 'cid'}) WITH a AS p OPTIONAL MATCH (p)-[:Knows]->(b:Person) RETURN count(*)",
+      "MATCH (a {id: 'cid'})-[:Knows*3]->(b:Person) RETURN count(*)",
+      "MATCH (a:Person) WHERE a.name = 'Cid' OPTIONAL MATCH (a)-[:Knows]->(b:Person) RETURN count(*)",
+      'MATCH (a:Person) WHERE a.age > 45 OPTIONAL MATCH (a)-[:Knows]->(b:Person) RETURN count(*)',
     ]) {
       expect([pattern, await begun(pattern)]).toEqual([pattern, ['1']]);
     }
