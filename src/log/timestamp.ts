@@ -72,10 +72,26 @@ const written =
  * nanoseconds of a cursor. Throws REL_INVALID, whose reason tells a malformed text from an instant that there is not.
  */
 export function parseZonedInstant(text: string): bigint {
+  return parsed(text).instant;
+}
+
+/** The day that such a text names, whatever the offset behind it makes of its instant: where it begins in UTC. */
+export function parseZonedDay(text: string): bigint {
+  return parsed(text).day;
+}
+
+function parsed(text: string): { readonly instant: bigint; readonly day: bigint } {
   const trimmed = text.trim();
-  if (/^[+-]?infinity$/i.test(trimmed)) return trimmed.startsWith('-') ? INSTANT_MIN : FOREVER;
-  if (/^epoch$/i.test(trimmed)) return 0n;
-  if (/^-?\d{16,19}$/.test(trimmed)) return inRange(BigInt(trimmed));
+  const instantOnly = (instant: bigint): { readonly instant: bigint; readonly day: bigint } => {
+    const rest = instant % dayNs;
+    return {
+      instant,
+      day: instant === FOREVER || instant === INSTANT_MIN ? instant : instant - (rest < 0n ? rest + dayNs : rest),
+    };
+  };
+  if (/^[+-]?infinity$/i.test(trimmed)) return instantOnly(trimmed.startsWith('-') ? INSTANT_MIN : FOREVER);
+  if (/^epoch$/i.test(trimmed)) return instantOnly(0n);
+  if (/^-?\d{16,19}$/.test(trimmed)) return instantOnly(inRange(BigInt(trimmed)));
   const match = written.exec(trimmed);
   if (!match) {
     const given = JSON.stringify(text.slice(0, 64));
@@ -93,8 +109,11 @@ export function parseZonedInstant(text: string): bigint {
   const offset = offsetOf(zone);
   if (!isDay || !(isTime || ofDay === 86_400) || offset === null) throw refused('no-such-instant', `no such instant: ${trimmed}`);
   const seconds = BigInt(date.getTime() / 1_000 + ofDay - offset);
-  return inRange(seconds * 1_000_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, '0')));
+  const instant = inRange(seconds * 1_000_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, '0')));
+  return { instant, day: inRange(BigInt(date.getTime()) * 1_000_000n) };
 }
+
+const dayNs = 86_400_000_000_000n;
 
 /** Seconds east of Greenwich; null: there is no such offset. */
 function offsetOf(zone: string): number | null {

@@ -102,6 +102,7 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
         break;
       case 'call':
         bound.operands.forEach((operand, i) => {
+          if (isDate(bound)) return note(operand, 'date');
           const taken = bound.function.takes[Math.min(i, bound.function.takes.length - 1)]!;
           note(operand, taken === 'same' ? bound.type : taken === 'any' ? 'string' : taken);
         });
@@ -133,6 +134,7 @@ export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): Rea
   };
   for (const node of nodesOf(plan)) {
     for (const bound of expressionsOf(node)) visit(bound);
+    if (node.kind === 'filter') note(node.predicate, 'boolean');
     if (node.kind === 'set-operation' || node.kind === 'values')
       node.columns.forEach(({ type }, i) => literalsIn(node, i).forEach((literal) => note(literal, type)));
   }

@@ -1,9 +1,8 @@
 /** Values that a client binds to `$1`, `$2` …: bytes in one of two formats and of a Postgres type, as the planner takes them. */
 import { type ErrorReason, ServiceError } from '../../errors.ts';
-import { FOREVER, INSTANT_MIN, parseZonedInstant } from '../../log/timestamp.ts';
+import { FOREVER, INSTANT_MIN, parseZonedDay, parseZonedInstant } from '../../log/timestamp.ts';
 import { type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
-import { startOfDay } from '../../planner/expressions/functions/casts.ts';
 import { utf8 } from './codec.ts';
 import { microsecondsTo2000, parameterType } from './wire-types.ts';
 
@@ -95,8 +94,8 @@ export function parameterOid(column: ColumnType, bytes: number): number {
 export function parameterOf(...given: Parameters<typeof parameterValue>): Literal | TypedValue {
   const value = parameterValue(...given);
   const [, , stated, found] = given;
+  if (value === null) return new TypedValue(found, null);
   const isStated = stated !== 0 && stated !== oid.unknown;
-  if (value === null) return isStated ? new TypedValue(found, null) : null;
   const isInstant = found === 'timestamp' || found === 'date';
   return isInstant || (isStated && (found === 'json' || found === 'vector')) ? new TypedValue(found, value) : value;
 }
@@ -149,7 +148,7 @@ function fromText(text: string, type: number): Literal {
     case oid.bool:
       return boolean(text.trim().toLowerCase());
     case oid.date:
-      return startOfDay(parseZonedInstant(text));
+      return parseZonedDay(text);
     case oid.timestamp:
     case oid.timestamptz:
       return parseZonedInstant(text);

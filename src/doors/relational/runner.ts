@@ -579,7 +579,7 @@ export class Runner {
   async #values(invocation: Invocation, text: string, bound: Bound): Promise<(Literal | TypedValue)[]> {
     const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
-    const isOpen = stated.some((type, i) => type === null && values[i] !== null);
+    const isOpen = stated.includes(null);
     const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
     if (described !== null) bound.found?.(described);
     const found = types ?? described ?? [];

@@ -8,10 +8,13 @@ import type { Expression } from '../statement.ts';
 
 export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
   const { name, yields } = aggregateFunctions[call];
-  const type = yields(bound.type);
+  // A value that comes later, of which nothing tells the type, is text.
+  const type = yields(bound.type === 'null' && isText(call) ? 'string' : bound.type);
   if (type === null) throw at('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
   return type;
 }
+
+const isText = (call: AggregateCall['function']): boolean => call === 'min' || call === 'max';
 
 const known = new WeakMap<Expression, boolean>();
 

@@ -1,5 +1,12 @@
 /** Values of one type as values of another. What has no value in the other type is an error that does not repeat it. */
-import { formatDay, formatInstant, formatZonedInstant, parseInstant, parseZonedInstant } from '../../../log/timestamp.ts';
+import {
+  formatDay,
+  formatInstant,
+  formatZonedInstant,
+  parseInstant,
+  parseZonedDay,
+  parseZonedInstant,
+} from '../../../log/timestamp.ts';
 import { type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/value.ts';
 import { exact, halfAway } from './numbers.ts';
 import {
@@ -231,7 +238,11 @@ export const casts = castsOf(signaturesTo);
 export const wideCasts = castsOf({
   ...signaturesTo,
   timestamp: zonedInstants,
-  date: daysBegun(zonedInstants),
+  date: [
+    cast('string', 'timestamp', (given) => parseZonedDay(text(given))),
+    cast('json', 'timestamp', ofJson(parseZonedDay)),
+    ...daysBegun(zonedInstants),
+  ],
   string: [zonedText, ...signaturesTo.string],
 });
 /** A day as text. */

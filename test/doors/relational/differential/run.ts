@@ -1,0 +1,146 @@
+/**
+ * Parameters of every type in every position, put to this store and to a PostgreSQL 15 that is started for it.
+ *
+ *   npm run wire:diff -- --n 100000 [--seed 1]
+ */
+import { parseArgs } from 'node:util';
+import { StoreWorld } from '../../http/store-world.ts';
+import { cellsOf, framed } from '../frames.ts';
+import { describe, execute, RawClient, simple, sync } from '../raw-client.ts';
+import { relationalSecret } from '../relational-client.ts';
+import { bytesOf, type Case, caseOf, oids } from './cases.ts';
+import { families, valueOf } from './cells.ts';
+import { explained, type Outcome } from './explained.ts';
+import { startPostgres } from './postgres.ts';
+
+const { values: options } = parseArgs({
+  options: { n: { type: 'string', default: '100000' }, seed: { type: 'string', default: '1' } },
+});
+const total = Number(options.n);
+/** Cases of one round trip. */
+const together = 500;
+
+const peer = await startPostgres(relationalSecret);
+if (peer === null) {
+  console.error('PostgreSQL 15 is not installed: apt-get install postgresql-15');
+  process.exit(1);
+}
+const counts = new Map<string, number>();
+const faults = new Map<string, { count: number; example: string }>();
+let world: StoreWorld | null = null;
+let clients: RawClient[] = [];
+try {
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret });
+  const ourPort = world.others.find(({ name }) => name === 'relational')!.port;
+  clients = await Promise.all([ourPort, peer.port].map((port) => RawClient.ready(port, relationalSecret)));
+  const [ours, theirs] = clients as [RawClient, RawClient];
+  for (const client of clients) {
+    await client.ask(simple('CREATE TABLE v (id int8 PRIMARY KEY, n int8, x float8, s text, b bool, ts timestamptz)'));
+    await client.ask(
+      simple(`INSERT INTO v VALUES (1, 10, 1.5, 'a', true, '2024-05-01 10:00:00+00'), (2, -7, -0.25, 'b', false, '1999-12-31 00:00:00+00'),
+      (3, NULL, NULL, NULL, NULL, NULL), (4, 1, 10, '10', true, '2024-05-01 00:00:00+00'), (5, 0, 0, '', false, '2100-01-01 00:00:00+00')`),
+    );
+  }
+
+  const random = randomFrom(Number(options.seed));
+  for (let done = 0; done < total; done += together) {
+    const cases = Array.from({ length: Math.min(together, total - done) }, () => caseOf(random));
+    const [mine, right] = await Promise.all([outcomes(ours, cases), outcomes(theirs, cases)]);
+    cases.forEach((asked, i) => {
+      if (isSame(mine[i]!, right[i]!)) return;
+      const reason = explained(asked, mine[i]!, right[i]!);
+      if (reason !== null) return void counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      const { type, isStated } = asked.parameters[0]!;
+      const key = `${asked.sql} | ${isStated ? type : `${type} as text`} | ${mine[i]!.error ?? 'rows'} for ${right[i]!.error ?? 'rows'}`;
+      const known = faults.get(key);
+      const example = `${asked.parameters.map(({ text }) => text).join(', ')}: ${shown(mine[i]!)} for ${shown(right[i]!)}`;
+      faults.set(key, { count: (known?.count ?? 0) + 1, example: known?.example ?? example });
+    });
+  }
+} finally {
+  peer.stop();
+  for (const client of clients) client.close();
+  await world?.close();
+}
+for (const [reason, count] of counts) console.log(`${count} explained: ${reason}`);
+for (const [key, { count, example }] of faults) console.log(`${count} × ${key}\n    ${example}`);
+const unexplained = [...faults.values()].reduce((sum, { count }) => sum + count, 0);
+console.log(`${total} cases, ${unexplained} unexplained (seed ${options.seed})`);
+process.exitCode = unexplained === 0 ? 0 : 1;
+
+function shown({ error, columns, rows }: Outcome): string {
+  return error ?? `${columns.join()} ${JSON.stringify(rows)}`;
+}
+
+function isSame(a: Outcome, b: Outcome): boolean {
+  return shown(a) === shown(b);
+}
+
+function int16(value: number): Buffer {
+  return Buffer.from([(value >> 8) & 255, value & 255]);
+}
+
+function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+function messagesOf({ sql, parameters, isResultBinary }: Case): Buffer[] {
+  const types = parameters.map(({ type, isStated }) => int32(isStated ? oids[type] : 0));
+  const formats = parameters.map(({ isBinary }) => int16(isBinary ? 1 : 0));
+  const cells = parameters.map((each) => {
+    const bytes = bytesOf(each);
+    return bytes === null ? int32(-1) : Buffer.concat([int32(bytes.length), bytes]);
+  });
+  const bound = [int16(formats.length), ...formats, int16(cells.length), ...cells, int16(1), int16(isResultBinary ? 1 : 0)];
+  return [
+    framed('P', Buffer.concat([Buffer.from(`\0${sql}\0`), int16(types.length), ...types])),
+    framed('B', Buffer.concat([Buffer.from('\0\0'), ...bound])),
+    describe('P'),
+    execute(),
+    sync,
+  ];
+}
+
+async function outcomes(client: RawClient, cases: readonly Case[]): Promise<Outcome[]> {
+  client.socket.write(Buffer.concat(cases.flatMap(messagesOf)));
+  const found: Outcome[] = [];
+  for (const { isResultBinary } of cases) {
+    const replies = await client.until('Z');
+    const error = replies.find(({ type }) => type === 'E');
+    const fields = replies.find(({ type }) => type === 'T');
+    if (error !== undefined || fields === undefined) {
+      const state = error === undefined ? 'nothing' : /\0C([0-9A-Z]{5})\0/.exec(error.body.toString('latin1'))![1]!;
+      found.push({ error: state, columns: [], rows: [] });
+      continue;
+    }
+    const types = typesOf(fields.body);
+    const rows = replies.flatMap(({ type, body }) =>
+      type === 'D' ? [cellsOf(body).map((cell, i) => (cell === null ? null : valueOf(cell, types[i]!, isResultBinary)))] : [],
+    );
+    found.push({ error: null, columns: types.map((oid) => families[oid] ?? String(oid)), rows });
+  }
+  return found;
+}
+
+function typesOf(body: Buffer): number[] {
+  const types: number[] = [];
+  let at = 2;
+  for (let i = 0; i < body.readInt16BE(0); i++) {
+    at = body.indexOf(0, at) + 1;
+    types.push(body.readInt32BE(at + 6));
+    at += 18;
+  }
+  return types;
+}
+
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
