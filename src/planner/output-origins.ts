@@ -1,9 +1,10 @@
 /** Where the columns of an answer come from, as clients of a wire protocol are told it: the column of a type, or a day. */
+import { systemColumns } from '../log/value.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import type { Bound } from './expressions/bound-expression.ts';
 import { isDate } from './expressions/dates.ts';
 import { vectorCast } from './expressions/functions/vectors.ts';
-import type { LogicalPlan, PlanNode } from './logical-plan.ts';
+import type { AggregateCall, AggregateNode, LogicalPlan, PlanNode } from './logical-plan.ts';
 import type { OutputColumn } from './planner-contract.ts';
 import type { Dialect } from './statement.ts';
 
@@ -40,7 +41,7 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
       return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - left);
     }
     case 'aggregate':
-      return column < node.groups ? originOf(node.input, column) : {};
+      return column < node.groups ? originOf(node.input, column) : ofExtreme(node, node.calls[column - node.groups]!);
     case 'search':
     case 'number':
     case 'over':
@@ -53,6 +54,13 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     default:
       return {};
   }
+}
+
+/** The least or greatest of system instants is one of them, and needs all of its digits. */
+function ofExtreme({ input }: AggregateNode, { function: name, column }: AggregateCall): Pick<OutputColumn, 'shownAs'> {
+  if ((name !== 'min' && name !== 'max') || column === null) return {};
+  const of = originOf(input, column).origin?.column;
+  return of !== undefined && Object.hasOwn(systemColumns, of) ? { shownAs: 'int8' } : {};
 }
 
 function shownAs(bound: Bound): Pick<OutputColumn, 'shownAs'> {

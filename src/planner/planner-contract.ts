@@ -60,8 +60,8 @@ export interface OutputColumn {
   readonly type: ColumnType;
   /** The column of a type that it shows as it is, where a wire protocol asks. */
   readonly origin?: { readonly type: string; readonly column: string };
-  /** Its instants are days, or its texts vectors, where a wire protocol asks. */
-  readonly shownAs?: 'date' | 'vector';
+  /** Its instants are days or nanoseconds, or its texts vectors, where a wire protocol asks. */
+  readonly shownAs?: 'date' | 'int8' | 'vector';
 }
 
 /** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */

@@ -106,6 +106,174 @@ END`,
     ],
   },
   {
+    name: 'psycopg2 and SQLAlchemy',
+    door: 'relational',
+    package: 'python3-sqlalchemy',
+    probe: `${python} -c 'import psycopg2, sqlalchemy'`,
+    steps: ({ port, secret }) => [
+      {
+        name: 'aware datetimes, backslashes, a broken constraint',
+        script: `${python} - <<'END'
+import datetime, psycopg2
+c = psycopg2.connect(host='127.0.0.1', port=${port}, user='me', password='${secret}', dbname='annals')
+k = c.cursor()
+k.execute('CREATE TABLE "Log" (id int PRIMARY KEY, at timestamptz, note text)')
+at = datetime.datetime(2024, 5, 1, 12, 0, 0, 123456, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+k.execute('INSERT INTO "Log" VALUES (%s, %s, %s)', (1, at, 'a\\\\b\\nc'))
+c.commit()
+k.execute('SELECT note FROM "Log" WHERE at = %s', (at,))
+print(k.fetchone()[0] == 'a\\\\b\\nc')
+k.execute('SELECT now()')
+print(k.fetchone()[0].tzinfo is not None)
+c.commit()
+try:
+    k.execute('INSERT INTO "Log" (id) VALUES (1)')
+    c.commit()
+except psycopg2.errors.UniqueViolation as e:
+    print(e.diag.constraint_name, e.diag.message_detail)
+c.rollback()
+END`,
+        prints: /True\nTrue\nLog_pkey Key \(id\)=\(1\) already exists\.\n/,
+      },
+      {
+        name: 'DateTime(timezone=True), rows in and out',
+        script: `${python} - <<'END'
+import datetime
+from sqlalchemy import create_engine, MetaData, Table, Column, BigInteger, DateTime, String, select
+e = create_engine('postgresql+psycopg2://me:${secret}@127.0.0.1:${port}/annals')
+t = Table('Alchemy', MetaData(), Column('id', BigInteger, primary_key=True, autoincrement=False), Column('at', DateTime(timezone=True)), Column('s', String))
+at = datetime.datetime(2024, 5, 1, 10, 0, tzinfo=datetime.timezone.utc)
+with e.begin() as c:
+    t.create(c)
+with e.begin() as c:
+    c.execute(t.insert(), [{'id': 1, 'at': at, 's': 'x'}, {'id': 2, 'at': None, 's': None}])
+with e.begin() as c:
+    print(c.execute(select(t).where(t.c.at == at)).fetchall() == [(1, at, 'x')], c.execute(select(t.c.id + 1).where(t.c.id.in_([1, 2])).order_by(t.c.id)).fetchall())
+END`,
+        prints: /True \[\(2,\), \(3,\)\]/,
+      },
+    ],
+  },
+  {
+    name: 'psycopg3',
+    door: 'relational',
+    package: 'python3-psycopg',
+    probe: `${python} -c 'import psycopg'`,
+    steps: ({ port, secret }) => [
+      {
+        name: 'executemany with a key that is there, pipelines, types of parameters',
+        script: `${python} - <<'END'
+import datetime, psycopg
+c = psycopg.connect(host='127.0.0.1', port=${port}, user='me', password='${secret}', dbname='annals', autocommit=True)
+c.execute('CREATE TABLE "Three" (id int PRIMARY KEY, at timestamptz, s text)')
+k = c.cursor()
+try:
+    k.executemany('INSERT INTO "Three" (id, s) VALUES (%s, %s)', [(1, 'a'), (2, 'b'), (1, 'c')])
+except psycopg.errors.UniqueViolation as e:
+    print(e.sqlstate, e.diag.constraint_name, c.execute('SELECT count(*) FROM "Three"').fetchone())
+k.executemany('INSERT INTO "Three" (id, s) VALUES (%s, %s)', [(1, 'a'), (2, 'b')])
+with c.pipeline() as p:
+    one = c.execute('SELECT s FROM "Three" WHERE id = %s', (1,))
+    c.execute('INSERT INTO "Three" (id) VALUES (%s)', (3,))
+    print(one.fetchone())
+try:
+    with c.pipeline() as p:
+        c.execute('INSERT INTO "Three" (id) VALUES (4)')
+        c.execute('INSERT INTO "Three" (id) VALUES (1)')
+except psycopg.errors.UniqueViolation as e:
+    print(e.sqlstate)
+at = datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+print([c.execute('SELECT %s', (v,)).fetchone()[0] == v for v in (at, at.date(), 5, 2**40, 1.5, True, 'x', None)])
+print(c.execute('SELECT count(*) FROM "Three" WHERE id = ANY(%s)', ([1, 2, 3, 4],)).fetchone())
+print(c.cursor(binary=True).execute('SELECT %b::timestamptz = %b', (at, at)).fetchone())
+END`,
+        prints: /23505 Three_pkey \(0,\)\n\('a',\)\n23505\n\[(True, ){7}True\]\n\(3,\)\n\(True,\)/,
+      },
+    ],
+  },
+  {
+    name: 'asyncpg',
+    door: 'relational',
+    package: 'python3-asyncpg',
+    probe: `${python} -c 'import asyncpg'`,
+    steps: ({ port, secret }) => [
+      {
+        name: 'connect, pool, parameters, executemany, COPY',
+        script: `${python} - <<'END'
+import asyncio, asyncpg, datetime, io
+async def main():
+    who = dict(host='127.0.0.1', port=${port}, user='me', password='${secret}', database='annals')
+    c = await asyncpg.connect(**who)
+    await c.execute('CREATE TABLE "Async" (id int PRIMARY KEY, at timestamptz, s text)')
+    at = datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.timezone.utc)
+    await c.executemany('INSERT INTO "Async" VALUES ($1, $2, $3)', [(1, at, 'a'), (2, None, 'b')])
+    print(await c.fetchval('SELECT id + $1 FROM "Async" WHERE at = $2', 5, at), await c.fetchval('SELECT $1::timestamptz', at) == at)
+    print([r['id'] for r in await c.fetch('SELECT id FROM "Async" WHERE s = ANY($1::text[]) ORDER BY id', ['a', 'b'])])
+    print(await c.copy_records_to_table('Async', records=[(3, at, 'c')], columns=['id', 'at', 's']))
+    try:
+        await c.execute('INSERT INTO "Async" (id) VALUES (1)')
+    except asyncpg.UniqueViolationError as e:
+        print(e.constraint_name)
+    async with c.transaction():
+        await c.execute('INSERT INTO "Async" (id) VALUES (4)')
+    await c.close()
+    pool = await asyncpg.create_pool(min_size=1, max_size=1, **who)
+    for _ in range(3):
+        async with pool.acquire() as c:
+            print(await c.fetchval('SELECT count(*) FROM "Async"'))
+    await pool.close()
+asyncio.run(main())
+END`,
+        prints: /6 True\n\[1, 2\]\nCOPY 1\nAsync_pkey\n4\n4\n4\n/,
+      },
+    ],
+  },
+  {
+    name: 'pgjdbc',
+    door: 'relational',
+    package: 'libpostgresql-jdbc-java default-jdk-headless',
+    probe: 'test -e /usr/share/java/postgresql.jar && command -v javac',
+    steps: ({ port, secret }) =>
+      (['simple', 'extended'] as const).map((mode) => ({
+        name: `${mode}: instants, a batch, updatable results, imported keys`,
+        script: `cat > Jdbc.java <<'END'
+import java.sql.*;
+import java.time.*;
+public class Jdbc {
+  public static void main(String[] a) throws Exception {
+    try (Connection c = DriverManager.getConnection("jdbc:postgresql://127.0.0.1:${port}/annals?preferQueryMode=${mode}", "me", "${secret}")) {
+      Statement s = c.createStatement();
+      s.execute("CREATE TABLE Parent_${mode} (id bigint PRIMARY KEY)");
+      s.execute("CREATE TABLE Child_${mode} (id bigint PRIMARY KEY, at timestamptz, parent bigint REFERENCES Parent_${mode} (id))");
+      OffsetDateTime at = OffsetDateTime.parse("2024-05-01T12:00:00+02:00");
+      PreparedStatement p = c.prepareStatement("INSERT INTO Child_${mode} (id, at) VALUES (?, ?)");
+      for (int i = 1; i <= 3; i++) { p.setLong(1, i); p.setObject(2, at); p.addBatch(); }
+      p.executeBatch();
+      PreparedStatement q = c.prepareStatement("SELECT ?");
+      q.setObject(1, at);
+      ResultSet r = q.executeQuery(); r.next();
+      System.out.println(r.getObject(1, OffsetDateTime.class).toInstant());
+      q = c.prepareStatement("SELECT count(*) FROM Child_${mode} WHERE at = ?");
+      q.setObject(1, at);
+      r = q.executeQuery(); r.next();
+      System.out.println(r.getInt(1));
+      Statement u = c.createStatement(ResultSet.TYPE_SCROLL_SENSITIVE, ResultSet.CONCUR_UPDATABLE);
+      r = u.executeQuery("SELECT id, at FROM Child_${mode} WHERE id = 2");
+      System.out.println(((java.sql.ResultSetMetaData) r.getMetaData()).getColumnCount());
+      r = c.getMetaData().getImportedKeys(null, "public", "Child_${mode}");
+      while (r.next()) System.out.println(r.getString("PKTABLE_NAME") + "." + r.getString("PKCOLUMN_NAME") + " " + r.getString("FKCOLUMN_NAME"));
+      try { s.execute("INSERT INTO Child_${mode} (id) VALUES (1)"); }
+      catch (SQLException e) { System.out.println(e.getSQLState()); }
+      r = s.executeQuery("SELECT 1"); r.next(); System.out.println("usable " + r.getInt(1));
+    }
+  }
+}
+END
+java -cp /usr/share/java/postgresql.jar Jdbc.java`,
+        prints: new RegExp(`2024-05-01T10:00:00Z\\n3\\n2\\nParent_${mode}\\.id parent\\n23505\\nusable 1`),
+      })),
+  },
+  {
     name: 'redis-cli',
     door: 'kv',
     package: 'redis-tools',

@@ -25,7 +25,7 @@ const found = (client: Client): boolean => spawnSync('sh', ['-c', client.probe],
 
 const missing = asked.filter((client) => !found(client));
 if (options.install && missing.length > 0) {
-  const packages = [...new Set(missing.map((client) => client.package))];
+  const packages = [...new Set(missing.flatMap((client) => client.package.split(' ')))];
   const update = spawnSync('apt-get', ['update', '-q'], { stdio: 'inherit' });
   const install = spawnSync('apt-get', ['install', '-qy', '--no-install-recommends', ...packages], {
     stdio: 'inherit',

@@ -94,7 +94,8 @@ export function wireTypeOf(column: OutputColumn | WiredColumn, instants: Instant
   if ('wire' in column) return column.wire;
   const { name, type: of } = column;
   if (column.shownAs !== undefined) return wireTypes[column.shownAs];
-  if (of === 'timestamp' && (instants === 'int8' || name in systemColumns)) return wireTypes.int8;
+  const isSystem = Object.hasOwn(systemColumns, column.origin?.column ?? name);
+  if (of === 'timestamp' && (instants === 'int8' || isSystem)) return wireTypes.int8;
   return ofColumn[of];
 }
 

@@ -204,6 +204,8 @@ describe('time and settings', () => {
   });
 
   test('what is in force is shown, what would change nothing is taken, all else is refused', async () => {
+    const instants = await client.query('SELECT system_from AS a, MAX(system_from), MIN(at) FROM Item GROUP BY 1 LIMIT 1');
+    expect(instants.fields.map(({ dataTypeID }) => dataTypeID)).toEqual([20, 20, 1184]);
     expect((await client.query('SHOW annals.as_of')).rows).toEqual([{ 'annals.as_of': 'current' }]);
     await client.query("SET client_encoding = 'UTF8'");
     expect(await stateOf(client.query("SET client_encoding = 'LATIN1'"))).toBe('0A000');

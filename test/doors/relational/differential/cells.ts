@@ -45,8 +45,16 @@ export function valueOf(cell: Buffer, oid: number, isBinary: boolean): string {
   }
 }
 
-function decimalOf(cell: Buffer): number {
+/** Groups of four digits: all of them where it is whole, as a double where it is not. */
+function decimalOf(cell: Buffer): string {
+  const [count, weight, scale] = [cell.readInt16BE(0), cell.readInt16BE(2), cell.readInt16BE(6)];
   let value = 0;
-  for (let i = 0; i < cell.readInt16BE(0); i++) value += cell.readInt16BE(8 + i * 2) * 10_000 ** (cell.readInt16BE(2) - i);
-  return cell.readUInt16BE(4) === 0x4000 ? -value : value;
+  let whole = 0n;
+  for (let i = 0; i < Math.max(count, weight + 1); i++) {
+    const group = i < count ? cell.readInt16BE(8 + i * 2) : 0;
+    value += group * 10_000 ** (weight - i);
+    if (i <= weight) whole = whole * 10_000n + BigInt(group);
+  }
+  const isNegative = cell.readUInt16BE(4) === 0x4000;
+  return scale === 0 ? String(isNegative ? -whole : whole) : String(isNegative ? -value : value);
 }

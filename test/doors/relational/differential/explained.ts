@@ -66,9 +66,8 @@ export const explanations: readonly Explanation[] = [
     holds: ({ sql }, ours, theirs) => sql.includes('%') && theirs.error === '42883' && ours.error === null,
   },
   {
-    reason: 'integers have 64 bits: sums of two smaller ones do not overflow',
-    holds: (asked, ours, theirs) =>
-      /^int[24]$/.test(typeOf(asked)) && asked.sql.includes('$1 + 1') && theirs.error === '22003' && ours.error === null,
+    reason: 'integers have 64 bits: what stands beside a small one does, too',
+    holds: ({ sql }, ours, theirs) => sql.includes('$1 + 1') && theirs.error === '22003' && ours.error === null,
   },
   {
     reason: 'a timestamp is an instant of UTC, and says so as text',
