@@ -322,3 +322,9 @@ describe('a cached plan', () => {
     await shared.close();
   });
 });
+
+test('a text beside a number is refused with the CAST that compares them', async () => {
+  const refusal = await store.refusal('SELECT p.name FROM Person p JOIN Person q ON p.name = q.age');
+  expect([refusal.code, refusal.message]).toEqual(['REL_TYPE_MISMATCH', expect.stringContaining('CAST(<the number> AS TEXT)')]);
+  expect(await store.rows('SELECT p.name FROM Person p JOIN Person q ON p.name = CAST(q.age AS TEXT)')).toEqual([]);
+});

@@ -377,7 +377,7 @@ export function matched(left: Bound, right: Bound, op: CompareOp, place: Place):
     (isText(left.type) && left.type === right.type) ||
     (left.type === 'boolean' && right.type === 'boolean');
   if (!fits) {
-    const help = left.type === 'json' || right.type === 'json' ? ': compare json with a text, or CAST it' : '';
+    const help = helpFor([left.type, right.type]);
     throw mismatch(`${left.type} can't be compared with ${right.type}${help}`, place);
   }
   const equality = op === '=' || op === '!=';
@@ -385,6 +385,13 @@ export function matched(left: Bound, right: Bound, op: CompareOp, place: Place):
     throw mismatch('json has no order beside json: only = and != compare it', place);
   if (!equality && left.type === 'boolean') throw mismatch('boolean has no order: only = and != compare it', place);
   return [left, right];
+}
+
+/** What to write instead. */
+function helpFor(types: readonly ValueType[]): string {
+  if (types.includes('json')) return ': compare json with a text, or CAST it';
+  const isTextBesideNumber = types.includes('string') && types.some(isNumeric);
+  return isTextBesideNumber ? ': write CAST(<the number> AS TEXT), or CAST(<the text> AS INTEGER)' : '';
 }
 
 function negatedIf(negated: boolean, operand: Bound): Bound {
