@@ -29,6 +29,7 @@ import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
+import type { DerivedVersions } from '../../projections/rows/derived-versions.ts';
 import type { StandingVersions } from '../../projections/rows/standing-versions.ts';
 import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import { LettersInARow } from '../../projections/rows/text-beginnings.ts';
@@ -37,6 +38,7 @@ import type { SubjectVersions } from '../../projections/rows/subject-versions.ts
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { tlogProof } from '../tlog-proof.ts';
 import { mayErase } from './may-erase.ts';
+import { ErasedWords } from './erased-words.ts';
 import { keysIn, type MentionParts, type Mentions, mentionsOf } from './mentions.ts';
 import { Reason } from './reason.ts';
 import {
@@ -61,6 +63,12 @@ export interface ErasedState extends BranchesRead {
     readonly scopes: PathCodes;
     /** Versions whose subject this is, in paths of the tenant, on every branch, at positions from `from` on. */
     versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
+    /** What was made from versions of a subject, as far as it was looked for. */
+    derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'joint'>;
+    /** Types of a tenant whose rows say what they were made from. */
+    derivable(tenant: string | null): ReadonlySet<string>;
+    /** Every text in cells of versions is said. */
+    cellsOf(versions: readonly ErasedVersions[], say: (text: string) => void): Generator<undefined, void>;
     /** Keys and texts of versions are told. */
     textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void>;
     /** Applying an erasure of these versions takes little time once this was done. */
@@ -77,7 +85,10 @@ export interface ErasedState extends BranchesRead {
   readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
   readonly exhibits: { all(): Iterable<ExhibitView> };
   readonly openEntries: MentionParts['openEntries'];
-  readonly embeddings: { countOf(positions: Iterable<number>): number };
+  readonly embeddings: {
+    countOf(positions: Iterable<number>): number;
+    entriesOf(positions: Iterable<number>): readonly number[];
+  };
   readonly views: MentionParts['views'];
   readonly removedKeys: MentionParts['removedKeys'];
   readonly tenants: Pick<Tenants, 'tenant'>;
@@ -143,11 +154,14 @@ interface Intended {
   readonly erasure: Erasure;
   /** Leaves of links that were found to say nothing of the subject, or stand among its mentions. */
   readonly links: ReadonlySet<number>;
+  readonly words: ErasedWords;
 }
 
 const reasonLengthMax = 4_096;
 const subjectLengthMax = 1_024;
-const none: ReadonlySet<number> = new Set();
+/** What was found before the intent, for the scan alone. */
+type Looked = Pick<Intended, 'links' | 'words'>;
+const nothing: Looked = { links: new Set(), words: new ErasedWords() };
 const caretaker = untenanted('annals', 'operator', 'internal');
 const sliceMs = 2;
 /** A shorter key names too much else to be looked for in texts. */
@@ -204,9 +218,9 @@ export class ErasureDesk {
     const sought = new SoughtText(subject);
     const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);
     // An earlier erasure names other mentions: what was found of this one's is for its own scan to pass over.
-    const linksOf = (id: string): ReadonlySet<number> => (id === intended?.erasure.id ? intended.links : none);
+    const found = (id: string): Looked => (id === intended?.erasure.id ? intended : nothing);
     if (certify) for (const { id } of standing) this.#awaited.add(id);
-    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, linksOf(id))));
+    const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, found(id))));
     if (certify) await ended;
     else ended.catch((error: unknown) => this.#sayWaiting(error));
     const { id, completed } = this.#parts.state.erasures.of(last.id)!;
@@ -240,7 +254,7 @@ export class ErasureDesk {
       if (this.#closing) return;
       if (this.#waiting.has(id)) continue;
       try {
-        await this.#finish(id, new SoughtCommitment(this.#parts.hmacKey, tenant, commitment), none);
+        await this.#finish(id, new SoughtCommitment(this.#parts.hmacKey, tenant, commitment), nothing);
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
         this.#sayWaiting(error);
@@ -270,6 +284,11 @@ export class ErasureDesk {
     const reason = new Reason(asked.reason, subject);
     const { rows } = state;
     const found = await this.#inSlices(rows.versionsOf(tenant, subject));
+    const derived = rows.derivedFrom(tenant, subject);
+    await this.#inSlices(derived.find(found.versions));
+    const early = together(found.versions, derived.versions);
+    const words = new ErasedWords();
+    await this.#inSlices(rows.cellsOf(early, (text) => words.add(text)));
     const names = new Set([subject]);
     const told = (text: string): void => reason.free(text);
     const key = (text: string): void => {
@@ -280,7 +299,7 @@ export class ErasureDesk {
     const cellsIn = new LettersInARow(reason.folded);
     const of = { cell: told, concerns, cellsIn };
     for (let letters = keysIn(tenant, reason.folded, state); ; ) {
-      await this.#inSlices(rows.textsOf(found.versions, { ...of, key, keysIn: letters }));
+      await this.#inSlices(rows.textsOf(early, { ...of, key, keysIn: letters }));
       // What somebody wrote meanwhile may hold keys that were passed over.
       const now = keysIn(tenant, reason.folded, state);
       if (letters === null || (now !== null && letters.covers(now))) break;
@@ -289,15 +308,16 @@ export class ErasureDesk {
     const mentions = await this.#mentions(tenant, new Names([...names]));
     this.#expected++;
     try {
-      await this.#inSlices(rows.expectErasure(found.versions));
+      await this.#inSlices(rows.expectErasure(early));
       const standing = rows.standing();
-      await this.#inSlices(standing.expect(found.versions));
+      await this.#inSlices(standing.expect(early));
 
       // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
       const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
       atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
-      const versions = together(found.versions, late);
-      const live = keys.idsOf(tenant, subject);
+      atOnce(derived.find(late, found.end));
+      const versions = together(together(found.versions, late), derived.versions);
+      const live = [subject, ...derived.joint].flatMap((each) => keys.idsOf(tenant, each));
       const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
       if (!isNew || !mayErase(permit, state, versions)) {
         if (known && !isNew) return null;
@@ -307,12 +327,15 @@ export class ErasureDesk {
       const retired = [...live, ...mentions.keys];
       const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
       const statement = intentText(standing.digests(versions));
-      const durable = invocation.submit({ ...command, mentions: mentions.positions, statement }, { sync: true });
+      // No key of the subject need cover what was made of its rows: it leaves the log as texts do, and its vectors.
+      const made = derived.versions.flatMap(({ positions }) => positions);
+      const texts = [...mentions.positions, ...made, ...state.embeddings.entriesOf(made)];
+      const durable = invocation.submit({ ...command, mentions: texts, statement }, { sync: true });
       const placed = state.erasures.of(id);
       if (placed !== undefined) keys.retire(retired);
       await durable;
       assert(placed, 'an intent that is on disk was placed');
-      return { erasure: placed, links: mentions.links };
+      return { erasure: placed, links: mentions.links, words };
     } finally {
       // What is within reach for one erasure may be for another that is made ready beside it.
       if (--this.#expected === 0) rows.expectNoErasure();
@@ -346,10 +369,10 @@ export class ErasureDesk {
     this.#sliceStartMs = this.#parts.clock.monotonicMs();
   }
 
-  #finish(id: string, sought: Sought, links: ReadonlySet<number>): Promise<void> {
+  #finish(id: string, sought: Sought, looked: Looked): Promise<void> {
     let run = this.#running.get(id);
     if (run === undefined) {
-      run = this.#run(id, sought, links).finally(() => {
+      run = this.#run(id, sought, looked).finally(() => {
         this.#running.delete(id);
         this.#awaited.delete(id);
       });
@@ -358,8 +381,7 @@ export class ErasureDesk {
     return run;
   }
 
-  /** `links`: those that need not be looked at again. */
-  #run(id: string, sought: Sought, links: ReadonlySet<number>): Promise<void> {
+  #run(id: string, sought: Sought, { links, words }: Looked): Promise<void> {
     const { gate, ids } = this.#parts;
     const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
     const nextStep = (): Promise<void> => this.#nextStep(id);
@@ -389,6 +411,7 @@ export class ErasureDesk {
         seals,
         stores: this.#stores,
         links,
+        words,
         staleFiles: () => derived.stale(),
         yieldTurn: nextStep,
       });
@@ -445,7 +468,7 @@ export class ErasureDesk {
   }
 }
 
-/** Positions of `late` come after those of `early`. */
+/** Both, by type. */
 function together(early: readonly ErasedVersions[], late: readonly ErasedVersions[]): readonly ErasedVersions[] {
   const types = new Map(early.map((each) => [each.type, each]));
   for (const { type, paths, positions } of late) {
@@ -453,7 +476,7 @@ function together(early: readonly ErasedVersions[], late: readonly ErasedVersion
     types.set(type, {
       type,
       paths: [...new Set([...(before?.paths ?? []), ...paths])],
-      positions: [...(before?.positions ?? []), ...positions],
+      positions: [...(before?.positions ?? []), ...positions].sort((a, b) => a - b),
     });
   }
   return [...types.values()];

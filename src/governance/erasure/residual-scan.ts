@@ -3,7 +3,8 @@
  * certificate. In slices: others have their turn in between.
  */
 import { isBlank } from '../../log/blank-body.ts';
-import { type ErasedVersions, isOpen, tenantOfErased } from '../../log/entry.ts';
+import { type ErasedVersions, isOpen, type OpenBody, tenantOfErased } from '../../log/entry.ts';
+import { cellAt } from '../../log/vector-builder.ts';
 import { tenantOf } from '../../log/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/subject-keys.ts';
@@ -12,6 +13,8 @@ import type { Erasure } from '../../projections/erasures/projection.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
 import { covers } from '../caller.ts';
+import { isEmbedded, withoutVectors } from '../../log/embedded.ts';
+import type { ErasedWords } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
@@ -21,7 +24,11 @@ import type { TextStore } from './text-store.ts';
 
 export interface ScanParts {
   readonly state: BranchesRead & {
-    readonly rows: { readonly scopes: PathCodes; texts(paths: ReadonlySet<number>): Iterable<StoredTexts> };
+    readonly rows: {
+      readonly scopes: PathCodes;
+      texts(paths: ReadonlySet<number>): Iterable<StoredTexts>;
+      derivable(tenant: string | null): ReadonlySet<string>;
+    };
     readonly exhibits: { all(): Iterable<ExhibitView> };
     readonly openEntries: { all(): Iterable<OpenEntry> };
     readonly embeddings: { countOf(positions: Iterable<number>): number };
@@ -32,6 +39,8 @@ export interface ScanParts {
   readonly stores: readonly TextStore[];
   /** Leaves of exhibits' links that the search for mentions looked at, under the same name: no text of a link ever changes. */
   readonly links: ReadonlySet<number>;
+  /** Words of what was erased. */
+  readonly words: Pick<ErasedWords, 'test'>;
   /** Names of derived files of before the erasure that are on disk still. */
   readonly staleFiles: () => Promise<readonly string[]>;
   readonly yieldTurn: () => Promise<void>;
@@ -49,10 +58,12 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
   scan.keys(keys);
   for (const { type, positions } of versions) await scan.entries(type, positions);
   for (const each of versions) await scan.versions(each);
-  for (const position of mentions) await scan.mention(position);
+  const erased = new Set(versions.flatMap(({ positions }) => positions));
+  for (const position of mentions) await scan.mention(position, erased);
   await scan.exhibits(tenant, sought);
   await scan.openEntries(tenant, sought);
   await scan.cells(tenant, sought, intended.time);
+  await scan.words(tenant);
   scan.texts(tenant, sought);
   await scan.files();
   return scan.result();
@@ -69,6 +80,7 @@ class Scan {
     links: 0,
     open_entries: 0,
     cells: 0,
+    words: 0,
     stores: 0,
   };
 
@@ -143,13 +155,13 @@ class Scan {
   }
 
   /** Texts of exhibits, views and removals that named the subject. */
-  async mention(position: number): Promise<void> {
+  async mention(position: number, erased: ReadonlySet<number>): Promise<void> {
     await this.#parts.yieldTurn();
     this.#looked['mentions']!++;
     const body = (await this.#parts.log.proofs.entry({ position }))?.open().entry.body;
     if (body?.kind === 'exhibit' && this.#parts.seals.open(body.recipe) !== null) this.#hit('exhibit', body.exhibit, 1);
     if (body?.kind === 'view' && body.sql !== '') this.#hit('view', body.name, 1);
-    if (body !== undefined && isOpen(body) && !isBlank(body)) this.#hit('entry', body.kind, 1);
+    if (body !== undefined && isOpen(body) && !isBlank(body) && holds(body, erased)) this.#hit('entry', body.kind, 1);
     if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
   }
 
@@ -200,6 +212,25 @@ class Scan {
     }
   }
 
+  /** Rows of nobody that repeat words of what was erased, where rows are made from others. */
+  async words(tenant: string | null): Promise<void> {
+    const { state, words, yieldTurn } = this.#parts;
+    const test = words.test();
+    if (test === null) return;
+    const derivable = state.rows.derivable(tenant);
+    for (const texts of state.rows.texts(pathsOf(tenant, state.rows.scopes))) {
+      if (!derivable.has(texts.type)) continue;
+      for (let row = 0; row < texts.length; row++) {
+        if (row % wordsPerTurn === wordsPerTurn - 1) await yieldTurn();
+        this.#looked['words']!++;
+        const text = cellAt(texts.vector, 'string', row);
+        const isCopy = typeof text === 'string' && test.areIn(text) && texts.stands(row) && texts.subjectOf(row) === null;
+        if (isCopy) this.#hit('words', `${texts.type}.${texts.column}`, 1);
+      }
+      await yieldTurn();
+    }
+  }
+
   #said({ type, subjectOf, systemFrom }: StoredTexts, name: string, row: number, sought: Sought, intended: bigint): void {
     const subject = subjectOf(row);
     if (subject === null || !sought.is(String(subject))) this.#hit('cells', name, 1);
@@ -222,6 +253,14 @@ class Scan {
     const name = `${where}\0${what}`;
     this.#hits.set(name, { where, what, count: (this.#hits.get(name)?.count ?? 0) + count });
   }
+}
+
+/** Cells whose words are looked at within a turn. */
+const wordsPerTurn = 256;
+
+/** Whether an entry holds anything of what was erased: of vectors, those of these versions. */
+function holds(body: OpenBody, erased: ReadonlySet<number>): boolean {
+  return !isEmbedded(body.content) || withoutVectors(body.content, (position) => erased.has(position)) !== null;
 }
 
 function pathsOf(tenant: string | null, scopes: PathCodes): Set<number> {

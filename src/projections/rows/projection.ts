@@ -34,7 +34,8 @@ import type { ScanSource } from './scan-source.ts';
 import { Scopes } from './scopes.ts';
 import { StandingVersions } from './standing-versions.ts';
 import { type StoredTexts, storedTexts } from './stored-texts.ts';
-import { textsOf, type ToldTexts } from './subject-texts.ts';
+import { cellsOf, textsOf, type ToldTexts } from './subject-texts.ts';
+import { DerivedVersions, isDerivable } from './derived-versions.ts';
 import { findVersions, type SubjectVersions } from './subject-versions.ts';
 import type { Table } from './table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
@@ -170,6 +171,24 @@ export class Rows implements Projection {
    */
   versionsOf(tenant: string | null, subject: string, from = 0): Generator<undefined, SubjectVersions> {
     return findVersions(tenant, subject, from, this.timeline.end, this.#ordered(), this.#scopes);
+  }
+
+  /** What was made from versions of a subject, as far as it was looked for. */
+  derivedFrom(tenant: string | null, subject: string): DerivedVersions {
+    return new DerivedVersions({ tenant, subject, layers: () => this.#ordered(), scopes: this.#scopes });
+  }
+
+  /** Types of a tenant whose rows say what they were made from. */
+  derivable(tenant: string | null): ReadonlySet<string> {
+    const types = new Set<string>();
+    for (const layer of this.#ordered())
+      for (const table of layer.tablesOf(tenant)) if (isDerivable(table.columnTypes())) types.add(table.type);
+    return types;
+  }
+
+  /** Every text in cells of these versions, a column of a segment a step. */
+  cellsOf(versions: readonly ErasedVersions[], say: (text: string) => void): Generator<undefined, void> {
+    return cellsOf(versions, this.#ordered(), say);
   }
 
   /** Keys and texts of these versions are told, a column of a segment a step. */

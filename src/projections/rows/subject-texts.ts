@@ -41,6 +41,30 @@ export function* textsOf(
   }
 }
 
+/** Every text in cells of columns of texts. A step is one column of one segment. */
+export function* cellsOf(
+  versions: readonly ErasedVersions[],
+  layers: readonly Layer[],
+  say: (text: string) => void,
+): Generator<undefined, void> {
+  const bytes = sameBytes();
+  for (const { type, paths, positions } of versions) {
+    for (const layer of layers) {
+      const table = layer.table(tenantOfErased({ paths }), type);
+      if (!table) continue;
+      for (const rows of bySegment(positions, table)) {
+        const { cells } = table.segmentOf(rows[0]!);
+        for (const name of cells.names()) {
+          if (table.columnTypes().get(name)!.type !== 'string') continue;
+          const vector = cells.glance(name, bytes);
+          if (vector) tell(rows, vector, 'string', say);
+          yield;
+        }
+      }
+    }
+  }
+}
+
 function* textsOfRows(
   rows: readonly number[],
   table: Table,

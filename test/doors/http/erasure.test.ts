@@ -1,6 +1,6 @@
 /** ERASE SUBJECT over HTTP, and what other routes say of the erased afterwards. */
 import { connect, type Socket } from 'node:net';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { analyst } from '../../harness.ts';
 import type { Reply } from './door-world.ts';
 import { EventStream } from './event-stream.ts';
@@ -177,3 +177,107 @@ test('an answer that its client takes slowly goes no further; one of another typ
   expect(await got(others)).toEqual(Array(6).fill(true));
   expect(await got(people)).toEqual(Array(6).fill(false));
 }, 60_000);
+
+describe('erased means erased, through everything made of it', () => {
+  const words = 'alice keeps her savings in a blue tin under the stairs';
+  const others = 'bob waters the orchids in the hall every second friday';
+  const good = async (method: string, path: string, body: unknown): Promise<Record<string, unknown>> => {
+    const { status, json, text } = await world.call(method, path, body, { 'x-service-purpose': 'test' });
+    expect([path, status < 300 ? 'good' : text]).toEqual([path, 'good']);
+    return json['data'] === undefined ? json : (json['data'] as Record<string, unknown>);
+  };
+  const tool = async (name: string, given: object): Promise<Record<string, unknown>> => {
+    const { content } = await good('POST', '/mcp/tools/call', { name, arguments: given });
+    return (content as { json: Record<string, unknown> }[])[1]!.json;
+  };
+  const sayWho = () => good('POST', '/types/MemoryItem/schema', { properties: { who: { type: 'string', subject: true } } });
+  const remember = async (content: string, who: string | null, more: object = {}): Promise<string> =>
+    String((await tool('remember', { content, ...(who !== null && { fields: { who } }), ...more }))['id']);
+  const contents = async (): Promise<string> =>
+    JSON.stringify((await query('SELECT content FROM MemoryItem')).json['rows']) +
+    JSON.stringify(await tool('recall', { query: 'savings tin stairs orchids', top_k: 50 }));
+
+  /** Every maker that there is, one made from the other. */
+  async function chain(source: string, session: string): Promise<readonly string[]> {
+    const summary = String((await tool('summarise', { session_id: session }))['id']);
+    const answer = await tool('rag_store_answer', {
+      question: 'where',
+      answer: `Because ${words}.`,
+      source_ids: [summary, source],
+    });
+    const better = await tool('consolidate', { id: answer['id'], content: `It is so: ${words}.` });
+    const last = await remember(`So they say that ${words}.`, null, { derived_from: [better['new_id']] });
+    return [summary, String(answer['id']), String(better['new_id']), last];
+  }
+
+  test('a summary, the answer from it, its better version and what follows from that carry the subject, and go with it', async () => {
+    await sayWho();
+    const source = await remember(`${words}.`, 'alice', { session_id: 's1' });
+    await remember(`${others}.`, 'bob', { session_id: 's2' });
+    const made = await chain(source, 's1');
+    const marks = made.map((id) => `'${id}'`).join(', ');
+    const whose = (await query(`SELECT DISTINCT who FROM MemoryItem WHERE _pk IN (${marks})`)).json['rows'];
+    expect(whose).toEqual([{ who: 'alice' }]);
+    const { json, text } = await erase();
+    expect(json['rows'], text).toMatchObject([{ certified: true }]);
+    expect(await contents()).not.toContain('savings');
+    expect(await contents()).toContain('orchids');
+  });
+
+  test('what was made from rows of several is of all of them together, and ends with any one', async () => {
+    await sayWho();
+    const [one, two] = [
+      await remember(`${words}.`, 'alice', { session_id: 's' }),
+      await remember(`${others}.`, 'bob', { session_id: 's' }),
+    ];
+    const { id } = await tool('summarise', { session_id: 's', max_sentences: 5 });
+    const { id: answer } = await tool('rag_store_answer', {
+      question: 'q',
+      answer: `Both: ${words}; ${others}.`,
+      source_ids: [id],
+    });
+    const rowsOf = async (name: unknown) =>
+      (await query(`SELECT who FROM MemoryItem WHERE _pk = '${String(name)}'`)).json['rows'];
+    expect([await rowsOf(id), await rowsOf(answer)]).toEqual(Array(2).fill([{ who: '["alice","bob"]' }]));
+    // What is said to be another's could be erased with neither of the two.
+    const refused = await world.call(
+      'POST',
+      '/memory/remember',
+      { content: 'x', fields: { who: 'eve' }, derived_from: [one] },
+      { 'x-service-purpose': 'test' },
+    );
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('names another subject')]);
+    expect((await erase('bob')).json['rows']).toMatchObject([{ certified: true }]);
+    expect(await contents()).not.toContain('orchids');
+    expect([await rowsOf(one), await rowsOf(two), await rowsOf(id), await rowsOf(answer)]).toEqual([
+      [{ who: 'alice' }],
+      [],
+      [],
+      [],
+    ]);
+  });
+
+  test('memories that say of nobody whose they are go with the rows that they were made from', async () => {
+    const text = { type: 'string' };
+    const properties = { id: text, who: { ...text, subject: true }, content: text, tool_call_id: text };
+    await good('POST', '/types', { name: 'Note', properties, primary_key: 'id' });
+    await good('POST', '/ingest?object_type=Note', [{ id: 'note-1', who: 'alice', content: words }]);
+    const answer = await tool('rag_store_answer', { question: 'q', answer: `They say that ${words}.`, source_ids: ['note-1'] });
+    await remember(`Again: ${words}.`, null, { derived_from: [answer['id']] });
+    await remember(`${others}.`, null);
+    expect((await erase()).json['rows']).toMatchObject([{ certified: true }]);
+    expect(await contents()).not.toContain('savings');
+    expect(await contents()).toContain('orchids');
+  });
+
+  test('a copy that names no source is found by its words: no certificate until it is gone', async () => {
+    await sayWho();
+    await remember(`${words}.`, 'alice');
+    const copy = await remember(`I have heard that ${words}.`, null);
+    const first = await erase();
+    expect([first.status, first.json['residuals']]).toEqual([422, [{ where: 'words', what: 'MemoryItem.content', count: 1 }]]);
+    await good('DELETE', `/types/MemoryItem/${copy}?hard=true`, undefined);
+    expect((await erase()).json['rows']).toMatchObject([{ certified: true }]);
+    expect(await contents()).not.toContain('savings');
+  });
+});

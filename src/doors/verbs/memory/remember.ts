@@ -6,6 +6,7 @@ import type { PutRows } from '../../../projections/command.ts';
 import { readInput } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
+import { carry, sourceSubject } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, memoryType, sessionId } from './items.ts';
@@ -222,6 +223,11 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
       );
     row[name] = value;
   }
+  const subject = await sourceSubject(session, definition, [
+    ...(derived_from ?? []),
+    ...(supersedes === undefined ? [] : [supersedes]),
+  ]);
+  if (subject !== null) carry(row, subject);
   if (takes('confidence')) row['confidence'] = each.confidence;
   if (takes('tool_call_id')) row['tool_call_id'] = session.callId;
   if (valid_from !== undefined) row['valid_from'] = toInstant(valid_from);

@@ -1,0 +1,26 @@
+/**
+ * What a row says whose it is. A row that was made from rows of several subjects is of all of them together: it says so by a
+ * JSON list of their names in order, which has a key of its own, so that erasing any one of them ends it.
+ */
+
+/** The one subject of rows of all of these; null where there is none. */
+export function jointSubject(subjects: Iterable<string>): string | null {
+  const all = [...new Set([...subjects].flatMap((each) => subjectsIn(each)))].sort();
+  return all.length < 2 ? (all[0] ?? null) : JSON.stringify(all);
+}
+
+/** Those that a joint subject is of; of any other the subject itself. */
+export function subjectsIn(subject: string): readonly string[] {
+  if (!subject.startsWith('["')) return [subject];
+  try {
+    const list: unknown = JSON.parse(subject);
+    const isJoint =
+      Array.isArray(list) &&
+      list.length > 1 &&
+      list.every((each, i) => typeof each === 'string' && (i === 0 || (list[i - 1] as string) < each)) &&
+      JSON.stringify(list) === subject;
+    return isJoint ? (list as string[]) : [subject];
+  } catch {
+    return [subject];
+  }
+}
