@@ -23,6 +23,7 @@ const everything = new Map([
 /** Pure files that anyone may name. What planner and doors see of the rooms below the gate ends here. */
 const vocabulary = new Set([
   'src/log/value.ts',
+  'src/log/subjects.ts',
   'src/log/timestamp.ts',
   'src/log/columns.ts',
   'src/log/column-memory.ts',

@@ -6,7 +6,7 @@ import { ServiceError } from '../errors.ts';
 import type { TypeDefinition } from '../log/entry.ts';
 import type { Command } from '../projections/command.ts';
 import type { RowCheck, WriteChecks } from '../projections/decision.ts';
-import { edgeColumns } from '../projections/rows/link-type.ts';
+import { edgeColumns } from '../projections/catalog/edge-columns.ts';
 import { actionOf } from './actions.ts';
 import { decideEarly, type RowDecision } from './authorization/cedar/compile.ts';
 import type { Judge, Judged } from './authorization/judge.ts';

@@ -24,3 +24,6 @@ export function subjectsIn(subject: string): readonly string[] {
     return [subject];
   }
 }
+
+/** A name of its own for a row that was made from rows of several subjects, and whose type has no column that says so. */
+export const ownSubject = (type: string, path: string | null, key: string): string => JSON.stringify(['made', type, path, key]);

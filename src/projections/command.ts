@@ -88,6 +88,8 @@ export interface PutRows {
   readonly listsRows?: true;
   /** Columns of the type that the rows were worked out from or chosen by: REL_MASKED_COLUMN where the caller sees one masked. */
   readonly computedFrom?: readonly string[];
+  /** Whose the rows are where their type has no column that says so: they are sealed under this subject's key. */
+  readonly subject?: string;
 }
 
 /**
@@ -131,6 +133,8 @@ export interface DeleteRows {
   readonly when?: Exclude<WriteCondition, 'absent'>;
   readonly listsRows?: true;
   readonly computedFrom?: readonly string[];
+  /** As in `PutRows`: what ends a row repeats its cells. */
+  readonly subject?: string;
 }
 
 /**

@@ -30,6 +30,7 @@ export const plants = [
   'idempotency',
   'wrong',
   'word',
+  'made',
 ] as const;
 export type Plant = (typeof plants)[number];
 
@@ -37,7 +38,7 @@ export type Plant = (typeof plants)[number];
 export const branches = ['main', 'trial', 'half'] as const;
 
 /** Of these a row holds each: readers that decode must find them while the subject is not erased. */
-export const inRows: readonly Plant[] = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'word'];
+export const inRows: readonly Plant[] = ['subject', 'key', 'name', 'prose', 'json', 'branch', 'second', 'word', 'made'];
 
 /** 18 signs, of which two are not ASCII, and no two alike. A word is 16 small letters: what indexes of texts take as one. */
 export function canary(seed: number, subject: number, plant: Plant): string {
@@ -75,6 +76,7 @@ export class ErasedStore {
   door!: HttpDoor;
   #token = '';
   #exhibit = '';
+  readonly #memories: string[] = [];
 
   constructor(subjects: number, seed = 1) {
     this.subjects = subjects;
@@ -163,6 +165,14 @@ export class ErasedStore {
     await this.good('POST', '/query', {
       sql: 'CREATE MATERIALIZED VIEW Names AS SELECT name, who FROM Person REFRESH INCREMENTAL EVERY 60',
     });
+    const columns = { who, note: text };
+    await this.good('POST', '/types/MemoryItem/schema', { properties: columns });
+    // What is made of its rows stands in a type that says of nobody whose it is.
+    await this.good('POST', '/types', {
+      name: 'Answer',
+      properties: { id: text, content: text, confidence: { type: 'number' }, derived_from: { type: 'json' }, tool_call_id: text },
+      primary_key: 'id',
+    });
     await this.fork('trial');
     this.#exhibit = String((await this.good('POST', '/exhibits', { title: 'a case' })).json['exhibit_id']);
   }
@@ -175,11 +185,45 @@ export class ErasedStore {
   /** All versions of all rows, on a branch. */
   async exported(branch: (typeof branches)[number]): Promise<string> {
     const texts: string[] = [];
-    for (const sql of ['SELECT * FROM Person', 'SELECT * FROM Visit', 'SELECT * FROM Names']) {
+    for (const sql of [
+      'SELECT * FROM Person',
+      'SELECT * FROM Visit',
+      'SELECT * FROM Names',
+      'SELECT * FROM MemoryItem',
+      'SELECT * FROM Answer',
+    ]) {
       const asked = `/export?format=ndjson&sql=${encodeURIComponent(sql)}`;
       texts.push((await this.good('GET', asked, undefined, { 'x-service-branch': branch })).text);
     }
     return texts.join('\n');
+  }
+
+  /** Rows made from rows by every maker that there is, three deep; and of two subjects together. */
+  async #chain(subject: number): Promise<void> {
+    const words = (of: number): string => `They say of ${this.planted(of, 'made')} what only these four words say.`;
+    const verb = async (name: string, given: object): Promise<Record<string, unknown>> => {
+      const { json } = await this.good('POST', '/mcp/tools/call', { name, arguments: { purpose: 'test', ...given } });
+      return (json['content'] as { json: Record<string, unknown> }[])[1]!.json;
+    };
+    const session = `session ${subject}`;
+    const fields = { who: this.planted(subject, 'subject') };
+    const first = await verb('remember', { content: words(subject), fields, session_id: session });
+    this.#memories[subject] = String(first['id']);
+    const summary = await verb('summarise', { session_id: session });
+    const answer = await verb('rag_store_answer', {
+      question: 'which words',
+      answer: words(subject),
+      source_ids: [summary['id']],
+    });
+    const better = await verb('consolidate', { id: answer['id'], content: `Better: ${words(subject)}` });
+    const other = { type: 'Answer', content: `As is known: ${words(subject)}`, derived_from: [better['new_id']] };
+    const told = await verb('remember', other);
+    await verb('remember', { type: 'Answer', content: `As is told: ${words(subject)}`, derived_from: [told['id']] });
+    const before = this.#memories[subject - 1];
+    if (before === undefined) return;
+    const both = { content: `${words(subject)} ${words(subject - 1)}`, derived_from: [before, this.#memories[subject]] };
+    const joint = await verb('remember', both);
+    await verb('remember', { ...both, type: 'Answer', derived_from: [joint['id']] });
   }
 
   /** Whatever a subject’s texts can be put into. */
@@ -196,6 +240,7 @@ export class ErasedStore {
     await this.good('DELETE', `/types/Visit/${encodeURIComponent(`gone-${of('key')}`)}?hard=true`);
     const nodes = [of('subject'), of('second')].map((id) => ({ id, who: of('subject') }));
     await this.good('POST', '/ingest?object_type=Contact', nodes);
+    await this.#chain(subject);
     const onTrial = { 'x-service-branch': 'trial' };
     await this.good('POST', '/ingest?object_type=Person', [{ ...row, name: of('branch') }], onTrial);
     await this.good('POST', '/query', { sql: `SELECT * FROM Person WHERE name = '${of('literal')}'` });

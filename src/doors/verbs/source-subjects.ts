@@ -1,52 +1,38 @@
 /** Whose a row is that is made from others: its sources' subject, or all of theirs together. It is erased with each of them. */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
-import { jointSubject, subjectsIn } from '../../log/subjects.ts';
-import { quoted } from './rows.ts';
+import { jointSubject, ownSubject, subjectsIn } from '../../log/subjects.ts';
+import { listOf, quoted, type Row, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 
-interface SourceSubject {
-  /** The column of the new row that says so. */
-  readonly column: string;
-  readonly subject: string;
+/** A row that is about to be made from others. */
+export interface MadeRow {
+  readonly definition: TypeDefinition;
+  readonly key: string;
+  readonly sources: readonly string[];
 }
 
 const idsAtOnce = 500;
+/** Rows that are looked at on the way to whose they are; beyond that the row is sealed by itself. */
+const sourcesMax = 4_000;
 
 /**
- * Null where the type says of no row whose it is, or no source does: an erasure finds the row by what it names. Throws
- * REL_MASKED_COLUMN where the caller does not see whose a source is, for then nobody would know whose the new row is.
+ * Says in the row whose it is, where its type has a column for that; else the subject that it is to be sealed under is returned.
+ * Throws REL_MASKED_COLUMN where the caller does not see whose a source is, and REL_INVALID where the row says that it is another's:
+ * it could be erased with neither of the two.
  */
-export async function sourceSubject(
+export async function carrySubject(
   session: VerbSession,
-  definition: TypeDefinition,
-  sources: readonly string[],
-): Promise<SourceSubject | null> {
+  row: Record<string, unknown>,
+  { definition, key, sources }: MadeRow,
+): Promise<string | null> {
+  const types = session.snapshot.catalog.types();
+  if (sources.length === 0 || !types.some((type) => subjectOf(type) !== null)) return null;
+  const subject = jointSubject(await subjectsOf(session, types, sources));
+  if (subject === null) return null;
   const column = subjectOf(definition);
-  if (column === null || sources.length === 0) return null;
-  const subjects = new Set<string>();
-  for (const type of session.snapshot.catalog.types()) {
-    const own = subjectOf(type);
-    if (own === null) continue;
-    for (let first = 0; first < sources.length; first += idsAtOnce) {
-      const some = sources.slice(first, first + idsAtOnce);
-      const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-      const sql = `SELECT ${quoted(own)} AS subject FROM ${quoted(type.name)} WHERE _pk IN (${marks})`;
-      const rows = await session.ask(sql, some, 'all');
-      if (rows.length > 0 && session.snapshot.masked(type.name).has(own))
-        throw new ServiceError(
-          'REL_MASKED_COLUMN',
-          `${JSON.stringify(own)} of a source is masked: nothing can be derived from it`,
-        );
-      for (const { subject } of rows) if (subject !== null && subject !== undefined) subjects.add(String(subject));
-    }
-  }
-  const subject = jointSubject(subjects);
-  return subject === null ? null : { column, subject };
-}
-
-/** Throws REL_INVALID where the row says that it is another's: it could be erased with neither of the two. */
-export function carry(row: Record<string, unknown>, { column, subject }: SourceSubject): void {
+  const isJoint = subjectsIn(subject).length > 1;
+  if (column === null) return isJoint ? ownSubject(definition.name, session.invocation.caller.path, key) : subject;
   const stated = row[column];
   if (stated !== undefined && stated !== null && !subjectsIn(subject).includes(String(stated)) && stated !== subject)
     throw new ServiceError(
@@ -54,9 +40,61 @@ export function carry(row: Record<string, unknown>, { column, subject }: SourceS
       `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out, and it is theirs`,
     );
   row[column] = subject;
+  return null;
 }
 
-function subjectOf({ properties }: TypeDefinition): string | null {
+/** Subjects of these rows, and of those that they were made from. */
+async function subjectsOf(
+  session: VerbSession,
+  types: readonly TypeDefinition[],
+  sources: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const subjects = new Set<string>();
+  const seen = new Set(sources);
+  for (let round: readonly string[] = [...seen]; round.length > 0 && seen.size <= sourcesMax; ) {
+    const next = new Set<string>();
+    for (const { name, properties } of types) {
+      const own = subjectOf({ properties });
+      const naming = namingColumns.filter((column) => properties[column] !== undefined);
+      const columns = [...(own === null ? [] : [own]), ...naming];
+      if (columns.length === 0) continue;
+      for (const row of await rowsOf(session, name, columns, round)) {
+        if (own !== null && session.snapshot.masked(name).has(own))
+          throw new ServiceError(
+            'REL_MASKED_COLUMN',
+            `${JSON.stringify(own)} of a source is masked: nothing can be derived from it`,
+          );
+        const whose = own === null ? null : textOf(row[own]);
+        if (whose !== null) subjects.add(whose);
+        const named = [...listOf(row['derived_from']), textOf(row['supersedes']), textOf(row['source_id'])];
+        for (const each of named) if (each !== null && !seen.has(each)) next.add(each);
+      }
+    }
+    for (const each of next) seen.add(each);
+    round = [...next];
+  }
+  return subjects;
+}
+
+async function rowsOf(
+  session: VerbSession,
+  type: string,
+  columns: readonly string[],
+  ids: readonly string[],
+): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (let first = 0; first < ids.length; first += idsAtOnce) {
+    const some = ids.slice(first, first + idsAtOnce);
+    const marks = some.map((_, i) => `$${i + 1}`).join(', ');
+    const sql = `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(type)} WHERE _pk IN (${marks})`;
+    rows.push(...(await session.ask(sql, some, 'all')));
+  }
+  return rows;
+}
+
+const namingColumns = ['derived_from', 'supersedes', 'source_id'] as const;
+
+function subjectOf({ properties }: Pick<TypeDefinition, 'properties'>): string | null {
   const found = Object.entries(properties).find(([, { subject, type }]) => subject && type === 'string');
   return found?.[0] ?? null;
 }

@@ -64,7 +64,7 @@ export interface ErasedState extends BranchesRead {
     /** Versions whose subject this is, in paths of the tenant, on every branch, at positions from `from` on. */
     versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
     /** What was made from versions of a subject, as far as it was looked for. */
-    derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'joint'>;
+    derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'subjects'>;
     /** Types of a tenant whose rows say what they were made from. */
     derivable(tenant: string | null): ReadonlySet<string>;
     /** Every text in cells of versions is said. */
@@ -288,7 +288,8 @@ export class ErasureDesk {
     await this.#inSlices(derived.find(found.versions));
     const early = together(found.versions, derived.versions);
     const words = new ErasedWords();
-    await this.#inSlices(rows.cellsOf(early, (text) => words.add(text)));
+    // What was made of them may repeat words of others beside theirs.
+    await this.#inSlices(rows.cellsOf(found.versions, (text) => words.add(text)));
     const names = new Set([subject]);
     const told = (text: string): void => reason.free(text);
     const key = (text: string): void => {
@@ -317,7 +318,7 @@ export class ErasureDesk {
       atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
       atOnce(derived.find(late, found.end));
       const versions = together(together(found.versions, late), derived.versions);
-      const live = [subject, ...derived.joint].flatMap((each) => keys.idsOf(tenant, each));
+      const live = [subject, ...derived.subjects].flatMap((each) => keys.idsOf(tenant, each));
       const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
       if (!isNew || !mayErase(permit, state, versions)) {
         if (known && !isNew) return null;

@@ -9,3 +9,6 @@ export function endsOf({ edge, properties }: Pick<TypeDefinition, 'edge' | 'prop
   const isEnd = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]!.type === 'string';
   return isEnd(defaultEnds.from) && isEnd(defaultEnds.to) ? defaultEnds : null;
 }
+
+/** Properties of every link type: both ends, and the version that the edge is of. */
+export const edgeColumns = { source: 'from_id', target: 'to_id', derivedFrom: 'derived_from' } as const;

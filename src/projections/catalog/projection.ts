@@ -12,7 +12,7 @@ import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { BranchTypes } from './branch-types.ts';
 import { ownDefinition } from './own-definition.ts';
-import { guardsAlike, type Protection, protectionOf } from './protection.ts';
+import { type EdgeSource, guardsAlike, type Protection, protectionOf } from './protection.ts';
 
 type SavedType = Omit<TypeDefinition, 'properties'> & { readonly properties: [string, PropertyDefinition][] };
 
@@ -29,6 +29,8 @@ export class Catalog implements Projection {
   #branches = new Map<number, BranchTypes>([[0, BranchTypes.builtin()]]);
   /** By branch, tenant and type, until a `type` or `branch` entry is applied: every scan asks. */
   readonly #protections = new Map<string, Protection>();
+  /** By branch and tenant, as long as those: by link type, the types whose rows have its edges. */
+  readonly #edgeMakers = new Map<string, ReadonlyMap<string, ReadonlySet<string>>>();
   /** By tenant, null: of what everybody inherits. */
   readonly #protectionEpochs = new Map<string | null, number>();
 
@@ -75,7 +77,51 @@ export class Catalog implements Projection {
     const at = this.#tree.byId(branch);
     assert(at, 'a branch that is read is kept');
     const lineage = new Set([0, ...lineageOf(at).map((stretch) => stretch.branch.id)]);
-    return protectionOf([...lineage].flatMap((id) => this.#branches.get(id)?.of(tenant).type(name) ?? []));
+    const definitionsOf = (type: string): readonly TypeDefinition[] =>
+      [...lineage].flatMap((id) => this.#branches.get(id)?.of(tenant).type(type) ?? []);
+    return protectionOf(definitionsOf(name), this.#sourcesOf(lineage, tenant, name, definitionsOf));
+  }
+
+  /** Types whose rows have edges of this type; and theirs, where they are edges themselves. */
+  #sourcesOf(
+    lineage: ReadonlySet<number>,
+    tenant: string | null,
+    name: string,
+    definitionsOf: (type: string) => readonly TypeDefinition[],
+  ): readonly EdgeSource[] {
+    const sources: EdgeSource[] = [];
+    const seen = new Set([name]);
+    for (const link of seen) {
+      for (const id of lineage) {
+        for (const type of this.#makers(id, tenant).get(link) ?? []) {
+          if (type === name || (link !== name && seen.has(type))) continue;
+          seen.add(type);
+          for (const definition of definitionsOf(type)) {
+            const triggers = link === name ? definition.graphTriggers.filter(({ linkType }) => linkType === name) : [];
+            sources.push({ definition, triggers });
+          }
+        }
+      }
+    }
+    return sources;
+  }
+
+  /** By link type, the types of a branch whose rows have its edges. */
+  #makers(branch: number, tenant: string | null): ReadonlyMap<string, ReadonlySet<string>> {
+    const key = `${branch}\0${tenant ?? '\0'}`;
+    let found = this.#edgeMakers.get(key);
+    if (found !== undefined) return found;
+    const made = new Map<string, Set<string>>();
+    for (const { name, graphTriggers } of this.#branches.get(branch)?.of(tenant).types() ?? []) {
+      for (const { linkType } of graphTriggers) made.set(linkType, (made.get(linkType) ?? new Set()).add(name));
+    }
+    this.#edgeMakers.set(key, (found = made));
+    return found;
+  }
+
+  #forgetProtections(): void {
+    this.#protections.clear();
+    this.#edgeMakers.clear();
   }
 
   #raiseEpoch(tenant: string | null): void {
@@ -84,7 +130,7 @@ export class Catalog implements Projection {
 
   apply(entry: CommittedEntry): void {
     const { body } = entry;
-    if (body.kind === 'type' || body.kind === 'branch') this.#protections.clear();
+    if (body.kind === 'type' || body.kind === 'branch') this.#forgetProtections();
     if (body.kind === 'type') {
       const { definition } = body;
       const tenant = scopeOfName(entry, body);
@@ -100,7 +146,7 @@ export class Catalog implements Projection {
       else this.#branches.delete(ended.id);
     } else if (body.kind === 'tenant' && body.change === 'purged') {
       for (const types of this.#branches.values()) types.forget(body.tenant.id);
-      this.#protections.clear();
+      this.#forgetProtections();
       this.#raiseEpoch(body.tenant.id);
     }
   }
@@ -123,7 +169,7 @@ export class Catalog implements Projection {
     const bytes = source.section('types');
     assert(bytes, 'a catalog checkpoint has types');
     const state = deserialize(bytes) as { tree: SavedBranches; branches: readonly SavedTypes[] };
-    this.#protections.clear();
+    this.#forgetProtections();
     this.#raiseEpoch(null);
     this.#tree = BranchTree.restored(state.tree);
     this.#branches = new Map(
@@ -138,7 +184,7 @@ export class Catalog implements Projection {
   }
 
   reset(): void {
-    this.#protections.clear();
+    this.#forgetProtections();
     this.#raiseEpoch(null);
     this.#tree = new BranchTree();
     this.#branches = new Map([[0, BranchTypes.builtin()]]);

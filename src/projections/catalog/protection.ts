@@ -2,7 +2,9 @@
  * What guards the rows of a type wherever they are read. Types fork with rows, and what protects rows must not stay behind:
  * a branch that was forked before a guard was raised reads the same rows. So what any definition of a lineage asks for, holds.
  */
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { GraphTrigger, TypeDefinition } from '../../log/entry.ts';
+import { edgeColumns } from './edge-columns.ts';
+import { subjectProperty } from './subject.ts';
 
 export interface Protection {
   /** A reader states a reason (break-glass). */
@@ -15,8 +17,17 @@ export interface Protection {
   readonly references: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** By any of the definitions. Pure. */
-export function protectionOf(definitions: readonly TypeDefinition[]): Protection {
+/** A type whose rows have edges, and what makes those of one link type. */
+export interface EdgeSource {
+  readonly definition: TypeDefinition;
+  readonly triggers: readonly GraphTrigger[];
+}
+
+/**
+ * By any of the definitions, and by those of the types whose rows have its edges: an edge says what its row says, so that a
+ * guard or mask of that type holds for edges that were written before it, too. Pure.
+ */
+export function protectionOf(definitions: readonly TypeDefinition[], sources: readonly EdgeSource[] = []): Protection {
   const masked = new Set<string>();
   const references = new Map<string, Set<string>>();
   for (const { properties } of definitions) {
@@ -25,9 +36,28 @@ export function protectionOf(definitions: readonly TypeDefinition[]): Protection
       if (property.references !== undefined) references.set(name, (references.get(name) ?? new Set()).add(property.references));
     }
   }
+  for (const { definition, triggers } of sources) {
+    for (const { sourceField, targetField } of triggers) {
+      for (const [column, field] of [
+        [edgeColumns.source, sourceField],
+        [edgeColumns.target, targetField],
+      ] as const) {
+        const property = Object.hasOwn(definition.properties, field) ? definition.properties[field] : undefined;
+        if (property?.references !== undefined)
+          references.set(column, (references.get(column) ?? new Set()).add(property.references));
+      }
+    }
+    const whose = subjectProperty(definition);
+    if (whose === null || !definition.properties[whose]!.masked) continue;
+    for (const each of definitions) {
+      const own = subjectProperty(each);
+      if (own !== null) masked.add(own);
+    }
+  }
+  const all = [...definitions, ...sources.map(({ definition }) => definition)];
   return {
-    protected: definitions.some(({ guard }) => guard?.protected === true),
-    accessScope: definitions.some(({ guard }) => guard?.accessScope === true),
+    protected: all.some(({ guard }) => guard?.protected === true),
+    accessScope: all.some(({ guard }) => guard?.accessScope === true),
     masked,
     references,
   };
@@ -42,5 +72,12 @@ function asked(definition: TypeDefinition | undefined): unknown {
   const entries = Object.entries(definition?.properties ?? {}).filter(
     ([, { masked, references }]) => masked || references !== undefined,
   );
-  return [definition?.guard ?? null, entries.map(([name, { masked, references }]) => [name, masked, references ?? null])];
+  const subject = definition === undefined ? null : subjectProperty(definition);
+  const edges = definition?.graphTriggers ?? [];
+  return [
+    definition?.guard ?? null,
+    subject,
+    edges,
+    entries.map(([name, { masked, references }]) => [name, masked, references ?? null]),
+  ];
 }

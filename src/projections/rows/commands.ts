@@ -93,7 +93,7 @@ export function decidePut(
     type,
     ...written,
     provenance: command.provenance,
-    ...subjectsOf(written.cells, subject),
+    ...subjectsOf(written.cells, subject, command.subject),
   };
   const drafts: EntryDraft[] = [];
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
@@ -176,7 +176,7 @@ export function decideDelete(
     return { ...nothing, outcome: { ...nothing.outcome, ...told } };
   }
   const written = planned(plan, textVector(keys), cells.columns(plan.cells));
-  const subjects = subjectsOf(written.cells, subjectProperty(known));
+  const subjects = subjectsOf(written.cells, subjectProperty(known), command.subject);
   const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
   const outcome = outcomeOf('delete-rows', body, null, next, rejections.count, errors);
   const deleted = [...new Set(keys)];

@@ -3,7 +3,7 @@
  * a joint subject. Step by step: what was made from what was made is found, too.
  */
 import type { ErasedVersions } from '../../log/entry.ts';
-import { subjectsIn } from '../../log/subjects.ts';
+import { ownSubject, subjectsIn } from '../../log/subjects.ts';
 import { compareText } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { Layer } from './layer.ts';
@@ -40,7 +40,7 @@ interface Found {
 export class DerivedVersions {
   readonly #asked: DerivedAsked;
   readonly #ids = new Set<string>();
-  readonly #joint = new Set<string>();
+  readonly #subjects = new Set<string>();
   readonly #found = new Map<string, Found>();
   readonly #rooted = new Map<string, Set<number>>();
 
@@ -61,9 +61,9 @@ export class DerivedVersions {
       }));
   }
 
-  /** Joint subjects that they are of. */
-  get joint(): readonly string[] {
-    return [...this.#joint].sort();
+  /** Subjects besides the erased one whose keys may cover them: of several together, and of one of them alone. */
+  get subjects(): readonly string[] {
+    return [...this.#subjects].sort();
   }
 
   /** What was made from these, among the versions at positions from `from` on, besides what is known. A step is so many rows of a segment. */
@@ -94,7 +94,7 @@ export class DerivedVersions {
     for (const segment of table.segments) {
       for (let row = segment.rowAtOrAfter(from); row < segment.length; row += ROWS_A_STEP) {
         const end = Math.min(segment.length, row + ROWS_A_STEP);
-        this.#look(segment, { row, end }, [columns, subject], known, this.#rooted.get(type));
+        this.#look(segment, { row, end }, { type, columns, own: subject }, known);
         yield;
       }
     }
@@ -103,10 +103,10 @@ export class DerivedVersions {
   #look(
     segment: Segment,
     { row: first, end }: { readonly row: number; readonly end: number },
-    [columns, own]: readonly [readonly string[], string | null],
+    { type, columns, own }: { readonly type: string; readonly columns: readonly string[]; readonly own: string | null },
     known: Found,
-    rooted: ReadonlySet<number> | undefined,
   ): void {
+    const rooted = this.#rooted.get(type);
     const keys = segment.cells.glance(null, sameBytes());
     if (!keys) return;
     const naming = columns.flatMap((name) => segment.cells.glance(name, sameBytes()) ?? []);
@@ -127,7 +127,7 @@ export class DerivedVersions {
       known.paths.add(path);
       known.rows.add(name);
       this.#ids.add(key);
-      if (joint !== null) this.#joint.add(joint);
+      this.#subjects.add(joint ?? ownSubject(type, this.#asked.scopes.path(path), key));
     }
   }
 

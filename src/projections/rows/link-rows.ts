@@ -8,7 +8,7 @@ import { VectorBuilder } from '../../log/vector-builder.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import type { DecideContext, RowTest } from '../decision.ts';
 import type { BranchRows } from './branch-rows.ts';
-import { edgeColumns } from './link-type.ts';
+import { edgeColumns } from '../catalog/edge-columns.ts';
 import { RowCells } from './row-cells.ts';
 import { notPermitted, permitted, refusedKeys } from './row-check.ts';
 import { NO_ROW } from './segment.ts';

@@ -4,11 +4,10 @@
  */
 import type { PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
 import { meaningOf } from '../catalog/meaning.ts';
+import { edgeColumns } from '../catalog/edge-columns.ts';
 import { canBeSubject, subjectProperty } from '../catalog/subject.ts';
 import type { StoredColumns } from '../catalog/commands.ts';
 
-/** Properties of every link type: both ends, and the version that the edge is of. */
-export const edgeColumns = { source: 'from_id', target: 'to_id', derivedFrom: 'derived_from' } as const;
 /** Whose the row of an edge is, in link types that are made here. */
 const subjectColumn = 'subject';
 

@@ -9,8 +9,9 @@ import type { Cell } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { keyText } from './fit-column.ts';
 
-/** `property`: the one that says it; null: rows are nobody's. A text column is taken as it is. */
-export function subjectsOf(cells: RowBatch, property: string | null): Pick<RowsBody, 'subjects'> {
+/** `property`: the one that says it; null: rows are nobody's, or of the subject that the command names. A text column is taken as it is. */
+export function subjectsOf(cells: RowBatch, property: string | null, subject?: string): Pick<RowsBody, 'subjects'> {
+  if (property === null && subject !== undefined) return { subjects: ofAll(subject, cells.length) };
   const column = property === null ? undefined : cells.columns.find(({ name }) => name === property);
   if (!column || column.vector.kind === 'null') return {};
   const { vector, type } = column;
@@ -27,4 +28,10 @@ export function subjectsOf(cells: RowBatch, property: string | null): Pick<RowsB
 /** What a cell says of whose its row is. */
 export function subjectText(cell: Cell): string | null {
   return cell === null ? null : keyText(cell);
+}
+
+function ofAll(subject: string, rows: number): Vector {
+  const builder = new VectorBuilder('string', rows);
+  for (let row = 0; row < rows; row++) builder.append(subject);
+  return builder.build();
 }

@@ -54,7 +54,14 @@ export const consolidate = verb({
       { content, confidence: sure, type, supersedes: id, ...keptOf(session, type, row) },
       newId,
     );
-    const ends: DeleteRows = { kind: 'delete-rows', type, keys: [id], when: { unchangedSince: since } };
+    const ends: DeleteRows = {
+      kind: 'delete-rows',
+      type,
+      keys: [id],
+      when: { unchangedSince: since },
+      // What ends it repeats what it said.
+      ...(step.subject !== undefined && { subject: step.subject }),
+    };
     const decisionId = session.parts.ids.next();
     const decision = decided(session, {
       id: decisionId,

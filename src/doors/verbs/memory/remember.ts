@@ -6,7 +6,7 @@ import type { PutRows } from '../../../projections/command.ts';
 import { readInput } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
-import { carry, sourceSubject } from '../source-subjects.ts';
+import { carrySubject } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, memoryType, sessionId } from './items.ts';
@@ -101,20 +101,23 @@ export const rememberBatch = verb({
       const id = session.parts.ids.next();
       try {
         const read = readInput(item, given);
-        const row = await rowOf(session, read, id, []);
+        const { row, subject } = await rowOf(session, read, id, []);
         // What the type refuses is refused here, so that one element keeps none of the others back.
-        stepOf(session, read, [row]);
-        good.push({ index, item: read, id, row });
+        stepOf(session, read, subject, [row]);
+        good.push({ index, item: read, id, row, subject });
       } catch (error) {
         errors.push({ index, ...refusalOf(error) });
       }
     }
     const results = new Map<number, { id: string; confidence: number; valid_from: bigint }>();
-    const groups = [...grouped(good, ({ item: { type, confidence: sure } }) => JSON.stringify([type, sure])).values()];
+    const groups = [
+      ...grouped(good, ({ item: { type, confidence: sure }, subject }) => JSON.stringify([type, sure, subject])).values(),
+    ];
     const steps = (of: readonly Accepted[]): PutRows =>
       stepOf(
         session,
         of[0]!.item,
+        of[0]!.subject,
         of.map(({ row }) => row),
       );
     const told = (of: readonly Accepted[], systemFrom: bigint): void => {
@@ -181,7 +184,8 @@ export async function storing(
   id: string,
 ): Promise<{ readonly step: PutRows; readonly notices: readonly string[] }> {
   const notices: string[] = [];
-  return { step: stepOf(session, each, [await rowOf(session, each, id, notices)]), notices };
+  const { row, subject } = await rowOf(session, each, id, notices);
+  return { step: stepOf(session, each, subject, [row]), notices };
 }
 
 type NewItem = Item & { readonly supersedes?: string };
@@ -191,18 +195,27 @@ interface Accepted {
   readonly item: Item;
   readonly id: string;
   readonly row: Readonly<Record<string, unknown>>;
+  readonly subject: string | null;
 }
 
-/** Rows of one type, of one confidence. */
+interface MadeItem {
+  readonly row: Record<string, unknown>;
+  /** Whom it is to be sealed for. */
+  readonly subject: string | null;
+}
+
+/** Rows of one type, of one confidence, and of one subject. */
 function stepOf(
   session: VerbSession,
   { type, confidence: sure }: Item,
+  subject: string | null,
   rows: readonly Readonly<Record<string, unknown>>[],
 ): PutRows {
-  return putting({ definition: session.type(type), rows, provenance: session.provenance(sure) });
+  const put = putting({ definition: session.type(type), rows, provenance: session.provenance(sure) });
+  return subject === null ? put : { ...put, subject };
 }
 
-async function rowOf(session: VerbSession, each: NewItem, id: string, notices: string[]): Promise<Record<string, unknown>> {
+async function rowOf(session: VerbSession, each: NewItem, id: string, notices: string[]): Promise<MadeItem> {
   const definition = session.type(each.type);
   const { fields = {}, content, session_id, memory_class, derived_from, valid_from, supersedes } = each;
   for (const name of Object.keys(fields)) {
@@ -223,11 +236,6 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
       );
     row[name] = value;
   }
-  const subject = await sourceSubject(session, definition, [
-    ...(derived_from ?? []),
-    ...(supersedes === undefined ? [] : [supersedes]),
-  ]);
-  if (subject !== null) carry(row, subject);
   if (takes('confidence')) row['confidence'] = each.confidence;
   if (takes('tool_call_id')) row['tool_call_id'] = session.callId;
   if (valid_from !== undefined) row['valid_from'] = toInstant(valid_from);
@@ -238,7 +246,10 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
     const vector = await vectorOf(session, content, notices);
     if (vector !== null) row[embeddingColumn] = vector;
   }
-  return row;
+  const { primaryKey } = definition;
+  const key = primaryKey === null ? id : String(row[primaryKey] ?? id);
+  const sources = [...(derived_from ?? []), ...(supersedes === undefined ? [] : [supersedes])];
+  return { row, subject: await carrySubject(session, row, { definition, key, sources }) };
 }
 
 const given = { content: 1, session_id: 1, confidence: 1, memory_class: 1, derived_from: 1, supersedes: 1, tool_call_id: 1 };
