@@ -41,6 +41,12 @@ export interface LicenceView extends Omit<Licence, 'graceEndsAt'> {
   readonly tenants: number;
 }
 
+export interface OwnTenant {
+  readonly tenant: TenantView;
+  /** False: the caller is told nothing of others in it. */
+  readonly looksAfter: boolean;
+}
+
 /**
  * REL_ACL for who looks after no tenant; for who looks after one, REL_NOT_FOUND for every other, whether it exists or not.
  * What is shown of all of them is for who runs the store.
@@ -52,8 +58,8 @@ export interface TenantDesk {
   /** Deleted ones included. */
   recorded(id: string): TenantView;
   tenant(id: string): TenantView;
-  /** Id of the tenant that the caller speaks for, registered or not. */
-  ownId(): string;
+  /** The tenant that the caller speaks for. */
+  own(): OwnTenant;
   /** Throws unless the caller runs the store, and so looks after every tenant. */
   checkRunsStore(): void;
   /** Throws unless the caller may look after this tenant; it need not be registered. */

@@ -11,7 +11,7 @@ import type { DefaultTime } from './statement.ts';
 export type TimeOf = (time: DefaultTime, now: bigint) => TimeBounds;
 
 /** A hundredth of what a question costs. */
-const unitsOfKey = 0.01;
+export const unitsOfKey = 0.01;
 
 /** Keys that are looked up in one turn. */
 const keysInTurn = 1_024;

@@ -5,7 +5,7 @@
 import { ServiceError } from '../errors.ts';
 import { fewRows } from './few-rows.ts';
 import type { Bound } from './expressions/bound-expression.ts';
-import type { FilterNode, LogicalPlan, PlanNode, ScanNode } from './logical-plan.ts';
+import { type FilterNode, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from './logical-plan.ts';
 import type { Execution } from './operators/operator.ts';
 import { scanRequest } from './operators/scan.ts';
 import type { OutputBatch } from './planner-contract.ts';
@@ -67,6 +67,21 @@ export function runKeyed(plan: LogicalPlan, execution: Execution): KeyedRows | n
   if (counters.scanned > scannedRowsMax)
     throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);
   return { batches, rowCount, facets: null };
+}
+
+const looked = new WeakMap<LogicalPlan, number | null>();
+const ofKeys: ReadonlySet<PlanNode['kind']> = new Set(['scan', 'filter', 'project', 'sort', 'limit', 'skip']);
+
+/** By how many keys the plan reads rows; null where it reads any in another way. */
+export function keysLookedUp(plan: LogicalPlan): number | null {
+  let count = looked.get(plan);
+  if (count !== undefined) return count;
+  const nodes = nodesOf(plan);
+  const scans = nodes.filter((node) => node.kind === 'scan');
+  const isKeyed = scans.length > 0 && nodes.every(({ kind }) => ofKeys.has(kind)) && scans.every(({ keys }) => keys !== null);
+  count = isKeyed ? scans.reduce((sum, { keys }) => sum + keys!.length, 0) : null;
+  looked.set(plan, count);
+  return count;
 }
 
 function keyedOf({ root, subqueries, facets, paged, withProvenance }: LogicalPlan): Keyed | null {

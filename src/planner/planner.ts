@@ -22,7 +22,8 @@ import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
 import { longWorkOf } from './graph/long-work.ts';
 import { looksOfUnit } from './graph/limits.ts';
-import { lookUp, lookUpInTurns } from './key-look-up.ts';
+import { lookUp, lookUpInTurns, unitsOfKey } from './key-look-up.ts';
+import { keysLookedUp } from './keyed-plan.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -294,7 +295,9 @@ export class Planner implements PlannerDoor {
         request.rows?.restart();
         continue;
       }
-      const costUnits = unitsOf(question.query) + Math.floor(execution.counters.looks / looksOfUnit);
+      const keys = keysLookedUp(plan);
+      const units = keys === null ? unitsOf(question.query) : Math.min(1, keys * unitsOfKey);
+      const costUnits = units + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
       const { byGraph, leftOut, warm } = execution.counters;

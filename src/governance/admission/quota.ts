@@ -29,8 +29,8 @@ const tenantsKept = 256;
 
 /** As many queries of the tenant run as may: one that waits for others of them comes later. */
 export class SlotsTaken extends ServiceError {
-  constructor(inFlightMax: number) {
-    super('REL_QUOTA', `${inFlightMax} queries of this tenant are running`, { retryAfterSecs: 1 });
+  constructor(inFlightMax: number, setting: string) {
+    super('REL_QUOTA', `${inFlightMax} queries of this tenant are running (${setting})`, { retryAfterSecs: 1 });
   }
 }
 
@@ -58,27 +58,31 @@ export class Quota {
     const spent = this.#spent.get(key) ?? 0;
     if (spent >= unitsMax) {
       const retryAfterSecs = Math.max(1, Math.ceil((this.#periodEndMs - nowMs) / 1000));
-      throw new ServiceError('REL_QUOTA', `all ${unitsMax} cost units of this period are used up`, { retryAfterSecs });
+      const setting = agreed?.queryUnits == null ? 'SERVICE_QUERY_QUOTA' : 'query_units of the tenant';
+      throw new ServiceError('REL_QUOTA', `all ${unitsMax} cost units of this period (${setting}) are used up`, {
+        retryAfterSecs,
+      });
     }
     const pace = agreed?.requestsPerSecond ?? null;
     if (pace !== null) this.#keepPace(account.tenant, pace, nowMs);
     this.#spent.set(key, spent + units);
   }
 
-  /** What a query turned out to cost beyond what was charged at its start. Never refuses: the work is done. */
+  /** What a query turned out to cost beyond what was charged at its start, or less than that. Never refuses: the work is done. */
   settle(account: Account, units: number, nowMs: number): void {
-    if (units <= 0) return;
+    if (units === 0) return;
     this.#turn(nowMs);
     const key = keyOf(account);
-    this.#spent.set(key, (this.#spent.get(key) ?? 0) + units);
+    this.#spent.set(key, Math.max(0, (this.#spent.get(key) ?? 0) + units));
   }
 
   /** Takes a running slot of the tenant, or throws REL_QUOTA. Every `enter` needs one `leave`. */
   enter(tenant: string): void {
     const running = this.#running.get(tenant) ?? 0;
-    const inFlightMax = (tenant === '' ? undefined : this.#quotaOf(tenant))?.inFlight ?? this.#limits.inFlightMax;
+    const agreed = tenant === '' ? undefined : this.#quotaOf(tenant)?.inFlight;
+    const inFlightMax = agreed ?? this.#limits.inFlightMax;
     if (running >= inFlightMax) {
-      throw new SlotsTaken(inFlightMax);
+      throw new SlotsTaken(inFlightMax, agreed == null ? 'SERVICE_MAX_INFLIGHT_QUERIES' : 'in_flight of the tenant');
     }
     this.#running.set(tenant, running + 1);
   }

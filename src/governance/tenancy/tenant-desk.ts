@@ -11,7 +11,7 @@ import { mayMove, stateAt } from '../../projections/tenants/agreements.ts';
 import type { KnownAgreement, RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
 import type { RegistryPart } from '../authorization/policy.ts';
 import type { Caller } from '../caller.ts';
-import type { AgreementView, LicenceView, TenantDesk, TenantUsage, TenantView } from '../desks.ts';
+import type { AgreementView, LicenceView, OwnTenant, TenantDesk, TenantUsage, TenantView } from '../desks.ts';
 import { checkAgreementTerms } from './agreement-terms.ts';
 import type { Licence } from './licence.ts';
 import { usageOf, type Period, type UsageParts } from './usage.ts';
@@ -62,7 +62,16 @@ export class GovernedTenants implements TenantDesk {
     return viewOf(tenant);
   }
 
-  ownId(): string {
+  own(): OwnTenant {
+    const { caller, may, tenants } = this.#parts;
+    const id = tenantOf(caller.tenant);
+    if (id === null) return { tenant: this.tenant(this.#ownId()), looksAfter: true };
+    const tenant = tenants.tenant(id);
+    if (tenant === undefined || tenant.manner !== null) throw unknownTenant();
+    return { tenant: viewOf(tenant), looksAfter: may({ tenant: id, own: true }) };
+  }
+
+  #ownId(): string {
     const { caller } = this.#parts;
     const id = caller.tenant ?? tenantOf(caller.path);
     if (id === null) {

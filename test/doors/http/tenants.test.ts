@@ -145,7 +145,10 @@ describe('a tenant', () => {
 
   test('knows itself as me', async () => {
     expect(await world.ok(world.acme, 'GET', '/tenants/me')).toMatchObject({ id: 'acme' });
-    expect(await world.refusal(world.clerk, 'GET', '/tenants/me')).toEqual([403, 'REL_ACL']);
+    // Whoever looks after nothing sees which tenant is theirs, and no figure of anybody else.
+    const mine = await world.ok(world.clerk, 'GET', '/tenants/me');
+    expect(mine).toMatchObject({ id: 'acme', state: 'active' });
+    expect(mine).not.toHaveProperty('members');
     expect(await world.refusal(world.platform, 'GET', '/tenants/me')).toEqual([404, 'REL_NOT_FOUND']);
     expect(await world.refusal({}, 'GET', '/tenants/me')).toEqual([403, 'REL_ACL']);
     expect(await world.ok({ ...world.platform, 'x-organization-id': 'globex/eu' }, 'GET', '/tenants/me')).toMatchObject({

@@ -81,7 +81,7 @@ test('the access record tells the statement, whichever way it went', async () =>
   const { json } = await world.admin('GET', '/admin/audit/entries?action=query&limit=1000');
   const template = 'SELECT n, note FROM Item WHERE sku = ?s';
   const told = (json['entries'] as { template: string }[]).filter((entry) => entry.template === template);
-  expect(told).toMatchObject([{ door: 'relational', object_type: 'Item', row_count: 1, cost_units: 1, decision: 'allow' }]);
+  expect(told).toMatchObject([{ door: 'relational', object_type: 'Item', row_count: 1, cost_units: 0.01, decision: 'allow' }]);
 });
 
 test('a text of many comments is read in one pass, and SET of a quoted name is no fault of the server', async () => {

@@ -218,7 +218,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'erasure: ends and remainders are nobody’s',
     file: 'src/projections/rows/commands.ts',
-    find: 'const subjects = subjectsOf(written.cells, subjectProperty(known));',
+    find: 'const subjects = subjectsOf(written.cells, subjectProperty(known), command.subject);',
     replace: 'const subjects = {};',
     killedBy: subjects,
   },

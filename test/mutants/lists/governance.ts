@@ -111,8 +111,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'governance: the second record of a turn is dropped',
     file: 'src/governance/audit-trail.ts',
-    find: 'this.#batch.records.push(record);',
-    replace: 'if (this.#batch.records.length === 0) this.#batch.records.push(record);',
+    find: 'this.#batch.records.push(...records);',
+    replace: 'if (this.#batch.records.length === 0) this.#batch.records.push(...records);',
     killedBy: gate,
   },
   {

@@ -91,7 +91,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: a shared access entry names a request',
     file: 'src/governance/audit-trail.ts',
-    find: "chunk.length === 1 ? chunk[0]!.correlationId : ''",
+    find: "chunk.every((each) => each.correlationId === chunk[0]!.correlationId) ? chunk[0]!.correlationId : ''",
     replace: 'chunk[0]!.correlationId',
     killedBy: http,
   },

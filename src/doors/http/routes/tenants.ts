@@ -81,11 +81,16 @@ function registerOwn(app: App, context: HttpContext): void {
     method: 'GET',
     url: '/tenants/me',
     config: reading,
-    schema: { summary: 'My tenant', tags, response: { 200: tenantReply, ...problems } },
+    schema: {
+      summary: 'My tenant',
+      tags,
+      response: { 200: tenantReply.partial({ members: true }).meta({ id: 'OwnTenant' }), ...problems },
+    },
     handler: (request) =>
       look(context, request, async (invocation) => {
-        const desk = invocation.tenants();
-        return tenantShown(desk.tenant(desk.ownId()));
+        const { tenant, looksAfter } = invocation.tenants().own();
+        const { members, ...shown } = tenantShown(tenant);
+        return looksAfter ? { ...shown, members } : shown;
       }),
   });
 
