@@ -34,7 +34,8 @@ export async function carrySubject(
   const isJoint = subjectsIn(subject).length > 1;
   if (column === null) return isJoint ? ownSubject(definition.name, session.invocation.caller.path, key) : subject;
   const stated = row[column];
-  if (stated !== undefined && stated !== null && !subjectsIn(subject).includes(String(stated)) && stated !== subject)
+  const theirs: readonly unknown[] = [subject, ...subjectsIn(subject)];
+  if (stated !== undefined && stated !== null && !theirs.includes(stated))
     throw new ServiceError(
       'REL_INVALID',
       `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out, and it is theirs`,

@@ -58,7 +58,7 @@ export class Quota {
     const spent = this.#spent.get(key) ?? 0;
     if (spent >= unitsMax) {
       const retryAfterSecs = Math.max(1, Math.ceil((this.#periodEndMs - nowMs) / 1000));
-      const setting = agreed?.queryUnits == null ? 'SERVICE_QUERY_QUOTA' : 'query_units of the tenant';
+      const setting = (agreed?.queryUnits ?? null) === null ? 'SERVICE_QUERY_QUOTA' : 'query_units of the tenant';
       throw new ServiceError('REL_QUOTA', `all ${unitsMax} cost units of this period (${setting}) are used up`, {
         retryAfterSecs,
       });
@@ -82,7 +82,7 @@ export class Quota {
     const agreed = tenant === '' ? undefined : this.#quotaOf(tenant)?.inFlight;
     const inFlightMax = agreed ?? this.#limits.inFlightMax;
     if (running >= inFlightMax) {
-      throw new SlotsTaken(inFlightMax, agreed == null ? 'SERVICE_MAX_INFLIGHT_QUERIES' : 'in_flight of the tenant');
+      throw new SlotsTaken(inFlightMax, (agreed ?? null) === null ? 'SERVICE_MAX_INFLIGHT_QUERIES' : 'in_flight of the tenant');
     }
     this.#running.set(tenant, running + 1);
   }
