@@ -247,8 +247,8 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
     if (vector !== null) row[embeddingColumn] = vector;
   }
   const { primaryKey } = definition;
-  const stated = primaryKey === null ? null : row[primaryKey];
-  const key = typeof stated === 'string' ? stated : id;
+  const declared = primaryKey === null ? null : row[primaryKey];
+  const key = typeof declared === 'string' ? declared : id;
   const sources = [...(derived_from ?? []), ...(supersedes === undefined ? [] : [supersedes])];
   return { row, subject: await carrySubject(session, row, { definition, key, sources }) };
 }
