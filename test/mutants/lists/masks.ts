@@ -85,7 +85,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'masks: a score is made of what is masked',
     file: select,
-    find: "this.#scope.refuseMasked(score, 'RANK BY', rankBy[0]!.place);",
+    find: "this.#scope.refuseMasked(score, 'RANK BY', this.#select.rankBy[0]!.place);",
     replace: '',
     killedBy: byMasks,
   },

@@ -6,9 +6,10 @@ const sizes = ['test/planner/equal-at-size.test.ts'];
 export const mutants: readonly Mutant[] = [
   {
     name: 'search: of rows that were gathered, those of the first chunk alone are found',
-    file: 'src/planner/operators/search.ts',
-    find: 'const at = numberAt(placed, row) - base;',
-    replace: 'const at = row - base;',
+    file: 'src/projections/rows/scan.ts',
+    in: 'placed',
+    find: 'const gathered = made.first !== first || made.selection !== rows;',
+    replace: 'const gathered = false;',
     killedBy: sizes,
   },
   {
