@@ -35,12 +35,12 @@ interface Line {
 }
 
 export class Contention {
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
   readonly #acknowledged: () => Promise<unknown>;
   readonly #lines = new Map<string, Line>();
 
   /** `acknowledged` resolves once all that was written so far shows. */
-  constructor(clock: Pick<Clock, 'monotonicMs'>, acknowledged: () => Promise<unknown>) {
+  constructor(clock: Pick<Clock, 'sleep' | 'monotonicMs'>, acknowledged: () => Promise<unknown>) {
     this.#clock = clock;
     this.#acknowledged = acknowledged;
   }
@@ -80,15 +80,20 @@ export class Contention {
     line.last = left;
     if (before !== null) await before;
     try {
-      for (let tries = 1; ; tries++) {
+      for (let tries = 1, full = 0; ; ) {
         try {
           return await attempt();
         } catch (error) {
-          if (!isStale(error) && !(error instanceof SlotsTaken)) throw error;
+          const isFull = error instanceof SlotsTaken;
+          if (!isFull && !isStale(error)) throw error;
           if (tries >= triesMax || this.#isOver(contender)) throw error;
+          if (isFull) await this.#clock.sleep(2 ** Math.min(full++, 6), contender.gone);
+          else {
+            tries++;
+            // What was written shows once it is acknowledged.
+            await this.#acknowledged();
+          }
         }
-        // What was written shows once it is acknowledged.
-        await this.#acknowledged();
       }
     } finally {
       if (line.last === left) line.last = null;

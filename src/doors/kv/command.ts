@@ -172,7 +172,18 @@ export class CommandContext {
       const { put, result } = change(entry);
       if (put === null) return result;
       const when = entry === null ? 'absent' : { unchangedSince: instant };
-      await this.#submit(invocation, putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null }));
+      const isOver = (): boolean => put.expires !== undefined && put.expires <= this.now();
+      try {
+        if (!isOver()) {
+          await this.#submit(invocation, putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null }));
+          return result;
+        }
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || !isOver()) throw error;
+      }
+      // What has expired by the time that it is written is not there: the same as deleting it.
+      if (entry !== null)
+        await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when: { unchangedSince: instant } });
       return result;
     });
   }

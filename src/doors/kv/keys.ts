@@ -23,36 +23,35 @@ const expiring =
   (unit: 'EX' | 'PX' | 'EXAT' | 'PXAT') =>
   async (context: CommandContext, words: readonly Buffer[]): Promise<void> => {
     const key = keyOf(words[1]!);
+    const applies = conditionsIn(words.slice(3));
     const expires = expiryOf(context, unit, words[2]!, 'taken');
-    const [condition, ...more] = words.slice(3).map(upper);
-    if (more.length > 0 || (condition !== undefined && !conditions.has(condition))) throw refusals.syntax();
-    const applies = (was: bigint): boolean => {
-      switch (condition) {
-        case 'NX':
-          return was === FOREVER;
-        case 'XX':
-          return was !== FOREVER;
-        case 'GT':
-          return expires > was;
-        case 'LT':
-          return expires < was;
-        default:
-          return true;
-      }
-    };
-    if (expires <= context.now()) {
-      const entry = (await context.read([key])).get(key);
-      const ends = entry !== undefined && applies(entry.expires);
-      return context.replies.integer(ends ? await context.endAll([key]) : 0);
-    }
     const done = await context.change(key, (entry) => {
-      const changes = entry !== null && applies(entry.expires);
+      const changes = entry !== null && applies.every((holds) => holds(expires, entry.expires));
       return { put: changes ? { ...entry, expires } : null, result: changes };
     });
     context.replies.integer(done ? 1 : 0);
   };
 
-const conditions: ReadonlySet<string> = new Set(['NX', 'XX', 'GT', 'LT']);
+type Condition = (expires: bigint, was: bigint) => boolean;
+
+/** All that are said have to hold. What does not expire is beyond every time. */
+function conditionsIn(words: readonly Buffer[]): readonly Condition[] {
+  const said = new Set<string>();
+  for (const word of words) {
+    if (!Object.hasOwn(conditions, upper(word))) throw refusals.expireOption(word.toString('latin1'));
+    said.add(upper(word));
+  }
+  if (said.has('NX') && said.size > 1) throw refusals.expireOptions('NX', 'XX, GT or LT');
+  if (said.has('GT') && said.has('LT')) throw refusals.expireOptions('GT', 'LT');
+  return [...said].map((name) => conditions[name]!);
+}
+
+const conditions: Readonly<Record<string, Condition>> = {
+  NX: (_expires, was) => was === FOREVER,
+  XX: (_expires, was) => was !== FOREVER,
+  GT: (expires, was) => expires > was,
+  LT: (expires, was) => expires < was,
+};
 
 async function persist(context: CommandContext, [, word]: readonly Buffer[]): Promise<void> {
   const done = await context.change(keyOf(word!), (entry) => {

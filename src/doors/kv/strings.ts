@@ -4,55 +4,73 @@ import { FOREVER } from '../../log/timestamp.ts';
 import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
 import { type Entry, keyOf, type Put } from './entries.ts';
 import { refusals } from './errors.ts';
+import { type LongDouble, longDoubleOf, plainText, sumOf } from './long-double.ts';
 
 const perMs = 1_000_000n;
+
+const longMax = 2n ** 63n - 1n;
+/** No row ends later. */
+const lastExpiry = FOREVER - 1n;
 
 /** Instant that an expiry in these words says; throws what Redis says of one that can't be. */
 export function expiryOf(context: CommandContext, unit: string, word: Buffer, past: 'refused' | 'taken' = 'refused'): bigint {
   const amount = integerOf(word);
-  const relative = unit === 'EX' || unit === 'PX';
-  if (past === 'refused' && amount <= 0n) throw refusals.expireTime(context.name);
-  const instant = amount * (unit === 'EX' || unit === 'EXAT' ? 1_000n : 1n) * perMs + (relative ? context.now() : 0n);
-  if (instant >= FOREVER || instant <= -FOREVER) throw refusals.expireTime(context.name);
-  return instant;
+  const inSeconds = unit === 'EX' || unit === 'EXAT';
+  const isRelative = unit === 'EX' || unit === 'PX';
+  const milliseconds = amount * (inSeconds ? 1_000n : 1n);
+  const until = milliseconds + (isRelative ? context.now() / perMs : 0n);
+  const isHuge = until > longMax || (inSeconds && (amount > longMax / 1_000n || amount < -(longMax / 1_000n)));
+  if (isHuge || (past === 'refused' && amount <= 0n)) throw refusals.expireTime(context.name);
+  const instant = until * perMs;
+  return instant > lastExpiry ? lastExpiry : instant < 0n ? 0n : instant;
 }
 
 const units: ReadonlySet<string> = new Set(['EX', 'PX', 'EXAT', 'PXAT']);
 
+/** What is said of the end of a key: a unit and a word, KEEPTTL or PERSIST; of one unit the last word counts. */
+interface Lasting {
+  readonly unit: string;
+  readonly word: Buffer | null;
+}
+
 interface SetOptions {
-  readonly expires: bigint | 'keep';
+  readonly lasts: Lasting | null;
   readonly when: 'absent' | 'present' | null;
   readonly get: boolean;
 }
 
-function setOptions(context: CommandContext, words: readonly Buffer[]): SetOptions {
-  let expires: bigint | 'keep' | null = null;
+function optionsIn(words: readonly Buffer[], of: 'set' | 'getex'): SetOptions {
+  let lasts: Lasting | null = null;
   let when: SetOptions['when'] = null;
   let get = false;
+  const other = of === 'set' ? 'KEEPTTL' : 'PERSIST';
   for (let i = 0; i < words.length; i++) {
     const option = upper(words[i]!);
-    if (option === 'NX' && when === null) when = 'absent';
-    else if (option === 'XX' && when === null) when = 'present';
-    else if (option === 'GET') get = true;
-    else if (option === 'KEEPTTL' && expires === null) expires = 'keep';
-    else if (units.has(option) && expires === null && i + 1 < words.length) expires = expiryOf(context, option, words[++i]!);
+    const mayLast = lasts === null || lasts.unit === option;
+    if (of === 'set' && option === 'NX' && when !== 'present') when = 'absent';
+    else if (of === 'set' && option === 'XX' && when !== 'absent') when = 'present';
+    else if (of === 'set' && option === 'GET') get = true;
+    else if (option === other && mayLast) lasts = { unit: option, word: null };
+    else if (units.has(option) && mayLast && i + 1 < words.length) lasts = { unit: option, word: words[++i]! };
     else throw refusals.syntax();
   }
-  return { expires: expires ?? FOREVER, when, get };
+  return { lasts, when, get };
 }
 
 async function set(context: CommandContext, words: readonly Buffer[]): Promise<void> {
   const { replies } = context;
   const key = keyOf(words[1]!);
   const value = words[2]!;
-  const { expires, when, get } = setOptions(context, words.slice(3));
-  if (!get && expires !== 'keep') {
+  const { lasts: asked, when, get } = optionsIn(words.slice(3), 'set');
+  const keeps = asked?.unit === 'KEEPTTL';
+  const expires = asked?.word ? expiryOf(context, asked.unit, asked.word) : FOREVER;
+  if (!get && !keeps) {
     const done = await putOrEnd(context, { key, value, expires }, when);
     return done ? replies.simple('OK') : replies.nothing();
   }
   const was = await context.change(key, (entry) => {
     const isLeft = (when === 'absent' && entry !== null) || (when === 'present' && entry === null);
-    const lasts = expires === 'keep' ? (entry?.expires ?? FOREVER) : expires;
+    const lasts = keeps ? (entry?.expires ?? FOREVER) : expires;
     return { put: isLeft ? null : { value, expires: lasts }, result: { entry, isLeft } };
   });
   if (get) return was.entry === null ? replies.nothing() : replies.bulk(was.entry.value);
@@ -93,15 +111,13 @@ function value({ replies }: Pick<CommandContext, 'replies'>, entry: Entry | null
 
 async function getEx(context: CommandContext, words: readonly Buffer[]): Promise<void> {
   const key = keyOf(words[1]!);
-  if (words.length === 2) return get(context, words);
-  const option = upper(words[2]!);
-  const isPersist = option === 'PERSIST' && words.length === 3;
-  if (!isPersist && !(units.has(option) && words.length === 4)) throw refusals.syntax();
-  const expires = isPersist ? FOREVER : expiryOf(context, option, words[3]!);
-  const found = await context.change(key, (entry) => ({
-    put: entry === null || entry.expires === expires ? null : { ...entry, expires },
-    result: entry,
-  }));
+  const { lasts } = optionsIn(words.slice(2), 'getex');
+  if (lasts === null) return get(context, words);
+  const found = await context.change(key, (entry) => {
+    if (entry === null) return { put: null, result: entry };
+    const expires = lasts.word === null ? FOREVER : expiryOf(context, lasts.unit, lasts.word);
+    return { put: entry.expires === expires ? null : { ...entry, expires }, result: entry };
+  });
   value(context, found);
 }
 
@@ -121,12 +137,17 @@ async function add(context: CommandContext, word: Buffer, amount: bigint): Promi
   context.replies.integer(sum);
 }
 
+function decrementOf(word: Buffer): bigint {
+  const amount = integerOf(word);
+  if (amount === -longMax - 1n) throw refusals.decrementOverflow();
+  return amount;
+}
+
 async function addFloat(context: CommandContext, [, word, by]: readonly Buffer[]): Promise<void> {
-  const amount = floatOf(by!.toString());
   const sum = await context.change(keyOf(word!), (entry) => {
-    const next = (entry === null ? 0 : floatOf(entry.value.toString())) + amount;
-    if (!Number.isFinite(next)) throw refusals.notFloat();
-    const text = plainNumber(next);
+    const next = sumOf(entry === null ? zero : floatOf(entry.value), floatOf(by!));
+    if (typeof next === 'number') throw refusals.notFinite();
+    const text = plainText(next);
     return { put: { ...kept(entry), value: text }, result: text };
   });
   context.replies.bulk(sum);
@@ -135,17 +156,12 @@ async function addFloat(context: CommandContext, [, word, by]: readonly Buffer[]
 const kept = (entry: Entry | null): Pick<Put, 'expires' | 'others'> =>
   entry === null ? {} : { expires: entry.expires, others: entry.others };
 
-function floatOf(text: string): number {
-  const value = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isFinite(value)) throw refusals.notFloat();
-  return value;
-}
+const zero: LongDouble = { mantissa: 0n, exponent: 0 };
 
-/** Without an exponent, as Redis writes it. */
-function plainNumber(value: number): string {
-  const text = String(value);
-  if (!/e/.test(text)) return text;
-  return Math.abs(value) >= 1 ? String(BigInt(value)) : value.toFixed(20).replace(/\.?0+$/, '');
+function floatOf(text: Buffer | string): LongDouble {
+  const value = longDoubleOf(text.toString());
+  if (value === null) throw refusals.notFloat();
+  return value;
 }
 
 export const strings: Readonly<Record<string, CommandRow>> = {
@@ -217,6 +233,6 @@ export const strings: Readonly<Record<string, CommandRow>> = {
   incr: { arity: 2, reads: false, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, 1n) },
   decr: { arity: 2, reads: false, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, -1n) },
   incrby: { arity: 3, reads: false, keys: [1, 1, 1], run: (context, [, key, by]) => add(context, key!, integerOf(by!)) },
-  decrby: { arity: 3, reads: false, keys: [1, 1, 1], run: (context, [, key, by]) => add(context, key!, -integerOf(by!)) },
+  decrby: { arity: 3, reads: false, keys: [1, 1, 1], run: (context, [, key, by]) => add(context, key!, -decrementOf(by!)) },
   incrbyfloat: { arity: 3, reads: false, keys: [1, 1, 1], run: addFloat },
 };

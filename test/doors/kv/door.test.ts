@@ -37,6 +37,33 @@ describe('values', () => {
     expect(await redis.strlen('bytes')).toBe(6);
   });
 
+  test('what has ended in the past is told once, and gone', async () => {
+    await redis.set('past', 'v');
+    expect(await redis.call('GETEX', 'past', 'EXAT', '1')).toBe('v');
+    expect(await redis.exists('past')).toBe(0);
+    expect(await redis.call('GETEX', 'past', 'EXAT', '0')).toBeNull();
+    await redis.set('past', 'v');
+    expect(await refusalOf(redis.call('GETEX', 'past', 'EXAT', '0'))).toBe("ERR invalid expire time in 'getex' command");
+    expect(await redis.call('SET', 'past', 'w', 'GET', 'PXAT', '1')).toBe('v');
+    expect(await redis.exists('past')).toBe(0);
+    await redis.set('past', 'v', 'EX', 1_000);
+    expect(await redis.call('EXPIRE', 'past', '10', 'XX', 'LT')).toBe(1);
+    expect(await redis.call('EXPIRE', 'past', '5', 'XX', 'GT')).toBe(0);
+    expect(await refusalOf(redis.call('EXPIRE', 'past', '5', 'NX', 'GT'))).toBe(
+      'ERR NX and XX, GT or LT options at the same time are not compatible',
+    );
+    expect(await refusalOf(redis.call('EXPIRE', 'past', '5', 'GT', 'LT'))).toBe(
+      'ERR GT and LT options at the same time are not compatible',
+    );
+    expect(await refusalOf(redis.call('EXPIRE', 'past', '5', 'SOON'))).toBe('ERR Unsupported option SOON');
+    expect(await redis.call('PEXPIREAT', 'past', '1000000000000000')).toBe(1);
+    expect(await redis.call('EXPIREAT', 'past', '9223372036854775')).toBe(1);
+    expect(await redis.get('past')).toBe('v');
+    expect(await redis.call('EXPIRETIME', 'past')).toBe(9_223_372_036);
+    expect(await redis.call('PEXPIREAT', 'past', '-5', 'LT')).toBe(1);
+    expect(await redis.exists('past')).toBe(0);
+  });
+
   test('options of SET', async () => {
     expect(await redis.set('o', '1', 'NX')).toBe('OK');
     expect(await redis.set('o', '2', 'NX')).toBeNull();
@@ -68,6 +95,16 @@ describe('values', () => {
     expect(await redis.decr('n')).toBe(41);
     expect(await redis.incrbyfloat('f', 10.5)).toBe('10.5');
     expect(await redis.incrbyfloat('f', 0.1)).toBe('10.6');
+    await redis.set('tenth', '0.1');
+    expect(await redis.incrbyfloat('tenth', 0.2)).toBe('0.3');
+    await redis.del('ten');
+    for (let i = 0; i < 10; i++) await redis.incrbyfloat('ten', 0.1);
+    expect(await redis.get('ten')).toBe('1');
+    await redis.set('hundred', '100');
+    expect(await redis.incrbyfloat('hundred', -99.9)).toBe('0.1');
+    expect(await redis.incrbyfloat('hundred', '1.5e-7')).toBe('0.10000015');
+    expect(await refusalOf(redis.incrbyfloat('hundred', 'inf'))).toBe('ERR increment would produce NaN or Infinity');
+    expect(await refusalOf(redis.incrbyfloat('hundred', '1e5000'))).toBe('ERR value is not a valid float');
     await redis.set('text', 'x');
     expect(await refusalOf(redis.incr('text'))).toBe('ERR value is not an integer or out of range');
     const sums = await Promise.all(Array.from({ length: 20 }, () => redis.incr('together')));

@@ -2,6 +2,9 @@
 import { expect, test } from 'vitest';
 import { compileFilter, filterOf } from '../../../src/planner/documents/filter.ts';
 import { readText } from '../../../src/planner/documents/json.ts';
+import { difference } from '../../doors/document/differential.ts';
+import { seedBase } from '../../runner/seed.ts';
+import { tell } from '../../runner/tell.ts';
 import type { Stored } from '../../../src/planner/documents/values.ts';
 
 /** Values of other types by their Extended JSON. */
@@ -76,4 +79,11 @@ test('a filter has at most a thousand conditions, wherever they stand, and a doc
   const each = compiled({ $nor: Array.from({ length: 500 }, (_, i) => ({ a: { $gt: 1e6 + i } })) });
   expect(() => each(long)).toThrow('too much work for one row');
   expect(each(stored({ a: [1, 2] }))).toBe(true);
+});
+
+const cases = 400;
+tell(`${cases} cases of documents beside the rules, seed ${seedBase} (npm run documents:diff -- --n 1e5)`);
+
+test('filters, updates, sorts and projections come to what the documented rules say', () => {
+  for (let i = 0; i < cases; i++) expect(difference(seedBase + i)).toBeNull();
 });
