@@ -8,8 +8,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a node without a label has edges',
     file: 'src/planner/languages/pattern-query.ts',
-    find: 'if (needsEdge && labels.length === 0',
-    replace: 'if (labels.length === 0',
+    find: 'if (needsEdge && isAny && labels.length === 0',
+    replace: 'if (isAny && labels.length === 0',
     killedBy: byPatterns,
   },
   {
