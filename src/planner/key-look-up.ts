@@ -22,22 +22,17 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
   return answer();
 }
 
-/** `check` throws where it has taken too long, or nobody waits for it. */
+/** `yieldTurn` throws where it has taken too long, or nobody waits for it. */
 export async function lookUpInTurns(
   invocation: Invocation,
   request: KeyLookUp,
-  {
-    boundsOf,
-    yieldTurn,
-    check,
-  }: { readonly boundsOf: TimeOf; readonly yieldTurn: () => Promise<void>; readonly check: () => void },
+  { boundsOf, yieldTurn }: { readonly boundsOf: TimeOf; readonly yieldTurn: () => Promise<void> },
 ): Promise<Answer> {
   const { keys } = request;
   if (keys.length <= keysInTurn) return lookUp(invocation, request, boundsOf);
   const { read, answer } = prepare(invocation, request, boundsOf);
   for (let at = 0; at < keys.length; at += keysInTurn) {
     if (at > 0) await yieldTurn();
-    check();
     read(keys.slice(at, at + keysInTurn));
   }
   return answer();

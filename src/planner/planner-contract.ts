@@ -214,6 +214,11 @@ export interface PlannerDoor extends PlannerContract {
   /** The same of as many keys as there are, in turns and on one snapshot, in the order of system_from of some of them at a time. */
   lookUpMany(invocation: Invocation, request: KeyLookUp, signal?: AbortSignal): Promise<Answer>;
   /**
+   * Lets others have their turns in what a door does with rows by itself: REL_CANCELLED once the caller went away, REL_TIMEOUT once it
+   * has taken as long as a question may.
+   */
+  turns(signal?: AbortSignal): () => Promise<void>;
+  /**
    * Runs a statement that may write: INSERT, UPDATE and DELETE, all of it or nothing; anything else is asked as a question about what
    * holds now; with `graph`, CREATE, MERGE and CALL … .write run as well. The invocation is one of `query`; what is written is judged and recorded as `ingest` or `delete`. REL_CONFLICT where
    * a row that it would change was written since it was read: the statement may be run again.

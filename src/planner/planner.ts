@@ -182,14 +182,18 @@ export class Planner implements PlannerDoor {
   }
 
   async lookUpMany(invocation: Invocation, request: KeyLookUp, signal?: AbortSignal): Promise<Answer> {
+    return lookUpInTurns(invocation, request, { boundsOf: defaultBounds, yieldTurn: this.turns(signal) });
+  }
+
+  turns(signal?: AbortSignal): () => Promise<void> {
     const startedMs = this.#clock.monotonicMs();
     const { timeoutMs } = this.#limits;
-    const check = (): void => {
+    return async () => {
+      await this.#scheduler.yield();
       if (signal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
       if (this.#clock.monotonicMs() - startedMs > timeoutMs)
-        throw new ServiceError('REL_TIMEOUT', `the keys were looked up for longer than ${timeoutMs} ms`);
+        throw new ServiceError('REL_TIMEOUT', `the question was at work for longer than ${timeoutMs} ms`);
     };
-    return lookUpInTurns(invocation, request, { boundsOf: defaultBounds, yieldTurn: () => this.#scheduler.yield(), check });
   }
 
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {

@@ -129,6 +129,11 @@ const many = <T>(count: number, of: (i: number) => T): T[] => Array.from({ lengt
 const all = (client: MongoClient, filter: Document, more: object = {}): Promise<unknown> =>
   client.db('h').collection('things').find(filter, more).toArray();
 
+const fields = (count: number, value: unknown): Document => Object.fromEntries(many(count, (i) => [`f${i}`, value]));
+const conditions = (count: number): Document => ({ $nor: many(count, (i) => ({ [`f${i}`]: 1 })) });
+const aggregate = (client: MongoClient, stages: Document[]): Promise<unknown> =>
+  client.db('h').collection('things').aggregate(stages).toArray();
+
 /** The first of each door makes what the others ask of. */
 export const doorBombs: readonly DoorBomb[] = [
   kv('a hundred thousand commands at once', /^answered/, (client) => {
@@ -199,6 +204,49 @@ export const doorBombs: readonly DoorBomb[] = [
     return all(client, filter);
   }),
   documents('a pattern that tries every way', /^answered|^\d+ /, (client) => all(client, { text: { $regex: '^(a+)+(a+)+$b' } })),
+  documents('a thousand conditions in a later stage', /^answered/, (client) =>
+    aggregate(client, [{ $skip: 0 }, { $match: conditions(1_000) }, { $count: 'n' }]),
+  ),
+  documents('a thousand stages of a hundred conditions', /^answered|^50 /, (client) =>
+    aggregate(
+      client,
+      many(1_000, () => ({ $match: conditions(100) })),
+    ),
+  ),
+  documents('a thousand sums of one group', /^answered/, (client) =>
+    aggregate(client, [{ $group: { _id: null, ...fields(1_000, { $sum: '$n' }) } }]),
+  ),
+  documents('a thousand lists of everything', /^292 /, (client) =>
+    aggregate(client, [{ $group: { _id: null, ...fields(1_000, { $push: '$$ROOT' }) } }]),
+  ),
+  documents('a projection of a hundred thousand fields', /^answered/, (client) =>
+    all(client, {}, { projection: fields(100_000, 1) }),
+  ),
+  documents('a sort by what has a billion ways', /^2 /, async (client) => {
+    let ways: unknown = 1;
+    for (let i = 0; i < 29; i++) ways = [{ 0: ways }];
+    const things = client.db('h').collection('ways');
+    await things.insertOne({ a: ways });
+    await things.find({}, { sort: { [`a${'.0'.repeat(29)}`]: 1 } }).toArray();
+  }),
+  documents('an update of twenty thousand fields', /^answered/, (client) =>
+    client
+      .db('h')
+      .collection('set')
+      .updateOne({ _id: 1 as never }, { $set: fields(20_000, 1) }, { upsert: true }),
+  ),
+  documents('an update of ten thousand documents', /^answered|REL_/, (client) =>
+    client
+      .db('h')
+      .collection('things')
+      .updateMany({ n: { $lt: 4_000 } }, { $set: fields(100, 1) }),
+  ),
+  documents('an update at the end of a long path', /^15 /, (client) =>
+    client
+      .db('h')
+      .collection('set')
+      .updateOne({ _id: 2 as never }, { $set: { [`a${'.a'.repeat(1_000_000)}`]: 1 } }, { upsert: true }),
+  ),
   documents('ten thousand values in $in', /^answered|^\d+ /, (client) => all(client, { text: { $in: many(10_000, String) } })),
   documents('a sort of everything, twice', /^answered|^\d+ /, (client) =>
     client

@@ -118,8 +118,9 @@ export class CommandContext {
   }
 
   reading(invocation: Invocation, keep: (answer: Answer) => void): Reading {
-    const { planner, yieldTurn } = this.asker.parts;
-    return { planner, invocation, terms: this.terms, signal: this.asker.gone, yieldTurn, keep };
+    const { planner } = this.asker.parts;
+    const signal = this.asker.gone;
+    return { planner, invocation, terms: this.terms, signal, yieldTurn: planner.turns(signal), keep };
   }
 
   /** Writes what `make` makes of what is there, again where that was written meanwhile; `about`: a key, or a collection. */

@@ -6,6 +6,7 @@ import { type Cell, type ColumnType, limits, systemColumns } from '../../log/val
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { compileFilter, type Filter, isOperators } from '../../planner/documents/filter.ts';
 import { inTurns, readSteps, readText, textOf } from '../../planner/documents/json.ts';
+import { eachInTurns } from '../../planner/documents/turns.ts';
 import { compareNumbers, doubleValue, isNumeric, numberIdentity, toNumber, toWhole } from '../../planner/documents/numbers.ts';
 import {
   asSpecial,
@@ -17,6 +18,7 @@ import {
   type Stored,
   type StoredObject,
 } from '../../planner/documents/values.ts';
+import { work } from '../../planner/expressions/work.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
@@ -50,11 +52,11 @@ export interface Wanted extends Place {
 }
 
 export interface Reading {
-  readonly planner: Pick<PlannerDoor, 'lookUpMany' | 'query'>;
+  readonly planner: Pick<PlannerDoor, 'lookUpMany' | 'turns' | 'query'>;
   readonly invocation: Invocation;
   readonly terms: Terms;
   readonly signal: AbortSignal;
-  /** Lets others have their turn. */
+  /** Lets others have their turn; throws once it has taken as long as a question may, or the caller went away. */
   readonly yieldTurn: () => Promise<void>;
   keep(answer: Answer): void;
 }
@@ -125,7 +127,7 @@ export async function find(reading: Reading, wanted: Wanted): Promise<Found[]> {
     const answer = await planner.lookUpMany(invocation, { type: entryType, keys, columns, time: wanted.time }, reading.signal);
     reading.keep(answer);
     const found = await documentsOf(reading, answer, wanted);
-    return oneOfEach(found).filter(({ document }) => fits(document));
+    return fitting(reading, oneOfEach(found), fits);
   }
   const parameters: (string | bigint)[] = [wanted.database, wanted.collection];
   let sql = 'SELECT _pk, document, namespace_path FROM DocumentEntry WHERE database = $1 AND collection = $2';
@@ -157,6 +159,14 @@ async function ask(
   return answer;
 }
 
+async function fitting({ yieldTurn }: Reading, found: readonly Found[], fits: Filter): Promise<Found[]> {
+  const those: Found[] = [];
+  await eachInTurns(found, yieldTurn, (each) => {
+    if (fits(each.document)) those.push(each);
+  });
+  return those;
+}
+
 /** Where several organisations have one of a key: the caller's own, else the one that was written last. */
 function oneOfEach(found: readonly Found[]): Found[] {
   const byKey = new Map<string, Found>();
@@ -164,8 +174,6 @@ function oneOfEach(found: readonly Found[]): Found[] {
   return byKey.size === found.length ? [...found] : [...byKey.values()];
 }
 
-/** So many documents go through what is done with them in one turn. */
-export const documentsPerTurn = 2_000;
 /** Texts of so many characters are read in one. */
 const textPerTurn = 256 << 10;
 
@@ -216,6 +224,14 @@ function parsed(
   }
 }
 
+/** Nanoseconds in which a cell becomes a value. */
+const cellCost = 200;
+
+function* placesIn({ batches }: Answer): Generator<readonly [Answer['batches'][number]['columns'], number]> {
+  for (const { columns: vectors, selection, first, count } of batches)
+    for (let i = 0; i < count; i++) yield [vectors, selection === null ? first + i : selection[i]!];
+}
+
 /** Rows of a type: `_id` is the key, and all columns that the caller sees. */
 async function rowsOfType(reading: Reading, { collection: type, filter, time, most }: Wanted, fits: Filter): Promise<Found[]> {
   const { planner, invocation } = reading;
@@ -232,20 +248,18 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
   }
   const found: Found[] = [];
   const names = answer.columns.map(({ name }) => name);
-  for (const { columns: vectors, selection, first, count } of answer.batches) {
-    for (let i = 0; i < count; i++) {
-      const at = selection === null ? first + i : selection[i]!;
-      const cells = answer.columns.map(({ name, type: of }, n): [string, Stored] => [
-        name,
-        storedCell(cellAt(vectors[n]!, of, at), of, name),
-      ]);
-      const key = cells[names.indexOf('_pk')]![1] as string;
-      const shown = cells.filter(([name, value]) => value !== null && name !== '_pk');
-      const document: StoredObject = new Map([['_id', key], ...shown]);
-      const own = cells[names.indexOf('namespace_path')]![1] === invocation.caller.path;
-      if (fits(document)) found.push({ key: `${key}\0${found.length}`, document, own });
-    }
-  }
+  await eachInTurns(placesIn(answer), reading.yieldTurn, ([vectors, at]) => {
+    const cells = answer.columns.map(({ name, type: of }, n): [string, Stored] => [
+      name,
+      storedCell(cellAt(vectors[n]!, of, at), of, name),
+    ]);
+    const key = cells[names.indexOf('_pk')]![1] as string;
+    const shown = cells.filter(([name, value]) => value !== null && name !== '_pk');
+    const document: StoredObject = new Map([['_id', key], ...shown]);
+    const own = cells[names.indexOf('namespace_path')]![1] === invocation.caller.path;
+    if (fits(document)) found.push({ key: `${key}\0${found.length}`, document, own });
+    work.done += cells.length * cellCost;
+  });
   return ids === null ? found : oneOfEach(found.map((each) => ({ ...each, key: each.document.get('_id') as string })));
 }
 

@@ -1,6 +1,7 @@
 /** What is done with documents once they are found: sorted, cut, projected, grouped. Pure. */
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/documents/numbers.ts';
+import { eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/documents/turns.ts';
 import {
   compare,
   identityOf,
@@ -12,9 +13,14 @@ import {
   type StoredObject,
   valuesAt,
 } from '../../planner/documents/values.ts';
+import { spend } from '../../planner/expressions/work.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
-export type Stage = (documents: readonly StoredObject[]) => readonly StoredObject[];
+type Documents = readonly StoredObject[];
+export type Stage = (documents: Documents, yieldTurn: YieldTurn) => Documents | Promise<Documents>;
+
+/** Nanoseconds of a member, an element or a value that is looked at. */
+const valueCost = 100;
 
 /** A whole number of at least so much; `wrong` says what else it is. */
 function countIn(value: Stored | undefined, least: number, wrong: (why: string) => DocumentRefusal): number {
@@ -75,16 +81,20 @@ export function sortOf(given: Stored | undefined): Stage {
     return { path: fieldPath(name), sign };
   });
   if (keys.length === 0) return (documents) => documents;
-  return (documents) => {
-    const keyed = documents.map((document) => ({ document, keys: keys.map(({ path, sign }) => keyAt(document, path, sign)) }));
-    keyed.sort((a, b) => {
-      for (const [i, { sign }] of keys.entries()) {
-        const order = compare(a.keys[i], b.keys[i]) * sign;
-        if (order !== 0) return order;
-      }
-      return 0;
-    });
-    return keyed.map(({ document }) => document);
+  type Keyed = { readonly document: StoredObject; readonly keys: readonly (Stored | undefined)[] };
+  const order = (a: Keyed, b: Keyed): number => {
+    for (const [i, { sign }] of keys.entries()) {
+      const one = compare(a.keys[i], b.keys[i]) * sign;
+      if (one !== 0) return one;
+    }
+    return 0;
+  };
+  return async (documents, yieldTurn) => {
+    const keyed: Keyed[] = [];
+    await eachInTurns(documents, yieldTurn, (document) =>
+      keyed.push({ document, keys: keys.map(({ path, sign }) => keyAt(document, path, sign)) }),
+    );
+    return (await sortedInTurns(keyed, order, yieldTurn)).map(({ document }) => document);
   };
 }
 
@@ -115,6 +125,15 @@ interface Tree {
   readonly leaf: boolean;
   readonly inner: Map<string, Tree>;
 }
+
+/** Each document as `project` makes it. */
+export const mapped =
+  (project: (document: StoredObject) => StoredObject): Stage =>
+  async (documents, yieldTurn) => {
+    const made: StoredObject[] = [];
+    await eachInTurns(documents, yieldTurn, (document) => made.push(project(document)));
+    return made;
+  };
 
 /** Fields that are kept, or left out. */
 export function projectionOf(given: Stored | undefined): (document: StoredObject) => StoredObject {
@@ -153,6 +172,7 @@ function plant(tree: Tree, path: readonly string[]): void {
 
 function projected(object: StoredObject, tree: Tree, keeps: boolean): StoredObject {
   const made = new Map<string, Stored>();
+  spend(object.size * valueCost);
   for (const [name, value] of object) {
     const branch = tree.inner.get(name);
     const inner = branch === undefined || branch.leaf ? undefined : within(value, branch, keeps);
@@ -165,7 +185,10 @@ function projected(object: StoredObject, tree: Tree, keeps: boolean): StoredObje
 /** Into each element of a list; undefined: there is nothing within it that could be kept. */
 function within(value: Stored, tree: Tree, keeps: boolean): Stored | undefined {
   if (isObject(value)) return projected(value, tree, keeps);
-  if (isList(value)) return value.flatMap((each): Stored[] => [within(each, tree, keeps)].filter((inner) => inner !== undefined));
+  if (isList(value)) {
+    spend(value.length * valueCost);
+    return value.flatMap((each): Stored[] => [within(each, tree, keeps)].filter((inner) => inner !== undefined));
+  }
   return keeps ? undefined : value;
 }
 
@@ -178,7 +201,13 @@ export function stageOf(given: Stored): Stage {
     case '$match': {
       checkMatch(value);
       const filter = compileFilter(value);
-      return (documents) => documents.filter(filter);
+      return async (documents, yieldTurn) => {
+        const fitting: StoredObject[] = [];
+        await eachInTurns(documents, yieldTurn, (document) => {
+          if (filter(document)) fitting.push(document);
+        });
+        return fitting;
+      };
     }
     case '$sort':
       if (!isObject(value)) throw new DocumentRefusal(15_973, 'the $sort key specification must be an object');
@@ -200,8 +229,7 @@ export function stageOf(given: Stored): Stage {
           51_272,
           'Invalid $project :: caused by :: projection specification must have at least one field',
         );
-      const project = projectionOf(value);
-      return (documents) => documents.map(project);
+      return mapped(projectionOf(value));
     }
     case '$count': {
       if (typeof value !== 'string') throw new DocumentRefusal(40_156, 'the count field must be a non-empty string');
@@ -269,6 +297,7 @@ function pathOf(given: string): Of {
 
 /** Where a list lies on the path, the values of its elements as a list. */
 function valueOf(value: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
+  spend(valueCost);
   if (at === path.length) return value;
   if (isList(value))
     return value.flatMap((each): Stored[] => {
@@ -278,65 +307,130 @@ function valueOf(value: Stored | undefined, path: readonly string[], at: number)
   return isObject(value) ? valueOf(value.get(path[at]!), path, at + 1) : undefined;
 }
 
-type Accumulate = (values: readonly (Stored | undefined)[]) => Stored;
+/** Takes the values of a group one by one. */
+interface Accumulator {
+  add(value: Stored | undefined): void;
+  end(): Stored;
+}
 
-const accumulators: Readonly<Record<string, Accumulate>> = {
-  $sum: (values) => sumOf(values).total(),
-  $avg: (values) => sumOf(values).mean(),
-  $min: (values) => extreme(values, -1),
-  $max: (values) => extreme(values, 1),
-  $first: (values) => values[0] ?? null,
-  $last: (values) => values.at(-1) ?? null,
-  $push: (values) => values.filter((value) => value !== undefined),
-  $addToSet: (values) => distinct(values),
-  $count: (values) => values.length,
+/** Values that all lists of one command hold together. */
+const heldMost = 4_000_000;
+
+/** What one stage holds. */
+interface Held {
+  values: number;
+}
+
+const accumulators: Readonly<Record<string, (held: Held) => Accumulator>> = {
+  $sum: () => summed((sum) => sum.total()),
+  $avg: () => summed((sum) => sum.mean()),
+  $min: () => extreme(-1),
+  $max: () => extreme(1),
+  $first() {
+    let first: Stored | undefined;
+    let isFirst = true;
+    return {
+      add(value) {
+        if (isFirst) first = value;
+        isFirst = false;
+      },
+      end: () => first ?? null,
+    };
+  },
+  $last() {
+    let last: Stored | undefined;
+    return { add: (value) => void (last = value), end: () => last ?? null };
+  },
+  $push(held) {
+    const values: Stored[] = [];
+    return {
+      add(value) {
+        if (value === undefined) return;
+        hold(held);
+        values.push(value);
+      },
+      end: () => values,
+    };
+  },
+  $addToSet(held) {
+    const values = new Distinct();
+    return {
+      add(value) {
+        if (values.add(value)) hold(held);
+      },
+      end: () => values.all(),
+    };
+  },
+  $count() {
+    let count = 0;
+    return { add: () => void count++, end: () => count };
+  },
 };
+
+function hold(held: Held): void {
+  if (++held.values > heldMost)
+    throw new DocumentRefusal(292, `the lists of a $group hold at most ${heldMost} values: ask for fewer`, 'REL_MEMORY_CAP');
+}
 
 const unbuiltAccumulators: ReadonlySet<string> = new Set(
   '$accumulator $bottom $bottomN $firstN $lastN $maxN $mergeObjects $minN $stdDevPop $stdDevSamp $top $topN'.split(' '),
 );
 
-function sumOf(values: readonly (Stored | undefined)[]): Sum {
+function summed(end: (sum: Sum) => Stored): Accumulator {
   const sum = new Sum();
-  for (const value of values) if (isNumeric(value)) sum.add(value);
-  return sum;
+  return {
+    add(value) {
+      if (isNumeric(value)) sum.add(value);
+    },
+    end: () => end(sum),
+  };
 }
 
-function extreme(values: readonly (Stored | undefined)[], sign: number): Stored {
+function extreme(sign: number): Accumulator {
   let found: Stored = null;
-  for (const value of values)
-    if (value !== undefined && kindOf(value) !== 'null' && (found === null || compare(value, found) * sign > 0)) found = value;
-  return found;
+  return {
+    add(value) {
+      if (value !== undefined && kindOf(value) !== 'null' && (found === null || compare(value, found) * sign > 0)) found = value;
+    },
+    end: () => found,
+  };
 }
 
 /** Each once, in the order in which they first came. */
-export function distinct(values: readonly (Stored | undefined)[]): Stored[] {
-  const found = new Map<string, Stored>();
-  for (const value of values) {
-    if (value === undefined) continue;
+export class Distinct {
+  readonly #values = new Map<string, Stored>();
+
+  /** Whether it was not there. */
+  add(value: Stored | undefined): boolean {
+    if (value === undefined) return false;
     const identity = identityOf(value);
-    if (!found.has(identity)) found.set(identity, value);
+    if (this.#values.has(identity)) return false;
+    this.#values.set(identity, value);
+    return true;
   }
-  return [...found.values()];
+
+  all(): Stored[] {
+    return [...this.#values.values()];
+  }
 }
 
-function accumulatorOf(name: string, given: Stored): { readonly accumulate: Accumulate; readonly of: Of } {
+function accumulatorOf(name: string, given: Stored): { readonly begin: (held: Held) => Accumulator; readonly of: Of } {
   if (name.includes('.')) throw new DocumentRefusal(40_235, `The field name '${name}' cannot contain '.'`);
   if (name.startsWith('$')) throw new DocumentRefusal(40_236, `The field name '${name}' cannot be an operator name`);
   if (!isObject(given) || ![...given.keys()].every((each) => each.startsWith('$')) || given.size === 0)
     throw new DocumentRefusal(40_234, `The field '${name}' must be an accumulator object`);
   if (given.size > 1) throw new DocumentRefusal(40_238, `The field '${name}' must specify one accumulator`);
   const [[operator, argument]] = given as unknown as readonly [readonly [string, Stored]];
-  const accumulate = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
-  if (accumulate === undefined) {
+  const begin = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
+  if (begin === undefined) {
     if (unbuiltAccumulators.has(operator)) throw refusals.notSupported(`the accumulator ${operator}`);
     throw new DocumentRefusal(15_952, `unknown group operator '${operator}'`);
   }
   if (isList(argument) && argument.length !== 1)
     throw new DocumentRefusal(40_237, `The ${operator} accumulator is a unary operator`);
-  if (operator !== '$count') return { accumulate, of: expressionOf(isList(argument) ? argument[0]! : argument) };
+  if (operator !== '$count') return { begin, of: expressionOf(isList(argument) ? argument[0]! : argument) };
   if (!isObject(argument) || argument.size > 0) throw new DocumentRefusal(9, '$count takes no arguments, i.e. $count:{}');
-  return { accumulate, of: () => 1 };
+  return { begin, of: () => 1 };
 }
 
 function groupOf(given: Stored): Stage {
@@ -345,21 +439,22 @@ function groupOf(given: Stored): Stage {
   if (by === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');
   const key = expressionOf(by);
   const accumulated = [...given].flatMap(([name, value]) => (name === '_id' ? [] : [{ name, ...accumulatorOf(name, value) }]));
-  return (documents) => {
-    const groups = new Map<string, { readonly id: Stored; readonly members: StoredObject[] }>();
-    for (const document of documents) {
+  return async (documents, yieldTurn) => {
+    const groups = new Map<string, { readonly id: Stored; readonly accumulators: readonly Accumulator[] }>();
+    const held: Held = { values: 0 };
+    await eachInTurns(documents, yieldTurn, (document) => {
       const id = key(document) ?? null;
       const identity = identityOf(id);
-      const group = groups.get(identity);
-      if (group === undefined) groups.set(identity, { id, members: [document] });
-      else group.members.push(document);
-    }
-    return [...groups.values()].map(
-      ({ id, members }) =>
-        new Map<string, Stored>([
-          ['_id', id],
-          ...accumulated.map(({ name, accumulate, of }) => [name, accumulate(members.map(of))] as const),
-        ]),
-    );
+      let group = groups.get(identity);
+      if (group === undefined) groups.set(identity, (group = { id, accumulators: accumulated.map(({ begin }) => begin(held)) }));
+      spend(accumulated.length * valueCost);
+      for (const [i, { of }] of accumulated.entries()) group.accumulators[i]!.add(of(document));
+    });
+    const made: StoredObject[] = [];
+    await eachInTurns(groups.values(), yieldTurn, (group) => {
+      spend(accumulated.length * valueCost);
+      made.push(new Map([['_id', group.id], ...accumulated.map(({ name }, i) => [name, group.accumulators[i]!.end()] as const)]));
+    });
+    return made;
   };
 }

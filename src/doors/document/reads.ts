@@ -1,14 +1,16 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
+import { eachInTurns } from '../../planner/documents/turns.ts';
 import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
+import { spend } from '../../planner/expressions/work.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Encoded, WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
 import { batchOf, encoded, ownerOf } from './cursors.ts';
-import { documentsPerTurn, find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
+import { find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
-import { checkMatch, count as countOf, distinct as distinctOf, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
+import { checkMatch, count as countOf, Distinct, mapped, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
 
 /** What a first batch has at most, where nobody said how many. */
 const firstBatch = 101;
@@ -32,8 +34,8 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
     (reading) => {
-      const cut: Stage = (documents) => documents.slice(skip, skip + limit).map(project);
-      return foundThrough([inOrder, cut], reading, { ...place, filter, time: context.time, most });
+      const cut: Stage = (documents) => documents.slice(skip, skip + limit);
+      return foundThrough([inOrder, cut, mapped(project)], reading, { ...place, filter, time: context.time, most });
     },
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
@@ -46,16 +48,10 @@ async function find(context: CommandContext): Promise<WritableObject> {
   );
 }
 
-/**
- * What many documents go through takes a turn a stage. While they are read: once the answer was looked at for what was erased
- * meanwhile, nobody else has a turn.
- */
+/** While they are read: once the answer was looked at for what was erased meanwhile, nobody else has a turn. */
 async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly Encoded[]> {
   let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
-  for (const stage of stages) {
-    if (documents.length > documentsPerTurn) await reading.yieldTurn();
-    documents = stage(documents);
-  }
+  for (const stage of stages) documents = await stage(documents, reading.yieldTurn);
   return encoded(documents, reading.yieldTurn);
 }
 
@@ -128,12 +124,21 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
   const key = context.command.get('key');
   if (typeof key !== 'string') throw refusals.wrongType('distinct.key', 'a string');
   const filter = context.object('query') ?? new Map();
-  const { result } = await context.read((reading) => findDocuments(reading, { ...context.place, filter, time: context.time }));
-  const values = result
-    .flatMap(({ document }) => valuesAt(document, key.split('.')))
-    .flatMap((value): (Stored | undefined)[] => (isList(value) ? [...value] : [value]));
-  return { values: distinctOf(values), ok: 1 };
+  const path = key.split('.');
+  const { result } = await context.read(async (reading) => {
+    const found = await findDocuments(reading, { ...context.place, filter, time: context.time });
+    const values = new Distinct();
+    await eachInTurns(found, reading.yieldTurn, ({ document }) => {
+      for (const value of valuesAt(document, path)) for (const each of isList(value) ? value : [value]) values.add(each);
+    });
+    return values.all();
+  });
+  return { values: result, ok: 1 };
 }
+
+const stagesMax = 1_000;
+/** Nanoseconds in which one is read, whatever it holds. */
+const stageCost = 1_000_000;
 
 async function aggregate(context: CommandContext): Promise<WritableObject> {
   if (context.flag('explain') === true) throw refusals.notSupported('aggregate with explain');
@@ -144,7 +149,13 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   if (match !== undefined) checkMatch(match);
   const filter: StoredObject = match ?? new Map();
   compileFilter(filter);
-  const stages: Stage[] = pipeline.slice(match === undefined ? 0 : 1).map(stageOf);
+  if (pipeline.length > stagesMax)
+    throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${stagesMax} stages`);
+  const stages: Stage[] = [];
+  await eachInTurns(pipeline.slice(match === undefined ? 0 : 1), context.asker.parts.yieldTurn, (given) => {
+    spend(stageCost);
+    stages.push(stageOf(given));
+  });
   const { result, answers } = await context.read((reading) =>
     foundThrough(stages, reading, { ...context.place, filter, time: context.time }),
   );

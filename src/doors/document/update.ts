@@ -1,7 +1,17 @@
 /** What an update makes of a document: $set, $inc, $mul, $setOnInsert, or another document in its place. Pure. */
 import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/documents/numbers.ts';
 import { isOperators } from '../../planner/documents/filter.ts';
-import { compare, isIndex, isList, isObject, kindOf, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import {
+  compare,
+  depthMax,
+  isIndex,
+  isList,
+  isObject,
+  kindOf,
+  type Stored,
+  type StoredObject,
+} from '../../planner/documents/values.ts';
+import { work } from '../../planner/expressions/work.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export type Update = (document: StoredObject, isInsert: boolean) => StoredObject;
@@ -59,11 +69,12 @@ export function updateOf(given: Stored | undefined): Update {
       return { name, path: pathOf(name), write: made(value) };
     });
   });
+  if (steps.length > stepsMax) throw new DocumentRefusal(2, `an update is of at most ${stepsMax} fields`);
   checkApart(steps, (one, two) => new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`));
   // New members come in the order of their names, whatever the order in which they are asked for.
   steps.sort((a, b) => comparePaths(a.path, b.path));
   return (document, isInsert) => {
-    const made = steps.reduce((into, { path, write }) => withValue(into, path, (old) => write(old, isInsert)), document);
+    const made = applied(steps, document, isInsert);
     checkSameId(document, made);
     return made;
   };
@@ -105,17 +116,26 @@ function checkApart(
   fields: readonly Pick<Step, 'name' | 'path'>[],
   refusal: (one: string, two: string) => DocumentRefusal,
 ): void {
-  const names = new Set<string>();
-  for (const { name } of fields) {
-    if (names.has(name)) throw refusal(name, name);
-    names.add(name);
-  }
+  const root: Named = { name: null, inner: new Map() };
   for (const { name, path } of fields) {
-    for (let length = 1; length < path.length; length++) {
-      const outer = path.slice(0, length).join('.');
-      if (names.has(outer)) throw refusal(outer, name);
+    let at = root;
+    for (const part of path) {
+      if (at.name !== null) throw refusal(at.name, name);
+      let next = at.inner.get(part);
+      if (next === undefined) at.inner.set(part, (next = { name: null, inner: new Map() }));
+      at = next;
     }
+    if (at.name !== null) throw refusal(name, name);
+    for (let [within] = at.inner.values(); within !== undefined; [within] = within.inner.values())
+      if (within.name !== null) throw refusal(name, within.name);
+    at.name = name;
   }
+}
+
+interface Named {
+  /** The field that ends here. */
+  name: string | null;
+  readonly inner: Map<string, Named>;
 }
 
 function pathOf(name: string): readonly string[] {
@@ -123,6 +143,7 @@ function pathOf(name: string): readonly string[] {
   const path = name.split('.');
   if (path.includes(''))
     throw new DocumentRefusal(56, `The update path '${name}' contains an empty field name, which is not allowed.`);
+  if (path.length > depthMax) throw new DocumentRefusal(15, `the path of an update has at most ${depthMax} levels`);
   const operator = path.find((part) => part.startsWith('$'));
   if (operator === undefined) return path;
   if (/^\$(\[.*\])?$/.test(operator)) throw refusals.notSupported(`the place ${operator} in the path of an update`);
@@ -132,38 +153,51 @@ function pathOf(name: string): readonly string[] {
   );
 }
 
+const stepsMax = 20_000;
 const indexMax = 10_000;
+/** Nanoseconds of a step of a path. */
+const stepCost = 200;
 
-function withValue(
-  into: StoredObject,
-  path: readonly string[],
-  write: (old: Stored | undefined) => Stored | undefined,
-): StoredObject {
-  return placed(into, path, 0, write) as StoredObject;
+/** Objects and lists are copied once, however many steps write into them. */
+function applied(steps: readonly Pick<Step, 'path' | 'write'>[], document: StoredObject, isInsert: boolean): StoredObject {
+  const own = new Set<Stored>();
+  let made: Stored | undefined = document;
+  for (const { path, write } of steps) {
+    work.done += path.length * stepCost;
+    made = placed(made, path, 0, { own, write: (old) => write(old, isInsert) });
+  }
+  return made as StoredObject;
 }
 
-function placed(
-  value: Stored | undefined,
-  path: readonly string[],
-  at: number,
-  write: (old: Stored | undefined) => Stored | undefined,
-): Stored | undefined {
-  if (at === path.length) return write(value);
+interface Placing {
+  /** Those that were made meanwhile. */
+  readonly own: Set<Stored>;
+  readonly write: (old: Stored | undefined) => Stored | undefined;
+}
+
+function placed(value: Stored | undefined, path: readonly string[], at: number, placing: Placing): Stored | undefined {
+  if (at === path.length) return placing.write(value);
+  const { own } = placing;
   const name = path[at]!;
   if (isList(value)) {
     if (!isIndex(name)) throw cannotCreate(path, at, value);
     const index = Number(name);
     if (index > indexMax) throw new DocumentRefusal(2, `an element beyond number ${indexMax} can't be made`);
-    const inner = placed(value[index], path, at + 1, write);
+    const inner = placed(value[index], path, at + 1, placing);
     if (inner === undefined) return value;
-    const made = [...value];
+    const made = own.has(value) ? (value as Stored[]) : [...value];
     while (made.length < index) made.push(null);
     made[index] = inner;
+    own.add(made);
     return made;
   }
   if (value !== undefined && !isObject(value)) throw cannotCreate(path, at, value);
-  const inner = placed(value?.get(name), path, at + 1, write);
-  return inner === undefined ? value : new Map(value).set(name, inner);
+  const inner = placed(value?.get(name), path, at + 1, placing);
+  if (inner === undefined) return value;
+  const made = value !== undefined && own.has(value) ? (value as Map<string, Stored>) : new Map(value);
+  made.set(name, inner);
+  own.add(made);
+  return made;
 }
 
 function cannotCreate(path: readonly string[], at: number, value: Stored): DocumentRefusal {
@@ -223,7 +257,7 @@ export function seedOf(filter: Stored): StoredObject {
     const why = one === two ? `path '${one}' is matched twice` : `both paths '${two}' and '${one}' are matched`;
     return new DocumentRefusal(54, `cannot infer query fields to set, ${why}`);
   });
-  return fields.reduce<StoredObject>((seed, { path, write }) => withValue(seed, path, (old) => write(old, true)), new Map());
+  return applied(fields, new Map(), true);
 }
 
 function onlyValue(condition: StoredObject): Stored | undefined {

@@ -2,7 +2,9 @@
 import { ServiceError } from '../../errors.ts';
 import { inTurns, textOf, textSteps } from '../../planner/documents/json.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
+import { eachInTurns } from '../../planner/documents/turns.ts';
 import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import { work } from '../../planner/expressions/work.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
@@ -18,6 +20,7 @@ import {
   presentKeys,
   putCommand,
   type Reading,
+  type Written,
 } from './documents.ts';
 import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
 import { projectionOf, sortOf, type Stage } from './pipeline.ts';
@@ -93,6 +96,9 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   );
 }
 
+/** Nanoseconds of a character of a document that is written anew. */
+const characterCost = 20;
+
 interface Change {
   readonly filter: StoredObject;
   readonly multi: boolean;
@@ -119,7 +125,8 @@ async function ownDocuments(
   if (multi || found.length < 2) return found;
   if (inOrder === undefined) return found.slice(0, 1);
   const byDocument = new Map(found.map((each) => [each.document, each]));
-  return [byDocument.get(inOrder(found.map(({ document }) => document))[0]!)!];
+  const [first] = await inOrder([...byDocument.keys()], reading.yieldTurn);
+  return [byDocument.get(first!)!];
 }
 
 /** Those who write one document wait for each other, and for nobody else. */
@@ -128,8 +135,12 @@ function lineOf(place: Place, { filter }: Pick<Change, 'filter'>): string {
   return only === undefined || others.length > 0 ? namespaceOf(place) : keyOf(place, only);
 }
 
-function change(context: CommandContext, reading: Reading, wanted: Change): Promise<Changed> {
+/** Each statement of a command has as long as a question. */
+const inTime = (reading: Reading): Reading => ({ ...reading, yieldTurn: reading.planner.turns(reading.signal) });
+
+function change(context: CommandContext, given: Reading, wanted: Change): Promise<Changed> {
   const { place } = context;
+  const reading = inTime(given);
   const { invocation } = reading;
   return context.decided<Changed>(invocation, lineOf(place, wanted), async () => {
     const since = invocation.snapshot().instant;
@@ -143,13 +154,17 @@ function change(context: CommandContext, reading: Reading, wanted: Change): Prom
       const put = putCommand(place, [{ key, text: textOf(upserted) }], { when: 'absent', door: doorName, changes: false });
       return { commands: [put], result: { matched, made: [], modified: 0, upserted } };
     }
-    const made = matched.map(({ document }) => wanted.update(document, false));
-    const written = matched.flatMap(({ key, document }, i) => {
-      if (made[i] === document) return [];
-      const text = textOf(made[i]!);
-      return textOf(document) === text ? [] : [{ key, text }];
+    const made: StoredObject[] = [];
+    const written: Written[] = [];
+    await eachInTurns(matched, reading.yieldTurn, ({ key, document }) => {
+      const updated = wanted.update(document, false);
+      made.push(updated);
+      if (updated === document) return;
+      const text = textOf(updated);
+      if (textOf(document) !== text) written.push({ key, text });
+      checkCount(written.length);
+      work.done += text.length * characterCost;
     });
-    checkCount(written.length);
     const terms = { when: { unchangedSince: since }, door: doorName, changes: true };
     const commands = written.length === 0 ? [] : [putCommand(place, written, terms)];
     return { commands, result: { matched, made, modified: written.length, upserted: null } };
@@ -167,9 +182,10 @@ function checkCount(count: number): void {
 
 function end(
   context: CommandContext,
-  reading: Reading,
+  given: Reading,
   wanted: Pick<Change, 'filter' | 'multi' | 'inOrder'>,
 ): Promise<readonly Found[]> {
+  const reading = inTime(given);
   const { invocation } = reading;
   return context.decided(invocation, lineOf(context.place, wanted), async () => {
     const since = invocation.snapshot().instant;

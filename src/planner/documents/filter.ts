@@ -3,9 +3,10 @@
  * What is recognised and not there is REL_NOT_IMPLEMENTED, whatever else is malformed is REL_INVALID: no operator is ever passed over.
  */
 import { LRUCache } from 'lru-cache';
-import { RE2JS, RE2JSException } from 're2js';
+import { RE2JS } from 're2js';
 import { ServiceError } from '../../errors.ts';
-import { spend, work } from '../expressions/work.ts';
+import { compileRegex } from '../expressions/regular-expression.ts';
+import { spend, turnMost, work } from '../expressions/work.ts';
 import { readText } from './json.ts';
 import { isNumeric, type NumberType, numberType, type Numeric, toNumber, toTruncated, toWhole } from './numbers.ts';
 import {
@@ -39,8 +40,9 @@ export class FilterError extends ServiceError {
 const invalid = (detail: string, number?: FilterError['number']): FilterError => new FilterError(detail, number);
 const missing = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', `${name} is not implemented`);
 
-const compiled = new LRUCache<string, Filter>({ max: 256 });
-/** A long one is asked for row after row: the last is kept, whatever its length. */
+/** By their characters: long ones are asked for row after row too, and two of them in turns. */
+const compiled = new LRUCache<string, Filter>({ maxSize: 4 << 20, sizeCalculation: (_filter, text) => text.length + 64 });
+/** The one that was asked for last has the same text, mostly, and no text to be looked up by. */
 let last: { readonly text: string; readonly filter: Filter } | null = null;
 
 /** The same by the filter's text. */
@@ -48,12 +50,16 @@ export function filterOf(text: string): Filter {
   if (last?.text === text) return last.filter;
   let known = compiled.get(text);
   if (known === undefined) {
-    known = compileWhole(readText(text));
-    if (text.length <= 4_096) compiled.set(text, known);
+    // Whatever it is, it is one turn and no more: what one row may cost is what it does with the filter.
+    work.done += Math.min(text.length * compileCost, turnMost);
+    compiled.set(text, (known = compileWhole(readText(text))));
   }
   last = { text, filter: known };
   return known;
 }
+
+/** Nanoseconds in which a character of a filter is read and compiled. */
+const compileCost = 40;
 
 /** Each is looked at for each document: a list of values that a field may have counts as one. */
 const conditionsMax = 1_000;
@@ -80,7 +86,13 @@ export function compileFilter(filter: Stored): Filter {
 
 function compileWhole(filter: Stored): Filter {
   checkSize(filter);
-  return new Compiler().filter(filter);
+  const { done } = work;
+  work.done = 0;
+  try {
+    return new Compiler().filter(filter);
+  } finally {
+    work.done = done + Math.min(work.done, turnMost);
+  }
 }
 
 /** Nanoseconds of a value that a condition is asked of, and of a character and an instruction of a pattern. */
@@ -222,7 +234,7 @@ class Compiler {
       case '$mod':
         return some(remainder(value));
       case '$type': {
-        const kinds = (isList(value) ? value : [value]).map(typeTest);
+        const kinds = [...new Set((isList(value) ? value : [value]).map(typeName))].map(typeTest);
         if (kinds.length === 0) throw invalid('$type must match at least one type', 9);
         return (values) =>
           values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
@@ -378,17 +390,14 @@ function regex(value: Stored, options?: Stored): Test {
     else if (flag === 'x') throw missing('the option x of regular expressions');
     else if (flag !== 'u') throw invalid(`invalid flag in regex options: ${flag}`, 51_108);
   }
-  let made: RE2JS;
-  try {
-    made = RE2JS.compile(pattern, bits);
-  } catch (error) {
-    if (error instanceof RE2JSException || error instanceof RangeError)
-      throw invalid(
-        'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
-        51_091,
-      );
-    throw error;
-  }
+  const made = compileRegex(pattern, bits);
+  if (made === undefined)
+    throw invalid(
+      'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
+      51_091,
+    );
+  // All of one filter are made in one turn.
+  spend(0);
   const size = made.programSize();
   const holds = (text: string): boolean => {
     spend(text.length * size * matchCost);
@@ -444,15 +453,15 @@ const namesByNumber: Readonly<Record<string, string>> = {
   '127': 'maxKey',
 };
 
-function typeTest(asked: Stored): Test {
-  let name: string;
-  if (typeof asked === 'string') name = asked;
-  else {
-    if (!isNumeric(asked)) throw invalid('type must be represented as a number or a string', 14);
-    const code = String(toWhole(asked));
-    if (!Object.hasOwn(namesByNumber, code)) throw invalid(`Invalid numerical type code: ${toNumber(asked)}`);
-    name = namesByNumber[code]!;
-  }
+function typeName(asked: Stored): string {
+  if (typeof asked === 'string') return asked;
+  if (!isNumeric(asked)) throw invalid('type must be represented as a number or a string', 14);
+  const code = String(toWhole(asked));
+  if (!Object.hasOwn(namesByNumber, code)) throw invalid(`Invalid numerical type code: ${toNumber(asked)}`);
+  return namesByNumber[code]!;
+}
+
+function typeTest(name: string): Test {
   if (name === 'number') return isNumeric;
   if (numberTypes.has(name)) return (value) => isNumeric(value) && numberType(value) === name;
   if (name === 'null') return (value) => value === null;

@@ -2,6 +2,7 @@
  * Values of documents, with the types and the order of BSON. Documents keep their members in the order in which they were written:
  * an object of JavaScript would move names that look like numbers. Pure.
  */
+import { spend, work } from '../expressions/work.ts';
 import { compareNumbers, Decimal, Double, numberIdentity, type Numeric } from './numbers.ts';
 
 /** A bare number is of 32 bits where it is whole and fits, else a double; a bigint is of 64 bits. */
@@ -132,11 +133,19 @@ export function hasOperators(value: StoredObject): boolean {
 }
 
 const sign = (a: number | bigint, b: number | bigint): number => (a < b ? -1 : a > b ? 1 : 0);
-const compareTexts = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)));
+/** Nanoseconds of a step along a path, and of a value that is compared or named. */
+const stepCost = 120;
+const valueCost = 50;
+
+function compareTexts(a: string, b: string): number {
+  work.done += a.length + b.length;
+  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
 const textIn = (value: Stored): string => (typeof value === 'string' ? value : asSpecial(value, '$symbol')!);
 
 /** Negative, 0 or positive, in BSON order; whatever the kinds. */
 export function compare(a: Stored | undefined, b: Stored | undefined): number {
+  work.done += valueCost;
   if (typeof a === 'number' && typeof b === 'number') return compareNumbers(a, b);
   const kind = kindOf(a);
   const other = kindOf(b);
@@ -200,6 +209,7 @@ function compareObjects(a: StoredObject, b: StoredObject): number {
 
 /** Equal values have one text: numbers by what they are worth, whatever their type. */
 export function identityOf(value: Stored | undefined): string {
+  work.done += valueCost + (typeof value === 'string' ? value.length : 0);
   switch (kindOf(value)) {
     case 'number':
       return `n${numberIdentity(value as Numeric)}`;
@@ -237,7 +247,9 @@ export function valuesAt(document: Stored | undefined, path: readonly string[]):
   return found;
 }
 
+/** A name like `0` leads into a list and into its elements: lists within lists have as many ways as there are choices. */
 function walk(value: Stored | undefined, path: readonly string[], at: number, found: (Stored | undefined)[]): void {
+  spend(stepCost);
   if (at === path.length) {
     found.push(value);
     return;

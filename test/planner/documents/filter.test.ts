@@ -87,3 +87,12 @@ tell(`${cases} cases of documents beside the rules, seed ${seedBase} (npm run do
 test('filters, updates, sorts and projections come to what the documented rules say', () => {
   for (let i = 0; i < cases; i++) expect(difference(seedBase + i)).toBeNull();
 });
+
+test('what the regular expressions of a filter take to be made is bounded, one by one and together', () => {
+  const filterWith = (pattern: string, count: number) =>
+    stored({ $or: Array.from({ length: count }, (_, i) => ({ [`f${i}`]: { $regex: pattern } })) });
+  for (const pattern of ['(x{1,500}){2}'.repeat(70), '((a{100}){100}){100}', '(?i)[\\x{0}-\\x{10ffff}]'])
+    expect(() => compileFilter(filterWith(pattern, 1)), pattern).toThrow('too large');
+  expect(() => compileFilter(filterWith('a{1,1000}', 100))).toThrow('too much work');
+  expect(compileFilter(filterWith('^[a-z0-9._%+-]+@x$', 900))(stored({ f7: 'me@x' }))).toBe(true);
+});

@@ -4,9 +4,10 @@
  * plain text, so what must occur in every match is looked for first.
  */
 import { LRUCache } from 'lru-cache';
-import { RE2JS, RE2JSException } from 're2js';
+import { RE2JS } from 're2js';
 import { likeMatches } from '../like.ts';
-import { type Cost, spend, work } from '../work.ts';
+import { compileRegex } from '../regular-expression.ts';
+import { type Cost, spend } from '../work.ts';
 import { bounded, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 
 interface Compiled {
@@ -21,8 +22,7 @@ const compiled = new LRUCache<string, Compiled>({ max: 256 });
 const patternMax = 1_000;
 /** Nanoseconds: both are brought to one case. */
 const perFolded: Cost = { call: 200, character: 15 };
-/** Nanoseconds an instruction, by character where it is matched. */
-const compileCost = 5_000;
+/** Nanoseconds an instruction, by character. */
 const matchCost = 6;
 const replaceCost = 12;
 /** Nanoseconds of each match; and how many of the places that it may be at are cleared in one, instruction by instruction. */
@@ -32,10 +32,7 @@ const placesAtOnce = 64;
 function compile(pattern: string, flags: string): Compiled {
   const key = `${flags}\0${pattern}`;
   let known = compiled.get(key);
-  if (!known) {
-    compiled.set(key, (known = made(pattern, flags)));
-    work.done += known.size * compileCost;
-  }
+  if (!known) compiled.set(key, (known = made(pattern, flags)));
   return known;
 }
 
@@ -48,18 +45,13 @@ function made(pattern: string, flags: string): Compiled {
     else if (flag === 'm' || flag === 'n') options |= RE2JS.MULTILINE;
     else if (flag !== 'g' && flag !== 'c') throw invalid('flags of a regular expression are i, c, m, n, s and g');
   }
-  try {
-    const regex = RE2JS.compile(pattern, options);
-    return { pattern: regex, literal: flags.includes('i') ? '' : literalOf(pattern), size: regex.programSize() };
-  } catch (error) {
-    if (error instanceof RE2JSException || error instanceof RangeError) {
-      throw invalid(
-        'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
-        'pattern',
-      );
-    }
-    throw error;
-  }
+  const regex = compileRegex(pattern, options);
+  if (regex === undefined)
+    throw invalid(
+      'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
+      'pattern',
+    );
+  return { pattern: regex, literal: flags.includes('i') ? '' : literalOf(pattern), size: regex.programSize() };
 }
 
 /** The longest run of plain characters outside of brackets and alternatives; none of them may be optional. */

@@ -1,0 +1,65 @@
+/** Regular expressions in time linear in the text, and what one takes to be made. */
+import { RE2JS, RE2JSException } from 're2js';
+import { work } from './work.ts';
+
+/** Instructions, and as much again as ranges of characters stand for. */
+const stepsMax = 10_000;
+/** Nanoseconds of one of them. */
+const stepCost = 1_000;
+
+/** Undefined where it is malformed, too large, or uses what linear time excludes: back references, look-around. */
+export function compileRegex(pattern: string, options: number): RE2JS | undefined {
+  const steps = stepsOf(pattern, (options & RE2JS.CASE_INSENSITIVE) !== 0 || /\(\?[a-zA-Z]*i/.test(pattern));
+  if (steps > stepsMax) return undefined;
+  work.done += steps * stepCost;
+  try {
+    return RE2JS.compile(pattern, options);
+  } catch (error) {
+    if (error instanceof RE2JSException || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+const token =
+  /\\[pP](?:\{[^}]*\}|.)|\\x\{[^}]*\}|\\x..|\\Q[^]*?(?:\\E|$)|\\[^]|\[\^?\]?(?:\\[^]|\[:\^?\w+:\]|[^\]\\])*\]|\{\d+(?:,\d*)?\}|[^]/gu;
+/** A class of Unicode has hundreds of ranges. */
+const classSteps = 8;
+/** Characters of a range without case that one step finds the other case of. */
+const foldedPerStep = 8;
+
+/** Of a pattern before it is made: what is repeated counts as often as it may be. */
+function stepsOf(pattern: string, anyCase: boolean): number {
+  const groups = [0];
+  let last = 0;
+  const add = (steps: number): void => {
+    last = steps;
+    groups[groups.length - 1]! += steps;
+  };
+  for (const [found] of pattern.matchAll(token)) {
+    if (found === '(') groups.push(0);
+    else if (found === ')') {
+      const inner = groups.length > 1 ? groups.pop()! : 0;
+      add(inner + 2);
+    } else if (found.startsWith('{') && found.length > 1) {
+      const times = Math.max(...(found.match(/\d+/g) ?? []).map(Number), 1);
+      groups[groups.length - 1]! += last * (times - 1);
+      last *= times;
+    } else if (found.startsWith('[') && found.length > 1) add(stepsOfClass(found, anyCase));
+    else if (found.startsWith('\\Q')) add(found.length);
+    else add(/^\\[pP]/.test(found) ? classSteps : 1);
+  }
+  return groups.reduce((sum, each) => sum + each, 0);
+}
+
+function stepsOfClass(text: string, anyCase: boolean): number {
+  let steps = 1 + classSteps * (text.match(/\\[pP]/g)?.length ?? 0);
+  if (anyCase)
+    for (const [, from, to] of text.matchAll(/(\\x\{[^}]*\}|\\x..|\\?[^])-(\\x\{[^}]*\}|\\x..|\\?[^])/gu))
+      steps += Math.max(0, characterOf(to!) - characterOf(from!)) / foldedPerStep;
+  return steps;
+}
+
+const characterOf = (text: string): number =>
+  text.startsWith('\\x') && text.length > 2
+    ? Number.parseInt(text.replaceAll(/[^\da-fA-F]/g, ''), 16)
+    : text.codePointAt(text.startsWith('\\') && text.length > 1 ? 1 : 0)!;
