@@ -24,7 +24,7 @@ export async function eachInTurns<T>(items: Iterable<T>, yieldTurn: YieldTurn, r
 export async function sortedInTurns<T>(items: readonly T[], order: (a: T, b: T) => number, yieldTurn: YieldTurn): Promise<T[]> {
   const { length } = items;
   let from = [...items];
-  let into = new Array<T>(length);
+  let into = [...items];
   work.done = 0;
   for (let width = 1; width < length; width *= 2) {
     for (let start = 0; start < length; start += 2 * width) {
