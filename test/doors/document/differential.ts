@@ -151,7 +151,7 @@ function mixes(update: Doc, document: Doc): boolean {
 }
 
 /** What differs in a case, in words; null: nothing. */
-export function difference(seed: number): string | null {
+export async function difference(seed: number): Promise<string | null> {
   const make = new Makers(new Dice(seed));
   const documents = Array.from({ length: 6 }, (_, i) => make.document(i));
   const told = (what: string, of: StoredObject, on: Doc | null, here: unknown, there: unknown): string =>
@@ -178,7 +178,7 @@ export function difference(seed: number): string | null {
   }
   const keys = make.sort();
   const ids = (all: readonly StoredObject[]): string => all.map((each) => textOf(each.get('_id')!)).join(' ');
-  const inOrder = ids(sortOf(new Map(keys))(documents.map(stored)));
+  const inOrder = ids(await sortOf(new Map(keys))(documents.map(stored), () => Promise.resolve()));
   const wantedOrder = ids(sorted(keys, documents).map(stored));
   if (inOrder !== wantedOrder)
     return told(

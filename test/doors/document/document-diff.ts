@@ -6,7 +6,7 @@ const { values } = parseArgs({ options: { n: { type: 'string', default: '100000'
 const cases = Number(values.n);
 let different = 0;
 for (let i = 0; i < cases && different < 20; i++) {
-  const told = difference(Number(values.seed) * 1_000_003 + i);
+  const told = await difference(Number(values.seed) * 1_000_003 + i);
   if (told === null) continue;
   different++;
   console.log(told);
