@@ -27,7 +27,7 @@ const classSteps = 8;
 /** Characters of a range without case that one step finds the other case of. */
 const foldedPerStep = 8;
 
-/** Of a pattern before it is made: what is repeated counts as often as it may be. */
+/** Counts before the pattern is made: what is repeated counts as often as it may be. */
 function stepsOf(pattern: string, anyCase: boolean): number {
   const groups = [0];
   let last = 0;
