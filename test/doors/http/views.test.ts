@@ -219,7 +219,7 @@ describe('kept up to date', () => {
         expect([name, answer.rows]).toEqual([name, (await ask(sql(`system_from <= ${answer.at}`))).rows]);
       }
     }
-  }, 30_000);
+  });
 
   test('the end of a version that came before is seen too', async () => {
     await put([{ key: 'ending', city: 'E', amount: 1 }]);
