@@ -73,10 +73,14 @@ describe('error codes of every protocol', () => {
         return `${status} ${code}`;
       }
     };
-    for (const feature of ['acl', 'cors', 'lifecycle', 'policy', 'tagging', 'versions', 'versioning', 'encryption', 'website'])
+    for (const feature of ['acl', 'cors', 'lifecycle', 'policy', 'versions', 'encryption', 'website'])
       for (const method of ['GET', 'PUT', 'DELETE']) expect(of(method, `/bucket?${feature}`)).toBe('501 NotImplemented');
+    // Clients ask whether there are any.
+    for (const feature of ['tagging', 'versioning'])
+      for (const method of ['GET', 'PUT', 'DELETE'])
+        expect(of(method, `/bucket?${feature}`)).toBe(method === 'GET' ? 'taken' : '501 NotImplemented');
     expect(of('GET', '/bucket/key?torrent')).toBe('501 NotImplemented');
-    expect(of('PUT', '/bucket/key?uploadId=x&partNumber=1', 'x-amz-copy-source', '/a/b')).toBe('501 NotImplemented');
+    expect(of('PUT', '/bucket/key?uploadId=x&partNumber=1', 'x-amz-copy-source', '/a/b')).toBe('taken');
     expect(of('PATCH', '/bucket/key')).toBe('405 MethodNotAllowed');
     expect(of('POST', '/bucket')).toBe('405 MethodNotAllowed');
     expect(of('PUT', '/types/T/k.json')).toBe('403 AccessDenied');

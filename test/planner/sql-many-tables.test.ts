@@ -204,7 +204,7 @@ test('integers beyond 2^53 meet nobody but themselves, numbers and instants incl
   await exact.close();
 });
 
-test('vectors can be shown and ranked by, and nothing compares them', async () => {
+test('vectors can be shown, ranked by and equal, and nothing orders or groups by them', async () => {
   const plain = { required: false, masked: false, indexed: false, subject: false };
   const vectors = await TestStore.open();
   await vectors.register('V', { n: 'integer', v: { ...plain, type: 'vector', dims: 2 } });
@@ -219,12 +219,16 @@ test('vectors can be shown and ranked by, and nothing compares them', async () =
     { n: 3n, _score: 0 },
   ]);
   expect((await vectors.answer('SELECT v FROM V UNION ALL SELECT v FROM V')).rowCount).toBe(6);
+  expect(await vectors.rows('SELECT a.n FROM V a JOIN V b ON a.v = b.v AND a.n = b.n')).toEqual([
+    { n: 1n },
+    { n: 2n },
+    { n: 3n },
+  ]);
   expect((await vectors.refusal('SELECT n FROM V RANK BY DIST(v, 0)')).code).toBe('REL_INVALID');
   for (const sql of [
     'SELECT v FROM V UNION SELECT v FROM V',
     'SELECT DISTINCT v FROM V',
     'SELECT n FROM V WHERE v IN (SELECT v FROM V)',
-    'SELECT a.n FROM V a JOIN V b ON a.v = b.v',
     'SELECT COUNT(*) FROM V GROUP BY v',
     'SELECT n FROM V ORDER BY v',
     'SELECT n FROM V FACETS v',

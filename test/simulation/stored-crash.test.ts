@@ -4,10 +4,9 @@
  */
 import { describe, expect, it } from 'vitest';
 import { Checkpoint } from '../../src/projections/checkpoint.ts';
-import { whole } from '../runner/turn.ts';
 import { StoredSimulation } from './stored-crash.ts';
 
-const statesMin = Number(process.env['SIMULATION_STORED_STATES'] ?? (whole ? 250 : 120));
+const statesMin = Number(process.env['SIMULATION_STORED_STATES'] ?? 250);
 
 describe('a store that goes on from derived files', () => {
   it('is what its log says, however they were left', { timeout: 900_000 }, async () => {

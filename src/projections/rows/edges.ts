@@ -147,12 +147,17 @@ export class RowEdges {
         }),
       };
     }
-    const base = touched[0]?.base ?? -1;
+    /** The edge that holds when a version begins lends it its other cells; else the last one that is touched. */
+    const baseAt = (from: bigint): number => {
+      const byStart = touched.toSorted((a, b) => (a.from < b.from ? 1 : a.from > b.from ? -1 : 0));
+      return (byStart.find((edge) => edge.from <= from && from < edge.to) ?? byStart[0])?.base ?? -1;
+    };
     return {
       link,
       rows: written.map(({ from, to, op, systemFrom, cells }, i) => {
         const derivedFrom = BigInt.asUintN(64, systemFrom).toString(16).padStart(16, '0');
-        return row({ from, to, op, derivedFrom, subject: this.#subjectOf(cells), base, closes: i === 0 ? touched : [] });
+        const subject = this.#subjectOf(cells);
+        return row({ from, to, op, derivedFrom, subject, base: baseAt(from), closes: i === 0 ? touched : [] });
       }),
     };
   }

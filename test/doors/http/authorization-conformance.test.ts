@@ -151,8 +151,8 @@ describe('9. purpose', () => {
     const world = await opened();
     await world.call('POST', '/ingest?object_type=MemoryItem', [{ id: 'm', content: 'tea' }]);
     const forget = (query: string) => world.call('DELETE', `/memory/forget/m?retain_days=7${query}`).then(codeOf);
-    expect(await forget('')).toEqual([403, 'REL_PURPOSE']);
-    expect(await forget('&purpose=')).toEqual([403, 'REL_PURPOSE']);
+    expect(await forget('')).toEqual([400, 'REL_INVALID']);
+    expect(await forget('&purpose=')).toEqual([400, 'REL_INVALID']);
     expect(await forget('&purpose=unheard')).toEqual([403, 'REL_PURPOSE_UNKNOWN']);
     expect(await forget('&purpose=test')).toEqual(ok);
   });
