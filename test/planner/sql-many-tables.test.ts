@@ -219,11 +219,7 @@ test('vectors can be shown, ranked by and equal, and nothing orders or groups by
     { n: 3n, _score: 0 },
   ]);
   expect((await vectors.answer('SELECT v FROM V UNION ALL SELECT v FROM V')).rowCount).toBe(6);
-  expect(await vectors.rows('SELECT a.n FROM V a JOIN V b ON a.v = b.v AND a.n = b.n')).toEqual([
-    { n: 1n },
-    { n: 2n },
-    { n: 3n },
-  ]);
+  expect(await vectors.rows('SELECT a.n FROM V a JOIN V b ON a.v = b.v AND a.n = b.n')).toEqual([{ n: 1n }, { n: 2n }]);
   expect((await vectors.refusal('SELECT n FROM V RANK BY DIST(v, 0)')).code).toBe('REL_INVALID');
   for (const sql of [
     'SELECT v FROM V UNION SELECT v FROM V',
