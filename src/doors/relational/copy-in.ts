@@ -15,7 +15,7 @@ import { type CopyColumn, CopyReader } from './copy-reader.ts';
 import type { Copy } from './copy-statement.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 
-export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 'clock'> {
+export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 'clock' | 'yieldTurn'> {
   readonly caller: Caller;
   readonly copy: Copy;
   readonly sync: boolean;
@@ -28,6 +28,8 @@ export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 
 
 /** Batches that may wait for their acknowledgement while the next is being read. */
 const inFlightMax = 4;
+/** So much of a long message is read in one turn of the event loop. */
+const turnBytes = 1 << 18;
 
 export class CopyIn {
   readonly #parts: CopyInParts;
@@ -79,7 +81,7 @@ export class CopyIn {
   }
 
   async #write(invocation: Invocation, ready: () => void): Promise<number> {
-    const { copy, caller } = this.#parts;
+    const { copy, caller, yieldTurn } = this.#parts;
     const definition = definitionOf(invocation, copy.table!);
     this.#columns = columnsOf(definition, copy.columns);
     ready();
@@ -87,9 +89,12 @@ export class CopyIn {
     const inFlight: Promise<void>[] = [];
     try {
       for await (const bytes of leased(this.#parts, caller, this.#chunks)) {
-        reader.push(bytes as Buffer);
-        for (let batch = reader.batch(false); batch !== null; batch = reader.batch(false))
-          await this.#take(invocation, batch, inFlight);
+        for (let at = 0; at < bytes.length; at += turnBytes) {
+          if (at > 0) await yieldTurn();
+          reader.push(bytes.subarray(at, at + turnBytes) as Buffer);
+          for (let batch = reader.batch(false); batch !== null; batch = reader.batch(false))
+            await this.#take(invocation, batch, inFlight);
+        }
       }
       for (let batch = reader.batch(true); batch !== null; batch = reader.batch(true))
         await this.#take(invocation, batch, inFlight);

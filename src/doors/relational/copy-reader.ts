@@ -27,7 +27,9 @@ export class CopyReader {
   readonly #delimiter: number;
   readonly #quote: number;
   readonly #escape: number;
+  /** The first `#length` bytes of it are data; the row that is being read begins at `#at`. */
   #window: Buffer = Buffer.alloc(0);
+  #length = 0;
   #at = 0;
   #isEnded = false;
   #header: boolean;
@@ -37,12 +39,12 @@ export class CopyReader {
   #bytes = 0;
   /** Rows of batches before. */
   #before = 0;
-  /** Fields of the row that is being read; -1 as their end: NULL. Those with escapes lie in `#scratch`. */
+  /** Fields of the row that is being read, from its begin; those that are not as they are written have a form. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
-  readonly #sources: Buffer[] = [];
-  /** All bytes of the row, or'ed: most rows are ASCII throughout. */
-  #high = 0;
+  readonly #forms: Form[] = [];
+  #fields = 0;
+  #scan: Scan = beginning;
 
   constructor(format: CopyFormat, columns: readonly CopyColumn[]) {
     this.#format = format;
@@ -55,28 +57,45 @@ export class CopyReader {
     this.#dims = columns.map(({ dims }) => dims);
   }
 
+  /** The bytes are the caller's again once `batch` was null. */
   push(bytes: Buffer): void {
-    this.#window = this.#at === this.#window.length ? bytes : Buffer.concat([this.#window.subarray(this.#at), bytes]);
-    this.#at = 0;
+    const held = this.#length - this.#at;
+    if (held === 0) {
+      this.#window = bytes;
+      this.#length = bytes.length;
+      this.#at = 0;
+      return;
+    }
+    // A row that grows is moved as often as its window doubles.
+    if (this.#length + bytes.length > this.#window.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(held + bytes.length, this.#at === 0 ? 2 * held : 0));
+      this.#window.copy(larger, 0, this.#at, this.#length);
+      this.#window = larger;
+      this.#length = held;
+      this.#at = 0;
+    }
+    bytes.copy(this.#window, this.#length);
+    this.#length += bytes.length;
   }
 
   /** The next full batch, and at the end what is left of it; null where more bytes are needed. Throws for what is no row. */
   batch(isLast: boolean): RowBatch | null {
-    if (isLast && !this.#isEnded && this.#format.format !== 'binary' && this.#at < this.#window.length) {
-      if (this.#window.at(-1) !== 0x0a) this.push(Buffer.from('\n'));
+    if (isLast && !this.#isEnded && this.#format.format !== 'binary' && this.#at < this.#length) {
+      if (this.#window[this.#length - 1] !== 0x0a) this.push(Buffer.from('\n'));
     }
     while (!this.#isEnded && this.#row()) if (this.#rows >= batchRows || this.#bytes >= batchBytes) return this.#take();
     if (!isLast) {
-      if (this.#window.length - this.#at > rowBytesMax)
-        throw new ServiceError('REL_TOO_LARGE', `${this.#place}: a row is over ${rowBytesMax} bytes`);
-      // The bytes are the connection's, which goes on to use them.
-      this.#window = Buffer.from(this.#window.subarray(this.#at));
+      this.#checkSize(this.#length - this.#at);
+      if (this.#at === 0 && this.#window.length > this.#length) return null;
+      // The bytes may be the connection's, which goes on to use them.
+      this.#window = Buffer.from(this.#window.subarray(this.#at, this.#length));
+      this.#length = this.#window.length;
       this.#at = 0;
       return null;
     }
     if (this.#format.format === 'binary' && !this.#isEnded)
       throw new ServiceError('REL_INVALID', 'the binary data ends before its trailer', { reason: 'copy-form' });
-    if (!this.#isEnded && this.#at < this.#window.length)
+    if (!this.#isEnded && this.#at < this.#length)
       throw new ServiceError('REL_INVALID', `${this.#place}: the data ends within quotes`, { reason: 'copy-form' });
     return this.#rows > 0 ? this.#take() : null;
   }
@@ -96,23 +115,36 @@ export class CopyReader {
 
   /** False: more bytes are needed. */
   #row(): boolean {
-    const from = this.#at;
     if (this.#format.format === 'binary') return this.#header ? this.#binaryHeader() : this.#binaryRow();
-    const fields = this.#format.format === 'csv' ? this.#csvFields() : this.#textFields();
-    if (!fields) return false;
-    if (this.#isEnded) return true;
-    if (this.#header) {
-      this.#header = false;
+    const from = this.#at;
+    const window = this.#window;
+    const end = this.#format.format === 'csv' ? this.#csvFields() : this.#textFields();
+    if (end < 0) return false;
+    const { high } = this.#scan;
+    this.#scan = beginning;
+    // The line that ends the data of clients that speak as files do.
+    if (this.#fields === 1 && this.#ends[0] === 2 && window[from] === 0x5c && window[from + 1] === 0x2e) {
+      this.#isEnded = true;
+      this.#at = this.#length;
       return true;
     }
-    const window = this.#window;
-    if (this.#high > 0x7f && !isUtf8(window.subarray(from, this.#at)))
-      throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
-    this.#checkCount(this.#starts.length);
-    for (let i = 0; i < this.#columns.length; i++) this.#appendText(i);
-    this.#rows++;
-    this.#bytes += this.#at - from;
+    if (this.#header) this.#header = false;
+    else {
+      this.#checkSize(end - from);
+      if (high > 0x7f && !isUtf8(window.subarray(from, end)))
+        throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
+      this.#checkCount(this.#fields);
+      for (let i = 0; i < this.#columns.length; i++) this.#appendText(i);
+      this.#rows++;
+      this.#bytes += end - from;
+    }
+    this.#at = end;
+    this.#fields = this.#starts.length = this.#ends.length = this.#forms.length = 0;
     return true;
+  }
+
+  #checkSize(bytes: number): void {
+    if (bytes > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `${this.#place}: a row is over ${rowBytesMax} bytes`);
   }
 
   #checkCount(fields: number): void {
@@ -122,15 +154,12 @@ export class CopyReader {
     });
   }
 
-  #field(source: Buffer, start: number, end: number): void {
-    this.#sources.push(source);
+  /** Those that no column is for are counted only. */
+  #field(start: number, end: number, form: Form): void {
+    if (this.#fields++ >= this.#columns.length) return;
     this.#starts.push(start);
     this.#ends.push(end);
-  }
-
-  #begin(): void {
-    this.#high = 0;
-    this.#starts.length = this.#ends.length = this.#sources.length = 0;
+    this.#forms.push(form);
   }
 
   #isNull(start: number, end: number): boolean {
@@ -138,51 +167,90 @@ export class CopyReader {
     return end - start === text.length && this.#window.compare(text, 0, text.length, start, end) === 0;
   }
 
-  /** Fields between delimiters, with escapes by backslashes. False: the line is not whole. */
-  #textFields(): boolean {
+  /** Fields between delimiters, with escapes by backslashes. Where the line ends; below 0: it is not whole, and is gone on with. */
+  #textFields(): number {
     const window = this.#window;
-    const length = window.length;
+    const length = this.#length;
     const delimiter = this.#delimiter;
-    this.#begin();
-    let start = this.#at;
-    let isEscaped = false;
-    let high = 0;
-    for (let i = start; i < length; i++) {
+    const row = this.#at;
+    let { form, high } = this.#scan;
+    let start = row + this.#scan.start;
+    let i = row + this.#scan.next;
+    for (; i < length; i++) {
       const byte = window[i]!;
       high |= byte;
       if (byte === 0x5c) {
-        isEscaped = true;
-        // Beyond the window there is nothing, and no row either.
-        high |= window[++i] ?? 0;
+        if (i + 1 === length) break;
+        form = forms.marked;
+        high |= window[++i]!;
         continue;
       }
       if (byte !== delimiter && byte !== 0x0a) continue;
-      const end = byte === 0x0a && i > start && window[i - 1] === 0x0d && !(isEscaped && window[i - 2] === 0x5c) ? i - 1 : i;
-      if (this.#isNull(start, end)) this.#field(window, start, -1);
-      else if (!isEscaped) this.#field(window, start, end);
-      else {
-        // The line that ends the data of clients that speak as files do.
-        if (end - start === 2 && window[start] === 0x5c && window[start + 1] === 0x2e && start === this.#at && byte === 0x0a) {
-          this.#isEnded = true;
-          this.#at = length;
-          return true;
-        }
-        const text = this.#unescaped(window.subarray(start, end));
-        this.#field(text, 0, text.length);
-      }
-      isEscaped = false;
+      const isEnd = byte === 0x0a;
+      const hasReturn = isEnd && i > start && window[i - 1] === 0x0d && !(form === forms.marked && window[i - 2] === 0x5c);
+      this.#field(start - row, (hasReturn ? i - 1 : i) - row, form);
+      form = forms.plain;
       start = i + 1;
-      if (byte === 0x0a) {
-        this.#at = start;
-        this.#high = high;
-        return true;
+      if (isEnd) {
+        this.#scan = { ...beginning, high };
+        return start;
       }
     }
-    return false;
+    this.#scan = { next: i - row, start: start - row, from: 0, form, isWithin: false, high };
+    return -1;
+  }
+
+  /** Fields of RFC 4180, with marks of one's own. Where the record ends; below 0: it is not whole, and is gone on with. */
+  #csvFields(): number {
+    const window = this.#window;
+    const length = this.#length;
+    const delimiter = this.#delimiter;
+    const quote = this.#quote;
+    const escape = this.#escape;
+    const row = this.#at;
+    let { form, isWithin, high } = this.#scan;
+    let start = row + this.#scan.start;
+    /** Behind the quotes of the field. */
+    let from = row + this.#scan.from;
+    let i = row + this.#scan.next;
+    for (; i < length; i++) {
+      const byte = window[i]!;
+      high |= byte;
+      if (isWithin) {
+        if (byte === escape) {
+          // What follows tells what it is.
+          if (i + 1 === length) break;
+          if (window[i + 1] === quote || window[i + 1] === escape) {
+            form = forms.marked;
+            i++;
+            continue;
+          }
+        }
+        if (byte === quote) {
+          isWithin = false;
+          from = i + 1;
+        }
+      } else if (byte === quote) {
+        form = i === start ? forms.quoted : forms.marked;
+        isWithin = true;
+      } else if (byte === delimiter || byte === 0x0a) {
+        const isEnd = byte === 0x0a;
+        const end = isEnd && i > from && window[i - 1] === 0x0d ? i - 1 : i;
+        this.#field(start - row, end - row, form === forms.quoted && from < end ? forms.marked : form);
+        form = forms.plain;
+        start = from = i + 1;
+        if (isEnd) {
+          this.#scan = { ...beginning, high };
+          return start;
+        }
+      }
+    }
+    this.#scan = { next: i - row, start: start - row, from: from - row, form, isWithin, high };
+    return -1;
   }
 
   #unescaped(raw: Buffer): Buffer {
-    const out = Buffer.alloc(raw.length);
+    const out = Buffer.allocUnsafe(raw.length);
     let to = 0;
     for (let i = 0; i < raw.length; i++) {
       if (raw[i] !== 0x5c || i + 1 === raw.length) {
@@ -190,87 +258,40 @@ export class CopyReader {
         continue;
       }
       const next = raw[++i]!;
-      const octal = /^[0-7]{1,3}/.exec(raw.toString('latin1', i, i + 3))?.[0];
-      const hex = next === 0x78 ? /^[0-9a-f]{1,2}/i.exec(raw.toString('latin1', i + 1, i + 3))?.[0] : undefined;
-      if (octal !== undefined) {
-        out[to++] = Number.parseInt(octal, 8);
-        i += octal.length - 1;
-      } else if (hex !== undefined) {
-        out[to++] = Number.parseInt(hex, 16);
-        i += hex.length;
-      } else out[to++] = letters.get(next) ?? next;
+      const isHex = next === 0x78;
+      const base = isHex ? 16 : 8;
+      let at = isHex ? i + 1 : i;
+      let value = -1;
+      for (const stop = Math.min(raw.length, at + (isHex ? 2 : 3)); at < stop && digits[raw[at]!]! < base; at++)
+        value = Math.max(0, value) * base + digits[raw[at]!]!;
+      if (value < 0) out[to++] = letters[next]!;
+      else {
+        out[to++] = value;
+        i = at - 1;
+      }
     }
     const text = out.subarray(0, to);
     if (!isUtf8(text)) throw new ServiceError('REL_INVALID', `${this.#place} is not UTF-8`, { reason: 'not-utf8' });
     return text;
   }
 
-  /** Fields of RFC 4180, with marks of one's own. False: the record is not whole. */
-  #csvFields(): boolean {
-    const window = this.#window;
-    const length = window.length;
-    const delimiter = this.#delimiter;
+  #unquoted(raw: Buffer): Buffer {
+    const out = Buffer.allocUnsafe(raw.length);
     const quote = this.#quote;
-    this.#begin();
-    let start = this.#at;
-    let high = 0;
-    for (;;) {
-      // The parts of a field that lie within quotes and without, joined.
-      let parts: Buffer[] | null = null;
-      let from = start;
-      let i = start;
-      let isQuoted = false;
-      for (; i < length; i++) {
-        const byte = window[i]!;
-        if (byte === delimiter || byte === 0x0a) break;
-        high |= byte;
-        if (byte !== quote) continue;
-        (parts ??= []).push(window.subarray(from, i));
-        isQuoted = true;
-        from = ++i;
-        for (; ; i++) {
-          if (i >= length) return false;
-          high |= window[i]!;
-          if (window[i] === this.#escape && (window[i + 1] === this.#quote || window[i + 1] === this.#escape) && i + 1 < length) {
-            parts.push(window.subarray(from, i));
-            from = ++i;
-          } else if (window[i] === this.#quote) {
-            // What follows tells whether it is doubled.
-            if (this.#escape === this.#quote && i + 1 >= length) return false;
-            break;
-          }
-        }
-        parts.push(window.subarray(from, i));
-        from = i + 1;
-      }
-      if (i >= length) return false;
-      const isEnd = window[i] === 0x0a;
-      const end = isEnd && i > from && window[i - 1] === 0x0d ? i - 1 : i;
-      if (parts !== null) {
-        parts.push(window.subarray(from, Math.max(from, end)));
-        const text = parts.length === 3 && parts[0]!.length === 0 && parts[2]!.length === 0 ? parts[1]! : Buffer.concat(parts);
-        this.#field(text, 0, text.length);
-      } else this.#field(window, start, !isQuoted && this.#isNull(start, end) ? -1 : end);
-      start = i + 1;
-      if (isEnd) {
-        if (
-          this.#starts.length === 1 &&
-          this.#ends[0] === this.#starts[0]! + 2 &&
-          window[this.#at] === 0x5c &&
-          window[this.#at + 1] === 0x2e
-        ) {
-          this.#isEnded = true;
-          start = length;
-        }
-        this.#at = start;
-        this.#high = high;
-        return true;
-      }
+    const escape = this.#escape;
+    let to = 0;
+    let isWithin = false;
+    for (let i = 0; i < raw.length; i++) {
+      const byte = raw[i]!;
+      if (isWithin && byte === escape && (raw[i + 1] === quote || raw[i + 1] === escape)) out[to++] = raw[++i]!;
+      else if (byte === quote) isWithin = !isWithin;
+      else out[to++] = byte;
     }
+    return out.subarray(0, to);
   }
 
   #binaryHeader(): boolean {
-    const window = this.#window.subarray(this.#at);
+    const window = this.#window.subarray(this.#at, this.#length);
     if (window.length < 19) return false;
     if (!window.subarray(0, 11).equals(signature))
       throw new ServiceError('REL_INVALID', 'this is no binary COPY data', { reason: 'copy-form' });
@@ -285,26 +306,27 @@ export class CopyReader {
 
   #binaryRow(): boolean {
     const window = this.#window;
+    const length = this.#length;
     let at = this.#at;
-    if (at + 2 > window.length) return false;
+    if (at + 2 > length) return false;
     const fields = window.readInt16BE(at);
     at += 2;
     if (fields === -1) {
       this.#isEnded = true;
-      this.#at = window.length;
+      this.#at = length;
       return true;
     }
     this.#checkCount(fields);
     const starts: number[] = [];
     for (let i = 0; i < fields; i++) {
-      if (at + 4 > window.length) return false;
+      if (at + 4 > length) return false;
       const size = window.readInt32BE(at);
       if (size < -1 || size > rowBytesMax)
         throw new ServiceError('REL_INVALID', `${this.#place} has a field of ${size} bytes`, { reason: 'copy-form' });
       starts.push(at);
       at += 4 + Math.max(0, size);
     }
-    if (at > window.length) return false;
+    if (at > length) return false;
     for (let i = 0; i < fields; i++) {
       const start = starts[i]!;
       const size = window.readInt32BE(start);
@@ -322,10 +344,20 @@ export class CopyReader {
   }
 
   #appendText(i: number): void {
-    const end = this.#ends[i]!;
-    if (end < 0) return this.#builder(i).appendNull();
-    const source = this.#sources[i]!;
-    const start = this.#starts[i]!;
+    const form = this.#forms[i]!;
+    let source = this.#window;
+    let start = this.#at + this.#starts[i]!;
+    let end = this.#at + this.#ends[i]!;
+    if ((form === forms.plain || this.#quote < 0) && this.#isNull(start, end)) return this.#builder(i).appendNull();
+    if (form === forms.marked) {
+      const raw = source.subarray(start, end);
+      source = this.#quote < 0 ? this.#unescaped(raw) : this.#unquoted(raw);
+      start = 0;
+      end = source.length;
+    } else if (form === forms.quoted) {
+      start++;
+      end--;
+    }
     const { type } = this.#columns[i]!;
     if (type === 'string') return this.#builder(i).appendText(source, start, end);
     if (type === 'integer') {
@@ -372,15 +404,30 @@ export class CopyReader {
   }
 }
 
+/** A field as it is written: as it is, within quotes, or with marks that stand for something else. */
+const forms = { plain: 0, quoted: 1, marked: 2 } as const;
+type Form = (typeof forms)[keyof typeof forms];
+
+/** How far a row has been looked at, from its begin. */
+interface Scan {
+  readonly next: number;
+  /** The field that is not whole, and what follows its quotes. */
+  readonly start: number;
+  readonly from: number;
+  readonly form: Form;
+  readonly isWithin: boolean;
+  /** All bytes of the row, or'ed: most rows are ASCII throughout. */
+  readonly high: number;
+}
+const beginning: Scan = { next: 0, start: 0, from: 0, form: forms.plain, isWithin: false, high: 0 };
+
 /** Behind a backslash, the bytes that a letter stands for. */
-const letters: ReadonlyMap<number, number> = new Map([
-  [0x62, 8],
-  [0x66, 12],
-  [0x6e, 10],
-  [0x72, 13],
-  [0x74, 9],
-  [0x76, 11],
-]);
+const letters = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+for (const [i, letter] of Buffer.from('btnvfr').entries()) letters[letter] = 8 + i;
+
+const digits = new Uint8Array(256).fill(255);
+for (const text of ['0123456789abcdef', '0123456789ABCDEF'])
+  for (const [i, digit] of Buffer.from(text).entries()) digits[digit] = i;
 
 /** Null where it is written in another way, or longer. */
 function shortInteger(bytes: Buffer, start: number, end: number): number | null {

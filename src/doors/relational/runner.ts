@@ -307,13 +307,14 @@ export class Runner {
 
   /** Begins to take rows, or sends them all. */
   async #copy(copy: Copy): Promise<void> {
-    const { replies, caller, authenticator, gate, clock } = this.#parts;
+    const { replies, caller, authenticator, gate, clock, yieldTurn } = this.#parts;
     if (copy.direction === 'out') return this.#copyOut(copy);
     await this.decide();
     const copying = new CopyIn({
       authenticator,
       gate,
       clock,
+      yieldTurn,
       caller,
       copy,
       sync: this.options().sync,

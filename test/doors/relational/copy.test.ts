@@ -168,6 +168,8 @@ describe('COPY', () => {
     const forms = [
       { statement: 'COPY t FROM STDIN', bytes: 'a\\tb\tc\\\\\n\\N\tx\\x41\\101\r\nlast\t' },
       { statement: 'COPY t FROM STDIN CSV', bytes: 'a,"b ""c"", d"\r\n,"x\ny"\n"",last' },
+      { statement: "COPY t FROM STDIN CSV ESCAPE '\\'", bytes: 'a"b\\"c"d,"\\\\"\n"x"y,"x\\y"\r\n"é\\"",\n\\.\nno row' },
+      { statement: 'COPY t FROM STDIN', bytes: '\\x4\\0\t\\1018\n\\b\\q\t\\\t\\\\\r\né\t\\\r\n\\.\n' },
     ];
     const read = (statement: string, pieces: readonly Buffer[]): unknown => {
       const reader = new CopyReader(copyOf(statement), columns);
@@ -194,6 +196,37 @@ describe('COPY', () => {
         const pieces = [whole.subarray(0, cut), whole.subarray(cut, cut + second), whole.subarray(cut + second)];
         expect(read(statement, pieces)).toEqual(expected);
       }
+      expect(
+        read(
+          statement,
+          Array.from(whole, (byte) => Buffer.of(byte)),
+        ),
+      ).toEqual(expected);
+    }
+  });
+
+  test('a row that is longer than one of an ingest is refused as soon as it is, in any format', () => {
+    const columns: readonly CopyColumn[] = [{ name: 'a', type: 'string', dims: 0 }];
+    const piece = 1 << 18;
+    for (const [statement, first, more] of [
+      ['COPY t FROM STDIN CSV', '"', ','],
+      ['COPY t FROM STDIN CSV', '"', '"'],
+      ['COPY t FROM STDIN CSV', 'x', ','],
+      ['COPY t FROM STDIN', 'x', '\\'],
+      ['COPY t FROM STDIN', 'x', '\t'],
+    ] as const) {
+      const reader = new CopyReader(copyOf(statement), columns);
+      reader.push(Buffer.from(first));
+      let taken = 1;
+      const refused = (): unknown => {
+        for (; taken <= 32 << 20; taken += piece) {
+          if (reader.batch(false) !== null) return 'a row';
+          reader.push(Buffer.alloc(piece, more));
+        }
+        return 'taken';
+      };
+      expect(refused, statement).toThrow(/row 1: a row is over 16777216 bytes/);
+      expect(taken).toBe((16 << 20) + 1);
     }
   });
 });
