@@ -21,9 +21,9 @@ interface Attacked {
   /** What a client sends first, of so many bytes and more to come, and what it sends of it again and again. */
   readonly large: Buffer;
   readonly drip: Buffer;
-  /** A login that fails, in one piece; empty: one takes several messages. */
+  /** A login that fails, in one piece; empty: one takes several messages, as `logIn` sends them. */
   readonly wrong: string;
-  readonly logIn: (siege: Siege) => Promise<void>;
+  readonly logIn: (siege: Siege, secret?: string) => Promise<void>;
 }
 
 const head = (length: number): Buffer => {
@@ -40,8 +40,8 @@ const attacked: readonly Attacked[] = [
     large: Buffer.concat([Buffer.from(`*2\r\n$4\r\nAUTH\r\n$${filling.length}\r\n`), filling]),
     drip: Buffer.from(`*1000000\r\n${'$1\r\na\r\n'.repeat(2_000)}`),
     wrong: 'AUTH x wrong\r\n',
-    async logIn({ ports }) {
-      const options = { username: 'x', password: doorSecret, retryStrategy: () => undefined };
+    async logIn({ ports }, secret = doorSecret) {
+      const options = { username: 'x', password: secret, retryStrategy: () => undefined };
       const client = new Redis(ports['kv']!, '127.0.0.1', { ...options, replyMapping: 'legacy' });
       await client.ping();
       client.disconnect();
@@ -52,8 +52,8 @@ const attacked: readonly Attacked[] = [
     large: Buffer.concat([head(filling.length + 16), filling]),
     drip: Buffer.concat([head(16_000), Buffer.alloc(15_000)]),
     wrong: '',
-    async logIn({ ports }) {
-      const auth = { username: 'x', password: doorSecret };
+    async logIn({ ports }, secret = doorSecret) {
+      const auth = { username: 'x', password: secret };
       const client = new MongoClient(`mongodb://127.0.0.1:${ports['document']}/?directConnection=true`, { auth });
       await client.db('h').command({ ping: 1 });
       await client.close();
@@ -64,12 +64,12 @@ const attacked: readonly Attacked[] = [
     large: Buffer.concat([startup({ user: 'x', database: 'annals' }), Buffer.from([0x70, 0, 0xe0, 0, 0]), filling]),
     drip: startup({ user: 'x'.repeat(9_000), database: 'annals' }),
     wrong: '',
-    async logIn({ ports }) {
+    async logIn({ ports }, secret = doorSecret) {
       const client = new Client({
         host: '127.0.0.1',
         port: ports['relational']!,
         user: 'x',
-        password: doorSecret,
+        password: secret,
         database: 'annals',
       });
       await client.connect();
@@ -81,8 +81,8 @@ const attacked: readonly Attacked[] = [
     large: Buffer.concat([Buffer.from('PUT /docs/x HTTP/1.1\r\nhost: a\r\nx: '), filling]),
     drip: Buffer.from(`PUT /docs/x HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(15_000)}`),
     wrong: 'GET / HTTP/1.1\r\nhost: a\r\nauthorization: Bearer wrong\r\n\r\n',
-    async logIn({ ports }) {
-      const headers = { authorization: `Bearer ${doorSecret}` };
+    async logIn({ ports }, secret = doorSecret) {
+      const headers = { authorization: `Bearer ${secret}` };
       const reply = await fetch(`http://127.0.0.1:${ports['object']}/`, { headers });
       if (reply.status !== 200) throw new Error(await reply.text());
     },
@@ -92,8 +92,8 @@ const attacked: readonly Attacked[] = [
     large: Buffer.concat([Buffer.from(`POST /query HTTP/1.1\r\nhost: a\r\ncontent-length: ${filling.length}\r\n\r\n`), filling]),
     drip: Buffer.from(`POST /query HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(7_000)}`),
     wrong: 'GET /status HTTP/1.1\r\nhost: a\r\nauthorization: Bearer wrong\r\n\r\n',
-    async logIn({ port, token }) {
-      const reply = await send(port, 'GET', '/status', undefined, { authorization: `Bearer ${token}` });
+    async logIn({ port, token }, secret = token) {
+      const reply = await send(port, 'GET', '/status', undefined, { authorization: `Bearer ${secret}` });
       if (reply.status !== 200) throw new Error(reply.text);
     },
   },
@@ -156,7 +156,18 @@ export const strangers: readonly DoorBomb[] = attacked.flatMap((one) => {
       return beside(siege, one, all);
     }),
     ...(wrong === ''
-      ? []
+      ? [
+          stranger('wrong passwords, two hundred', async (siege) => {
+            let entered = 0;
+            const enter = (): Promise<void> =>
+              one.logIn(siege, 'wrong').then(
+                () => void entered++,
+                () => undefined,
+              );
+            for (let sent = 0; sent < 200; sent += 20) await Promise.all(Array.from({ length: 20 }, enter));
+            return entered > 0 ? `${entered} got in` : beside(siege, one, []);
+          }),
+        ]
       : [
           stranger('wrong passwords, fifty thousand', async (siege) => {
             const all = await sockets(siege, door, 50);
