@@ -4,6 +4,8 @@ import { createHash } from 'node:crypto';
 const longDigits = /\d{16}/;
 /** What a number that is too large for a double has. */
 const largeExponent = /[eE]\+?\d{3}|\d{309}/;
+/** Digits and sign of the longest integer that a double comes near. */
+const doubleDigits = 310;
 const backslash = 0x5c;
 
 /** Throws a SyntaxError for what is no JSON, a RangeError for a number that no double holds. */
@@ -46,7 +48,8 @@ function withMarks(text: string, mark: string): string {
     if (at > found.index) continue;
     const [digits] = found;
     at = found.index + digits.length;
-    if (!isInteger(text, found.index, at) || Number.isSafeInteger(Number(digits))) continue;
+    // What no double holds is refused, however many digits it has: a bigint of millions of them would take seconds to read.
+    if (digits.length > doubleDigits || !isInteger(text, found.index, at) || Number.isSafeInteger(Number(digits))) continue;
     made += `${text.slice(copied, found.index)}"${mark}${digits}"`;
     copied = at;
   }

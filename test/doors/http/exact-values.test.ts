@@ -257,3 +257,10 @@ describe('instants', () => {
     expect((await world.call('POST', '/memory/remember', old)).status).toBe(200);
   });
 });
+
+test('an integer that no double comes near is refused, and none of its digits is read', () => {
+  const largest = `1${'0'.repeat(308)}`;
+  expect(parseExactJson(`[${largest},-${largest}]`)).toEqual([BigInt(largest), -BigInt(largest)]);
+  for (const digits of ['9'.repeat(311), '-9'.padEnd(100_000, '9')])
+    expect(() => parseExactJson(`{"a":[${digits}]}`)).toThrow('a number is too large');
+});
