@@ -192,6 +192,7 @@ describe('callers', () => {
       SERVICE_ADMIN_TOKEN: 'admin-secret',
       SERVICE_BEARER_TOKEN: 'bearer-secret',
       SERVICE_OPEN_DEV_ALLOWED: false,
+      SERVICE_TENANCY_MODE: 'single',
       ...over,
     },
   });

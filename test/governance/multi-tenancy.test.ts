@@ -1,11 +1,22 @@
 /** SERVICE_TENANCY_MODE=multi: rows are reached inside a registered tenant only, whoever asks. Specification, "Versioning" 5. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { untenanted } from '../../src/governance/caller.ts';
+import { documentsConnected } from '../doors/document/document-client.ts';
 import { codeOf, TenantWorld } from '../doors/http/tenant-world.ts';
+import { objectToken, origin } from '../doors/object/object-client.ts';
+import { connected } from '../doors/relational/relational-client.ts';
 
 let world: TenantWorld;
 beforeAll(async () => {
-  world = await TenantWorld.open({ SERVICE_TENANCY_MODE: 'multi' });
+  world = await TenantWorld.open({
+    SERVICE_TENANCY_MODE: 'multi',
+    SERVICE_BEARER_TOKEN: objectToken,
+    SERVICE_OBJECT_ENABLE: 'true',
+    SERVICE_KV_ENABLE: 'true',
+    SERVICE_DOCUMENT_ENABLE: 'true',
+  });
   await world.put(world.clerk, 'Row', [{ id: 'a' }]);
 });
 afterAll(() => world.close());
@@ -60,6 +71,54 @@ describe('a token', () => {
     );
     await expect(ask).rejects.toMatchObject({ code: 'REL_ACL' });
   });
+});
+
+/** What each door answers who presents this password for this path. */
+async function answers(password: string, path: string): Promise<Record<'kv' | 'document' | 'object' | 'relational', string>> {
+  const [user, { store }] = [path === '' ? 'tester' : `tester@${path}`, world];
+  const word = (asked: Promise<unknown>): Promise<string> =>
+    asked.then(
+      () => 'served',
+      (error: Error) => error.message,
+    );
+  const socket = connect(store.others.find(({ name }) => name === 'kv')!.port, '127.0.0.1');
+  let kv = '';
+  for (const line of [`AUTH ${user} ${password}`, 'ANNALS.SET purpose test', 'GET k']) {
+    socket.write(`${line}\r\n`);
+    kv = String((await once(socket, 'data'))[0]);
+    if (kv.startsWith('-')) break;
+  }
+  socket.destroy();
+  const auth = { username: user, password };
+  const asked = { comment: { annals: { purpose: 'test' } } } as object;
+  const document = await word(
+    documentsConnected(store, { auth, authMechanism: 'PLAIN', authSource: '$external' }).then(async (client) => {
+      await client.db('shop').collection('things').findOne({}, asked);
+      await client.close();
+    }),
+  );
+  const headers = {
+    authorization: `Bearer ${password}`,
+    'x-service-purpose': 'test',
+    ...(path !== '' && { 'x-organization-id': path }),
+  };
+  const listed = await fetch(`${origin(store)}/`, { headers });
+  const object = listed.ok ? 'served' : /<Code>(.*)<\/Code>/.exec(await listed.text())![1]!;
+  const relational = await word(connected(store, { user, password }).then((client) => client.end()));
+  return { kv: kv === '$-1\r\n' ? 'served' : kv, document, object, relational };
+}
+
+test('doors with a shared secret refuse it, whatever path it names, and serve the registry token of a tenant', async () => {
+  const refused = { kv: expect.stringMatching(/^-WRONGPASS /), document: 'Authentication failed.', object: 'InvalidAccessKeyId' };
+  const unproven = 'missing or invalid credential';
+  expect(await answers(objectToken, 'acme')).toEqual({ ...refused, relational: 'served' });
+  expect(await answers(objectToken, '')).toEqual({ ...refused, relational: expect.stringContaining('names no organisation') });
+  const token = world.clerk['authorization']!.slice('Bearer '.length);
+  const served = { kv: 'served', document: 'served', object: 'served' };
+  expect(await answers(token, 'acme')).toEqual({ ...served, relational: unproven });
+  expect(await answers(token, '')).toMatchObject(served);
+  const platform = world.platform['authorization']!.slice('Bearer '.length);
+  expect(await answers(platform, '')).toMatchObject({ kv: refused.kv, document: refused.document, object: 'AccessDenied' });
 });
 
 test('with one tenant, the default, tokens of none work as they did', async () => {

@@ -175,6 +175,7 @@ export class DocumentSession implements Session<Message> {
 
   async #saslStart(command: StoredObject): Promise<WritableObject> {
     const mechanism = command.get('mechanism');
+    if (mechanism === plainMechanism) return this.#plain(payloadOf(command));
     if (mechanism !== scramMechanism)
       throw new DocumentRefusal(
         334,
@@ -203,17 +204,37 @@ export class DocumentSession implements Session<Message> {
     }
     return this.#step(async () => {
       const final = proving.exchange.verify(payloadOf(command));
-      const { authenticator, gate, organizationRequired } = this.#parts;
-      const { clientIp } = this.#connection;
-      const organization = organizationOf(proving.user);
-      const caller = authenticator.provenCaller(proving.exchange, { door: doorName, clientIp, organization });
-      if (organizationRequired && caller.path === null)
-        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation');
-      gate.checkStanding(caller);
+      const caller = this.#parts.authenticator.provenCaller(proving.exchange, this.#factsOf(proving.user));
+      this.#checkCaller(caller);
       proving.caller = caller;
       if (proving.short) this.#login(caller);
       return { conversationId: 1, done: proving.short, payload: binary(final), ok: 1 };
     });
+  }
+
+  /** A password in the clear, as the key-value door takes it: registry tokens are no shared secret that an exchange could prove. */
+  #plain(message: string): Promise<WritableObject> {
+    return this.#step(async () => {
+      const { authenticator, readLimit } = this.#parts;
+      admitAddress(this.#parts, readLimit, this.#connection.clientIp);
+      const [, user, password, ...more] = message.split('\0');
+      if (password === undefined || more.length > 0) throw new ServiceError('REL_INVALID', `malformed ${plainMechanism} message`);
+      const caller = authenticator.passwordCaller(password, this.#factsOf(user!));
+      this.#checkCaller(caller);
+      this.#login(caller);
+      return { conversationId: 1, done: true, payload: binary(''), ok: 1 };
+    });
+  }
+
+  #factsOf(user: string) {
+    return { door: doorName, clientIp: this.#connection.clientIp, organization: organizationOf(user) };
+  }
+
+  #checkCaller(caller: Caller): void {
+    const { gate, organizationRequired } = this.#parts;
+    if (organizationRequired && caller.path === null)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation');
+    gate.checkStanding(caller);
   }
 
   #login(caller: Caller): void {
@@ -250,6 +271,8 @@ function payloadOf(command: StoredObject): string {
   if (typeof payload === 'string') return Buffer.from(payload, 'base64').toString();
   throw new ServiceError('REL_INVALID', 'a step of the login has a payload');
 }
+
+const plainMechanism = 'PLAIN';
 
 const binary = (text: string): Stored => new Special('$binary', { bytes: Buffer.from(text), type: 0 });
 

@@ -48,7 +48,7 @@ export interface AuthenticatorParts {
   readonly clock: Clock;
   readonly settings: Pick<
     Settings,
-    'SERVICE_PROFILE' | 'SERVICE_ADMIN_TOKEN' | 'SERVICE_BEARER_TOKEN' | 'SERVICE_OPEN_DEV_ALLOWED'
+    'SERVICE_PROFILE' | 'SERVICE_ADMIN_TOKEN' | 'SERVICE_BEARER_TOKEN' | 'SERVICE_OPEN_DEV_ALLOWED' | 'SERVICE_TENANCY_MODE'
   >;
   /** Whether the data listener is reachable from this machine only. */
   readonly boundToLoopback: boolean;
@@ -160,9 +160,8 @@ export class Authenticator {
    * or a registry token. Throws REL_UNAUTHENTICATED, REL_XORG, or REL_INVALID for a malformed path.
    */
   passwordCaller(password: string, { door, clientIp, organization }: DoorFacts): Caller {
+    if (isSharedSecret(this.#parts.settings, password)) return this.#sharedCaller({ door, clientIp, organization });
     const named = organization ?? undefined;
-    if (isSharedSecret(this.#parts.settings, password))
-      return { ...untenanted('shared-secret', 'shared-secret', door), path: parseOrganization(named), clientIp };
     const authorization = `Bearer ${password}`;
     return this.dataCaller({ authorization, organization: named, door, clientIp: clientIp ?? undefined });
   }
@@ -181,7 +180,12 @@ export class Authenticator {
   /** A caller that came to the end of such an exchange. Throws REL_UNAUTHENTICATED for one that did not, REL_INVALID for a malformed path. */
   provenCaller(exchange: ScramExchange, facts: DoorFacts): Caller {
     if (!exchange.proven) throw unauthenticated();
-    const { door, clientIp, organization } = facts;
+    return this.#sharedCaller(facts);
+  }
+
+  /** Where there are many tenants the bootstrap secret speaks for none of them but at the relational door: registry tokens name theirs. */
+  #sharedCaller({ door, clientIp, organization }: DoorFacts): Caller {
+    if (this.#parts.settings.SERVICE_TENANCY_MODE === 'multi' && door !== 'relational') throw unauthenticated();
     return {
       ...untenanted('shared-secret', 'shared-secret', door),
       path: parseOrganization(organization ?? undefined),

@@ -116,14 +116,7 @@ function doorRefusals(door: OptionalDoor, settings: Settings, facts: BootFacts):
   const name = `SERVICE_${door}_ENABLE` as const;
   if (settings[name] !== true) return [];
   if (!facts.builtDoors.includes(door)) return [`${name}=true: this version has no such door`];
-  // A shared token speaks for no tenant; the relational door names the organisation per connection instead.
-  const carriesOrganization = door === 'RELATIONAL';
+  // Many tenants need no rule here: doors then refuse the shared secret at login, save the relational one, whose users name a tenant.
   const needsToken = isServer(settings) || door === 'RELATIONAL';
-  return [
-    ...when(needsToken && settings.SERVICE_BEARER_TOKEN === null, `${name}=true needs SERVICE_BEARER_TOKEN`),
-    ...when(
-      settings.SERVICE_TENANCY_MODE === 'multi' && !carriesOrganization && door !== 'GRPC' && door !== 'FLIGHT',
-      `${name}=true: a door with one shared token is closed while SERVICE_TENANCY_MODE=multi`,
-    ),
-  ];
+  return when(needsToken && settings.SERVICE_BEARER_TOKEN === null, `${name}=true needs SERVICE_BEARER_TOKEN`);
 }
