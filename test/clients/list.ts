@@ -1,4 +1,5 @@
 /** Programs, and what each is asked to do: a step is a script of bash and what it must print. */
+import { mapperClients } from './mappers.ts';
 import { objectClients } from './objects.ts';
 
 export interface Place {
@@ -20,8 +21,10 @@ export interface Step {
 export interface Client {
   readonly name: string;
   readonly door: string;
-  /** Debian's. */
+  /** Debian's, or those of `registry`. */
   readonly package: string;
+  /** Installed into a folder of this run alone. */
+  readonly registry?: 'npm';
   /** Succeeds where it is installed. */
   readonly probe: string;
   steps(place: Place): readonly Step[];
@@ -244,25 +247,30 @@ public class Jdbc {
     try (Connection c = DriverManager.getConnection("jdbc:postgresql://127.0.0.1:${port}/annals?preferQueryMode=${mode}", "me", "${secret}")) {
       Statement s = c.createStatement();
       s.execute("CREATE TABLE Parent_${mode} (id bigint PRIMARY KEY)");
-      s.execute("CREATE TABLE Child_${mode} (id bigint PRIMARY KEY, at timestamptz, parent bigint REFERENCES Parent_${mode} (id))");
+      s.execute("CREATE TABLE child_${mode} (id bigint PRIMARY KEY, at timestamptz, parent bigint REFERENCES Parent_${mode} (id))");
       OffsetDateTime at = OffsetDateTime.parse("2024-05-01T12:00:00+02:00");
-      PreparedStatement p = c.prepareStatement("INSERT INTO Child_${mode} (id, at) VALUES (?, ?)");
+      PreparedStatement p = c.prepareStatement("INSERT INTO child_${mode} (id, at) VALUES (?, ?)");
       for (int i = 1; i <= 3; i++) { p.setLong(1, i); p.setObject(2, at); p.addBatch(); }
       p.executeBatch();
       PreparedStatement q = c.prepareStatement("SELECT ?");
       q.setObject(1, at);
       ResultSet r = q.executeQuery(); r.next();
       System.out.println(r.getObject(1, OffsetDateTime.class).toInstant());
-      q = c.prepareStatement("SELECT count(*) FROM Child_${mode} WHERE at = ?");
+      q = c.prepareStatement("SELECT count(*) FROM child_${mode} WHERE at = ?");
       q.setObject(1, at);
       r = q.executeQuery(); r.next();
       System.out.println(r.getInt(1));
       Statement u = c.createStatement(ResultSet.TYPE_SCROLL_SENSITIVE, ResultSet.CONCUR_UPDATABLE);
-      r = u.executeQuery("SELECT id, at FROM Child_${mode} WHERE id = 2");
-      System.out.println(((java.sql.ResultSetMetaData) r.getMetaData()).getColumnCount());
-      r = c.getMetaData().getImportedKeys(null, "public", "Child_${mode}");
+      r = u.executeQuery("SELECT id, at FROM child_${mode} WHERE id >= 2 ORDER BY id");
+      r.next(); r.updateTimestamp("at", Timestamp.from(Instant.parse("2025-01-01T00:00:00Z"))); r.updateRow(); r.refreshRow();
+      System.out.println(r.getObject("at", OffsetDateTime.class).toInstant());
+      r.moveToInsertRow(); r.updateLong("id", 4); r.insertRow(); r.absolute(2); r.deleteRow();
+      r = s.executeQuery("SELECT id FROM child_${mode} ORDER BY id");
+      while (r.next()) System.out.print(r.getInt(1) + " ");
+      System.out.println();
+      r = c.getMetaData().getImportedKeys(null, "public", "child_${mode}");
       while (r.next()) System.out.println(r.getString("PKTABLE_NAME") + "." + r.getString("PKCOLUMN_NAME") + " " + r.getString("FKCOLUMN_NAME"));
-      try { s.execute("INSERT INTO Child_${mode} (id) VALUES (1)"); }
+      try { s.execute("INSERT INTO child_${mode} (id) VALUES (1)"); }
       catch (SQLException e) { System.out.println(e.getSQLState()); }
       r = s.executeQuery("SELECT 1"); r.next(); System.out.println("usable " + r.getInt(1));
     }
@@ -270,7 +278,9 @@ public class Jdbc {
 }
 END
 java -cp /usr/share/java/postgresql.jar Jdbc.java`,
-        prints: new RegExp(`2024-05-01T10:00:00Z\\n3\\n2\\nParent_${mode}\\.id parent\\n23505\\nusable 1`),
+        prints: new RegExp(
+          `2024-05-01T10:00:00Z\\n3\\n2025-01-01T00:00:00Z\\n1 2 4 \\nParent_${mode}\\.id parent\\n23505\\nusable 1`,
+        ),
       })),
   },
   {
@@ -292,5 +302,6 @@ $R SET greeting hello EX 100; $R GET greeting; $R TTL greeting; $R INCR n; $R IN
       },
     ],
   },
+  ...mapperClients,
   ...objectClients,
 ];

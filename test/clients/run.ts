@@ -1,10 +1,11 @@
 /**
  * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, aws, s3cmd, rclone,
- * @aws-sdk/client-s3.
+ * @aws-sdk/client-s3, knex, Sequelize, mongoose.
  *
  *   npm run clients                  what is installed; what is not, is told
  *   npm run clients -- --only aws    those of which door and name have that in them
- *   npm run clients -- --install     installs what is missing by apt, and fails where that fails
+ *   npm run clients -- --install     installs what is missing by apt, or by npm into a folder of this run, and fails where
+ *                                    that fails
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,24 +22,41 @@ const { values: options } = parseArgs({
 });
 const asked = clients.filter(({ name, door }) => `${door} ${name}`.includes(options.only));
 
-const found = (client: Client): boolean => spawnSync('sh', ['-c', client.probe], { stdio: 'ignore' }).status === 0;
+const directory = mkdtempSync(join(tmpdir(), 'annals-clients-'));
+const env = {
+  PATH: process.env['PATH'],
+  HOME: directory,
+  LANG: 'C.UTF-8',
+  NODE_PATH: [directory, join(import.meta.dirname, '../..')].map((each) => join(each, 'node_modules')).join(':'),
+};
 
-const missing = asked.filter((client) => !found(client));
-if (options.install && missing.length > 0) {
-  const packages = [...new Set(missing.flatMap((client) => client.package.split(' ')))];
-  const update = spawnSync('apt-get', ['update', '-q'], { stdio: 'inherit' });
-  const install = spawnSync('apt-get', ['install', '-qy', '--no-install-recommends', ...packages], {
-    stdio: 'inherit',
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-  if (update.status !== 0 || install.status !== 0) {
+const found = (client: Client): boolean => spawnSync('sh', ['-c', client.probe], { stdio: 'ignore', env }).status === 0;
+
+/** Exits where it fails. */
+function install(packages: readonly string[], commands: readonly (readonly string[])[]): void {
+  for (const [program, ...args] of packages.length === 0 ? [] : commands) {
+    const more = { cwd: directory, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
+    if (spawnSync(program!, [...args], { stdio: 'inherit', ...more }).status === 0) continue;
     console.error(`could not install ${packages.join(' ')}`);
+    rmSync(directory, { recursive: true, force: true });
     process.exit(1);
   }
 }
 
+if (options.install) {
+  const missing = asked.filter((client) => !found(client));
+  const of = (registry: Client['registry']): string[] => [
+    ...new Set(missing.filter((client) => client.registry === registry).flatMap((client) => client.package.split(' '))),
+  ];
+  const [debian, npm] = [of(undefined), of('npm')];
+  install(debian, [
+    ['apt-get', 'update', '-q'],
+    ['apt-get', 'install', '-qy', '--no-install-recommends', ...debian],
+  ]);
+  install(npm, [['npm', 'install', '--no-save', '--no-audit', '--no-fund', '--prefix', directory, ...npm]]);
+}
+
 const secret = 'clients-secret';
-const directory = mkdtempSync(join(tmpdir(), 'annals-clients-'));
 const ports = Object.fromEntries(await Promise.all(doors.map(async ({ name }) => [name, await freePort()] as const)));
 const settings = Object.fromEntries(
   doors.flatMap(({ name, port, built }) => (built && name !== 'http' ? [[port, String(ports[name])]] : [])),
@@ -57,7 +75,7 @@ try {
       continue;
     }
     if (!found(client)) {
-      console.log(`skipped  ${client.name}: not installed (apt-get install ${client.package})`);
+      console.log(`skipped  ${client.name}: not installed (${client.registry ?? 'apt-get'} install ${client.package})`);
       if (options.install) failures++;
       continue;
     }
@@ -75,7 +93,7 @@ try {
         cwd: directory,
         encoding: 'utf8',
         timeout: 60_000,
-        env: { PATH: process.env['PATH'], HOME: directory, LANG: 'C.UTF-8' },
+        env,
       });
       const good = status === 0 && prints.test(stdout);
       console.log(`${good ? 'passed ' : 'FAILED '}  ${client.name}: ${name}`);

@@ -13,7 +13,7 @@ import { FoundRows } from './found-rows.ts';
 import { type AtOnce, Returning } from './returning.ts';
 import { readsRows } from './write.ts';
 import { conflictingRows, deletedRows, namedBeside, updatedRows } from './write-queries.ts';
-import { insertedColumns, setColumns, type TargetColumn, targetOf } from './write-target.ts';
+import { insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 
 export interface DescribeWrite {
   readonly asked: Asked;
@@ -59,12 +59,13 @@ class Types {
   }
 
   ofInsert(statement: InsertStatement, definition: TypeDefinition): readonly OutputColumn[] {
-    const { source, conflict } = statement;
+    const { source } = statement;
+    const conflict = statement.conflict?.do === 'update' ? withoutOwnKey(statement.conflict, definition) : null;
     const { root } = this.#bound(source);
     const { columns: given } = root;
     const columns = insertedColumns(statement, definition, given.length);
     for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[i], column));
-    if (conflict?.do === 'update') {
+    if (conflict !== null) {
       const set = setColumns(conflict.set, definition, columns);
       const excluded = columns.map(({ name, type }, i) => ({ name, type: type ?? given[i]!.type }));
       const rest = Object.entries(definition.properties).flatMap(([name, { type }]) =>

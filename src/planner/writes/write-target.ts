@@ -4,7 +4,7 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
 import { type ColumnType, embeddingPrefix, systemColumns } from '../../log/value.ts';
 import { at } from '../places.ts';
-import type { Assignment, InsertStatement, NamedPlace, WriteStatement } from '../write-statement.ts';
+import type { Assignment, Conflict, InsertStatement, NamedPlace, WriteStatement } from '../write-statement.ts';
 
 /** `type`: null of a column that the type gets with its first row. */
 export interface TargetColumn extends NamedPlace {
@@ -67,6 +67,16 @@ export function setColumns(
     const other = others.find((column) => column.name === name);
     return { name, place, type: other ? other.type : writable(assignment, definition, false) };
   });
+}
+
+/** Without `key = excluded.key`, which is so of every row that conflicts, and which mappers of objects write. */
+export function withoutOwnKey(
+  conflict: Extract<Conflict, { do: 'update' }>,
+  { primaryKey }: TypeDefinition,
+): Extract<Conflict, { do: 'update' }> {
+  const isOwnKey = ({ name, value }: Assignment): boolean =>
+    name === primaryKey && value.kind === 'column' && value.name === name && /^excluded$/i.test(value.table ?? '');
+  return { ...conflict, set: conflict.set.filter((assignment) => !isOwnKey(assignment)) };
 }
 
 /** The key column by which rows conflict. Throws where another one is named. */

@@ -27,7 +27,7 @@ import { type PortionOf, portionOf } from './portion.ts';
 import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { refusedRow } from './refused-row.ts';
 import type { Transaction } from './transaction.ts';
-import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf } from './write-target.ts';
+import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 import { cellsFor } from './written-cells.ts';
 
 /** What of the planner a write needs. Queries are over the literals of the statement, NULL, the path, and then `extra`. */
@@ -127,7 +127,13 @@ class Write {
     const cells = columns.map((column, i) => cellsFor(found, i, answer.columns[i]!.type, column, all));
     const returning = this.#returning(statement, null);
     returning?.check(withNewColumns(this.#definition, cells));
-    if (conflict?.do === 'update') return this.#upsert(statement, conflict, { columns, cells, returning, length: all.length });
+    if (conflict?.do === 'update')
+      return this.#upsert(statement, withoutOwnKey(conflict, this.#definition), {
+        columns,
+        cells,
+        returning,
+        length: all.length,
+      });
     const put: PutRows = {
       ...this.#put({ length: all.length, columns: cells }),
       when: 'absent',

@@ -155,6 +155,10 @@ describe('INSERT', () => {
       { sku: 'z', n: 0n, name: null },
       { sku: 'a', n: 1n, name: 'A' },
     ]);
+    const own = "INSERT INTO Item (sku, n) VALUES ('z', 0) ON CONFLICT (sku) DO UPDATE SET";
+    expect(await returned(`${own} sku = excluded.sku, n = 7 RETURNING sku, n`)).toEqual([{ sku: 'z', n: 7n }]);
+    expect(await returned(`${own} sku = EXCLUDED.sku RETURNING sku, n`)).toEqual([{ sku: 'z', n: 7n }]);
+    expect(await refusal(`${own} sku = excluded.name`)).toMatch(/^REL_INVALID .*is the key of the row/);
     expect(await refusal("INSERT INTO Item (sku, n) VALUES ('a', 0), ('a', 1) ON CONFLICT (sku) DO UPDATE SET n = 1")).toMatch(
       /^REL_INVALID .*meets a key twice/,
     );
