@@ -38,6 +38,7 @@ const vocabulary = new Set([
   'src/projections/catalog/builtin-types.ts',
   'src/projections/catalog/edge-columns.ts',
   'src/projections/rows/indexes/text/chosen-cells.ts',
+  'src/projections/rows/indexes/text/json-texts.ts',
   'src/projections/rows/indexes/text/stems.ts',
   'src/projections/rows/indexes/text/text-builder.ts',
   'src/projections/rows/indexes/text/text-index.ts',

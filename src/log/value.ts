@@ -12,6 +12,11 @@ export function becomesText(type: ColumnType): boolean {
   return type === 'integer' || type === 'number' || type === 'boolean';
 }
 
+/** The words of its cells are searched: those of a text, or of the strings of JSON. */
+export function holdsTexts(type: ColumnType): boolean {
+  return type === 'string' || type === 'json';
+}
+
 export const columnTypes: readonly ColumnType[] = ['string', 'integer', 'number', 'boolean', 'timestamp', 'json', 'vector'];
 
 /** A single cell where one is handled alone (a literal, a key, a reply in a test). Integers and timestamps are bigint. */

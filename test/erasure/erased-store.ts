@@ -232,7 +232,7 @@ export class ErasedStore {
     const prose = `It was ${of('prose')}, they say: ${of('word')}.`;
     const row = { id: of('key'), who: of('subject'), name: of('name'), prose, n: subject, v: vectorOf(of('word')) };
     const keyed = { 'idempotency-key': of('idempotency') };
-    await this.good('POST', '/ingest?object_type=Person', [{ ...row, extra: { note: [of('json')] } }], keyed);
+    await this.good('POST', '/ingest?object_type=Person', [{ ...row, extra: { note: [of('json'), of('word')] } }], keyed);
     // A second version, and one that was removed before anybody was erased.
     await this.good('POST', '/ingest?object_type=Person', [{ ...row, name: `${of('name')} again` }]);
     await this.good('POST', '/ingest?object_type=Visit', [{ id: `v-${of('key')}`, who: of('subject'), place: of('second') }]);
@@ -272,13 +272,16 @@ export class ErasedStore {
     const { rows } = projections;
     const vector = vectorOf('a'.repeat(wordLength));
     const near = `SIMILAR('Person', v, ARRAY[${vector.join(', ')}])`;
-    for (const sql of ["SELECT id FROM Person WHERE MATCH(prose, 'say')", `SELECT * FROM ${near} LIMIT 3`]) {
+    for (const sql of ["SELECT id FROM Person WHERE MATCH(prose, extra, 'say')", `SELECT * FROM ${near} LIMIT 3`]) {
       await this.good('POST', '/query', { sql });
     }
     await columns!.settled();
     const sealed = (rows.table('acme', 'Person')?.segments ?? []).filter((segment) => segment.sealed);
     const isMade = (): boolean =>
-      sealed.every((segment) => rows.indexes.whole(segment, 'prose') !== null && rows.indexes.coarse(segment, 'v') !== null);
+      sealed.every((segment) => {
+        const ofTexts = ['prose', 'extra'].every((column) => rows.indexes.whole(segment, column) !== null);
+        return ofTexts && rows.indexes.coarse(segment, 'v') !== null;
+      });
     for (let looks = 0; !isMade(); looks++) {
       if (looks > 2_000) throw new Error('segments have no indexes');
       await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,4 +1,5 @@
 /** search_entities and search_knowledge: the search of `/search`, in process, over several types. Source: specification, "Tool protocol (MCP)". */
+import { holdsTexts } from '../../log/value.ts';
 import { z } from 'zod';
 import type { SearchCondition, SearchQuery } from '../../planner/search/search-request.ts';
 import { search } from '../../planner/search/search.ts';
@@ -81,7 +82,7 @@ export const searchKnowledge = verb({
 
 function hasTexts(session: VerbSession, name: string): boolean {
   const definition = session.snapshot.catalog.type(name);
-  return Object.values(definition?.properties ?? {}).some(({ type }) => type === 'string');
+  return Object.values(definition?.properties ?? {}).some(({ type }) => holdsTexts(type));
 }
 
 /** What the store keeps of calls is nobody's entity. */

@@ -1,6 +1,6 @@
 /** What of a type says what its rows are about. */
 import type { TypeDefinition } from '../../log/entry.ts';
-import { embeddingPrefix } from '../../log/value.ts';
+import { type ColumnType, embeddingPrefix, holdsTexts } from '../../log/value.ts';
 
 /** `_emb_` columns where there are any, else all columns of vectors. */
 export function vectorColumns({ properties }: TypeDefinition): readonly string[] {
@@ -9,7 +9,16 @@ export function vectorColumns({ properties }: TypeDefinition): readonly string[]
   return embeddings.length > 0 ? embeddings : all;
 }
 
-/** Keys and ids say nothing of what a row is about. */
-export function textColumns({ properties, primaryKey }: TypeDefinition): readonly string[] {
-  return Object.keys(properties).filter((name) => properties[name]!.type === 'string' && name !== primaryKey && name !== 'id');
+/** Columns whose words are searched where none is named: texts, and strings of JSON. Keys and ids say nothing of what a row is about. */
+export function wordColumns(definition: TypeDefinition): readonly string[] {
+  return columnsOf(definition, holdsTexts);
+}
+
+/** Columns whose meaning a model is asked for. */
+export function textColumns(definition: TypeDefinition): readonly string[] {
+  return columnsOf(definition, (type) => type === 'string');
+}
+
+function columnsOf({ properties, primaryKey }: TypeDefinition, are: (type: ColumnType) => boolean): readonly string[] {
+  return Object.keys(properties).filter((name) => are(properties[name]!.type) && name !== primaryKey && name !== 'id');
 }

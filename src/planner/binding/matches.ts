@@ -2,6 +2,7 @@
  * MATCH and `_score` of one SELECT. Over rows of one type they are columns of a search that takes the place of the scan, so that
  * conditions, order and projection use them like any other; elsewhere a MATCH is a condition on the text that it is given.
  */
+import { holdsTexts } from '../../log/value.ts';
 import { notText, readMatch } from '../expressions/bind-match.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { Match, PlanColumn, PlanNode, SearchNode } from '../logical-plan.ts';
@@ -90,7 +91,7 @@ function matchOf(call: Call, scope: Scope): Match {
   const columns = fields.map(({ text }) => {
     if (text.kind !== 'column') throw at('REL_INVALID', 'MATCH is of a column', text.place);
     const bound = scope.column(text);
-    if (bound.kind !== 'column' || bound.type !== 'string') throw notText(bound.type, text);
+    if (bound.kind !== 'column' || !holdsTexts(bound.type)) throw notText(bound.type, text);
     return bound.index;
   });
   return { columns, slot, mode, weights: fields.map(({ weight }) => weight), boosts: fields.map(({ boost }) => boost) };

@@ -188,21 +188,25 @@ class Ranking {
     if (this.#use === 'rank') throw at('REL_INVALID', 'HIGHLIGHT is no number: it stands behind COMPUTE', call.place);
     const [field] = arguments_(call, 1, 1);
     const operand = this.any(field!);
-    if (operand.type !== 'string') throw at('REL_TYPE_MISMATCH', `HIGHLIGHT is of text, not ${operand.type}`, call.place);
+    const { type } = operand;
+    if (type !== 'string' && type !== 'json')
+      throw at('REL_TYPE_MISMATCH', `HIGHLIGHT is of text, not ${operand.type}`, call.place);
     const sought = matchesIn(this.#select.where).map(readMatch);
     if (sought.length === 0) throw at('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.place);
     const modes = sought.map(({ mode }) => mode);
     const column = operand.kind === 'column' ? operand.name : '';
     const signature: Signature = {
-      takes: ['string'],
+      takes: [type],
       cost: perHighlighted,
       repeats: true,
       yields: 'string',
       evaluate: (text) => text!,
       searching:
         (rules) =>
-        (text, ...queries) =>
-          rules.highlighted(String(text), queries.map(String), modes, column),
+        (text, ...queries) => {
+          const highlighter = rules.highlighter(queries.map(String), modes, column);
+          return type === 'json' ? highlighter.ofJson(String(text)) : highlighter.of(String(text));
+        },
     };
     const queries = sought.map(({ slot }): Bound => ({ kind: 'literal', slot, as: 'value', type: 'string', place: call.place }));
     return { kind: 'call', name: call.name, function: signature, operands: [operand, ...queries], type: 'string' };

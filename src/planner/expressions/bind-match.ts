@@ -1,4 +1,5 @@
 /** The call MATCH: what it is of, what it seeks, and how. */
+import { holdsTexts } from '../../log/value.ts';
 import { at } from '../places.ts';
 import { type MatchMode, matchModes } from '../search/query.ts';
 import type { Expression } from '../statement.ts';
@@ -15,7 +16,8 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
     throw at('REL_INVALID', `${what} is of rows of one type, not of a join or a subquery`, call.place);
   }
   const operand = bind(field!.text);
-  if (operand.type !== 'string' && operand.type !== 'null') throw notText(operand.type, field!.text);
+  if (operand.type !== 'null' && operand.type !== 'interval' && !holdsTexts(operand.type))
+    throw notText(operand.type, field!.text);
   const query: Bound = { kind: 'literal', slot, as: 'value', type: 'string', place: call.place };
   return { kind: 'match', operand, query, mode, type: 'boolean' };
 }

@@ -118,7 +118,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       return env
         .rules()
         .matcher(query, bound.mode, bound.operand.kind === 'column' ? bound.operand.name : '')
-        .matches(text);
+        .matches(text, bound.operand.type === 'json');
     }
     case 'arithmetic': {
       const left = evaluate(bound.left, env);

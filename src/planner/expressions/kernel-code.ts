@@ -558,15 +558,16 @@ export class KernelCode extends KernelWriter {
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }
 
-  #match({ operand, query, mode }: Extract<Bound, { kind: 'match' }>): Rails {
+  #match(bound: Extract<Bound, { kind: 'match' }>): Rails {
+    const { operand, query, mode } = bound;
     if (query.kind !== 'parameter') throw new AssertionError('what MATCH seeks is a constant');
     this.count();
     const { ok, string } = this.#operand(operand);
     if (ok === '0' || this.shape.context.parameters[query.index]!.letter === 'z') return never;
     const sought = `context.parameters[${query.index}].narrow`;
     const column = JSON.stringify(operand.kind === 'column' ? operand.name : '');
-    const matcher = this.once(`p${query.index}m${mode}${column}`, `context.rules.matcher(${sought}, '${mode}', ${column})`);
-    const found = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string})`);
+    const matcher = this.once(`p${query.index}m${this.site(bound)}`, `context.rules.matcher(${sought}, '${mode}', ${column})`);
+    const found = this.temporary(`${ok === null ? '' : `${ok} && `}${matcher}.matches(${string}, ${operand.type === 'json'})`);
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };
   }
 

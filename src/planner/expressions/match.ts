@@ -1,6 +1,7 @@
 /** MATCH of one text by itself: what an index says of a row, said by looking at its words. */
 import { assert } from '../../errors.ts';
 import { stemmer } from '../../projections/rows/indexes/text/stems.ts';
+import { jsonTokenSpans } from '../../projections/rows/indexes/text/json-texts.ts';
 import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
 import { type Condition, parseTextQuery, type QueryOptions, type TextQuery } from '../search/query.ts';
 import { passes } from '../search/terms.ts';
@@ -17,11 +18,12 @@ export class TextMatcher {
     this.query = parseTextQuery(text, options);
   }
 
-  matches(text: string): boolean {
+  /** The text is searched, or the strings of JSON together. */
+  matches(text: string, isJson: boolean): boolean {
     spend(text.length * characterCost);
     const { leaves, shape } = this.query;
     assert(shape !== 'rarest', 'how rare words are is known of the rows of a type alone');
-    const { spans } = tokenSpans(text);
+    const spans = isJson ? jsonTokenSpans(text) : tokenSpans(text).spans;
     if (shape === 'phrase') return leaves.length > 0 && this.phrases(spans).length > 0;
     const held = new Set(spans.flatMap(({ term }) => this.leavesOf(term)));
     return shape === 'any' ? held.size > 0 : isFulfilled(shape, held);

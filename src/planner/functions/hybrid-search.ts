@@ -5,10 +5,11 @@
  *   SELECT * FROM HYBRID_SEARCH('Doc', 'solar panels', FUSION => 'linear') LIMIT 5
  */
 import type { TypeDefinition } from '../../log/entry.ts';
+import { holdsTexts } from '../../log/value.ts';
 import { at } from '../places.ts';
 import { HybridOperator, prepareHybrid, rerankedColumn } from '../search/hybrid-operator.ts';
 import type { Words } from './argument-spec.ts';
-import { textColumns, vectorColumns } from '../../governance/embedding/embedded-columns.ts';
+import { vectorColumns, wordColumns } from '../../governance/embedding/embedded-columns.ts';
 import type { TableFunction } from './table-function.ts';
 
 export const hybridSearch: TableFunction = {
@@ -23,7 +24,7 @@ export const hybridSearch: TableFunction = {
       choices: ['rrf', 'linear', 'likeness'],
       summary: "how rankings are fused: 'rrf' (by place, the default), 'linear' (by score), or 'likeness' alone",
     },
-    { name: 'COLUMN', kind: 'column', summary: 'the one text column that is searched; every text column by default' },
+    { name: 'COLUMN', kind: 'column', summary: 'the one column that is searched; every column of texts or JSON by default' },
     {
       name: 'VECTOR',
       kind: 'vector',
@@ -58,8 +59,9 @@ export const hybridSearch: TableFunction = {
 
 function searchedColumns(definition: TypeDefinition, words: Words): readonly string[] {
   const column = words.word('COLUMN');
-  if (column === undefined) return textColumns(definition);
-  if (definition.properties[column]?.type === 'string') return [column];
+  if (column === undefined) return wordColumns(definition);
+  const property = definition.properties[column];
+  if (property && holdsTexts(property.type)) return [column];
   const text = `type ${JSON.stringify(definition.name)} has no text column ${JSON.stringify(column)}`;
   throw at('REL_UNKNOWN_COLUMN', text, words.placeOf('COLUMN'));
 }

@@ -6,7 +6,7 @@
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entry.ts';
-import { checkIdentifier, checkText, I64_MAX, I64_MIN, tenantOf } from '../../log/value.ts';
+import { checkIdentifier, checkText, holdsTexts, I64_MAX, I64_MIN, tenantOf } from '../../log/value.ts';
 import { splitTypeName, tenantTypeName } from '../../projections/access-paths.ts';
 import { shifted } from '../binding/environment.ts';
 import { scoreName } from '../binding/matches.ts';
@@ -179,7 +179,7 @@ class StatementMaker {
   /** What is searched where no column is named. */
   #texts(): readonly string[] {
     const { properties } = this.#definition;
-    const names = Object.keys(properties).filter((name) => properties[name]!.type === 'string');
+    const names = Object.keys(properties).filter((name) => holdsTexts(properties[name]!.type));
     const shown = names.filter((name) => !this.#snapshot.hides(this.#type, name));
     if (shown.length > 0) return shown;
     throw new ServiceError('REL_INVALID', `type ${JSON.stringify(this.#query.type)} has no text column that can be searched`);

@@ -272,7 +272,8 @@ export class SearchOperator implements Operator {
     const { textLanguage } = this.#execution.snapshot;
     const made = new Map<number, Field>();
     for (const [i, column] of this.#searched.entries()) {
-      const steps = textIndexOf(chosenCells(columns[i]!, count, at), textLanguage);
+      const { type } = this.#node.input.columns[column]!;
+      const steps = textIndexOf(chosenCells(columns[i]!, type, count, at), textLanguage);
       let step = steps.next();
       for (; step.done !== true; step = steps.next()) yield emptyBatch;
       made.set(column, { index: step.value, shown: null });

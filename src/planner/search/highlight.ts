@@ -1,4 +1,5 @@
 /** A text with the words marked that are sought in it: between <em> and </em>, whatever else the text holds. */
+import { jsonTexts } from '../../projections/rows/indexes/text/json-texts.ts';
 import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
 import type { TextMatcher } from '../expressions/match.ts';
 
@@ -14,12 +15,16 @@ export class Highlighter {
     this.#matchers = matchers;
   }
 
+  /** Shows the first string of JSON that a word is marked in, else the first of all. */
+  ofJson(json: string): string {
+    const texts = jsonTexts(json);
+    return this.of(texts.find((text) => this.#runsIn(tokenSpans(text).spans).length > 0) ?? texts[0] ?? '');
+  }
+
   /** A longer text is cut to the part around the first word that is sought, else to its beginning. */
   of(raw: string): string {
     const { text, spans } = tokenSpans(raw);
-    const marked = new Set<TokenSpan>();
-    for (const matcher of this.#matchers) for (const span of soughtIn(matcher, spans)) marked.add(span);
-    const runs = merged(spans.filter((span) => marked.has(span)));
+    const runs = this.#runsIn(spans);
     const [from, to] = windowOf(text, runs[0]?.[0] ?? 0);
     let shown = from > 0 ? cut : '';
     let at = from;
@@ -29,6 +34,12 @@ export class Highlighter {
       at = end;
     }
     return `${shown}${text.slice(at, to)}${to < text.length ? cut : ''}`;
+  }
+
+  #runsIn(spans: readonly TokenSpan[]): readonly (readonly [number, number])[] {
+    const marked = new Set<TokenSpan>();
+    for (const matcher of this.#matchers) for (const span of soughtIn(matcher, spans)) marked.add(span);
+    return merged(spans.filter((span) => marked.has(span)));
   }
 }
 

@@ -8,11 +8,13 @@
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/columns.ts';
+import { type ColumnType, holdsTexts } from '../../log/value.ts';
 import { cellAt } from '../../log/vector-builder.ts';
 import type { EmbeddingReader } from '../../projections/access-paths.ts';
+import { jsonTexts } from '../../projections/rows/indexes/text/json-texts.ts';
 import { addHashed, cosineOf, hashedDims } from '../embedding/hashing.ts';
 import type { Opening } from '../functions/table-function.ts';
-import type { FunctionNode } from '../logical-plan.ts';
+import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
 import { BestRows, compareRanked, type RankedRow } from '../operators/best-rows.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { checkFetched, checkRanked, fetchVersion, mostRanked, rankedRows, scoreColumn } from '../operators/ranked-rows.ts';
@@ -75,8 +77,17 @@ export async function prepareHybrid(
   try {
     const direction = new Direction(await embedder.embed(values.text('QUERY', kernels)!, signal));
     const type = node.type!;
+    const embedded = textsRead(node, (each) => each === 'string');
     embeddings?.want(snapshot.tenant, type);
-    return { direction, stored: storedVectors(type, textsRead(node), execution), model: embedder.name };
+    return {
+      direction,
+      stored: storedVectors(
+        type,
+        embedded.map(({ name }) => name),
+        execution,
+      ),
+      model: embedder.name,
+    };
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'REL_UNAVAILABLE') throw error;
     notices.push(`${error.message}: rows are ranked by words alone`);
@@ -117,7 +128,8 @@ export class HybridOperator extends PiecesOperator {
     const most = mostRanked(node, execution);
     const columns = node.reads.slice(2).map((column) => node.input!.columns[column]!);
     const numbersOf = (type: string): readonly number[] => columns.flatMap((column, i) => (column.type === type ? [i + 2] : []));
-    const [texts, vectors, [score]] = [numbersOf('string'), numbersOf('vector'), numbersOf('number')];
+    const [vectors, [score]] = [numbersOf('vector'), numbersOf('number')];
+    const texts = columns.flatMap(({ type }, i) => (holdsTexts(type) ? [{ at: i + 2, type }] : []));
     const sought = this.#opening.prepared as Sought | 'hashed' | null;
     const unseen = { count: 0 };
     const meaning = meaningOf(sought, values.text('QUERY', execution.kernels)!, { texts, vectors }, unseen);
@@ -158,12 +170,12 @@ export class HybridOperator extends PiecesOperator {
     const { node, values, execution } = this.#opening;
     const { kernels, memory, notices, reranker } = execution;
     assert(reranker !== null && node.type !== null, 'a reranker is there by now');
-    const texts = textsRead(node);
+    const texts = textsRead(node, holdsTexts);
     const shown: string[] = [];
     let held = 0;
     for (const { systemFrom } of rows) {
-      const found = fetchVersion(execution, node.type, [...texts, 'system_from'], systemFrom);
-      const cells = found ? texts.flatMap((_, i) => cellAt(found.columns[i]!, 'string', found.row) ?? []) : [];
+      const found = fetchVersion(execution, node.type, [...texts.map(({ name }) => name), 'system_from'], systemFrom);
+      const cells = found ? texts.flatMap(({ type }, i) => textsAt(found.columns[i]!, type, found.row)) : [];
       const text = cells.join('\n').slice(0, shownMost);
       shown.push(text);
       held = memory.change(held, held + text.length * 2);
@@ -195,13 +207,19 @@ function isReranked({ columns }: FunctionNode): boolean {
   return columns.some(({ name }) => name === rerankedColumn);
 }
 
+/** A column of texts, and its number among those that are read. */
+interface TextColumn {
+  readonly at: number;
+  readonly type: ColumnType;
+}
+
 type Meaning = (columns: readonly Vector[], row: number) => number;
 
 /** How alike a row is to the text; `unseen` counts the rows with texts that no vector of the model is there for. */
 function meaningOf(
   prepared: Sought | 'hashed' | null,
   text: string,
-  { texts, vectors }: { readonly texts: readonly number[]; readonly vectors: readonly number[] },
+  { texts, vectors }: { readonly texts: readonly TextColumn[]; readonly vectors: readonly number[] },
   unseen: { count: number },
 ): Meaning {
   if (prepared === null) return () => 0;
@@ -217,7 +235,7 @@ function meaningOf(
       if (highest !== null || model === null) return highest ?? 0;
       const found = stored?.of(timeOf(columns, row)) ?? null;
       if (found !== null && found.dims === direction.dims) return direction.cosine(found.values, found.at);
-      if (texts.some((column) => hasText(cellAt(columns[column]!, 'string', row)))) unseen.count++;
+      if (texts.some(({ at: column, type }) => type === 'string' && hasText(cellAt(columns[column]!, type, row)))) unseen.count++;
       return 0;
     };
   }
@@ -226,10 +244,7 @@ function meaningOf(
   const own = new Float64Array(hashedDims);
   return (columns, row) => {
     own.fill(0);
-    for (const column of texts) {
-      const cell = cellAt(columns[column]!, 'string', row);
-      if (typeof cell === 'string') addHashed(cell, own);
-    }
+    for (const { at: column, type } of texts) for (const each of textsAt(columns[column]!, type, row)) addHashed(each, own);
     return cosineOf(sought, own);
   };
 }
@@ -246,12 +261,19 @@ function unseenNotice(count: number, { model, stored }: Sought): string {
   return `${rows}: for ${count === 1 ? 'it' : 'them'} there is no vector of the model ${model} at this instant`;
 }
 
-/** Names of the text columns that are read. */
-function textsRead({ input, reads }: FunctionNode): readonly string[] {
+/** Columns that are read, of types that are texts. */
+function textsRead({ input, reads }: FunctionNode, areTexts: (type: ColumnType) => boolean): readonly PlanColumn[] {
   return reads.slice(2).flatMap((column) => {
-    const { name, type } = input!.columns[column]!;
-    return type === 'string' ? [name] : [];
+    const read = input!.columns[column]!;
+    return areTexts(read.type) ? [read] : [];
   });
+}
+
+/** The text of a cell, or those of its JSON. */
+function textsAt(vector: Vector, type: ColumnType, row: number): readonly string[] {
+  const cell = cellAt(vector, type, row);
+  if (typeof cell !== 'string') return [];
+  return type === 'json' ? jsonTexts(cell) : [cell];
 }
 
 function numberAt(vector: Vector, row: number): number {

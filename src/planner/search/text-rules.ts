@@ -41,15 +41,15 @@ export class SearchRules {
     return this.#config.fieldWeights.get(splitTypeName(type)?.type ?? type)?.get(column);
   }
 
-  /** A text with the words marked that these seek. */
-  highlighted(text: string, queries: readonly string[], modes: readonly MatchMode[], column: string): string {
+  /** Marks the words in texts, or in those of JSON, that these seek. */
+  highlighter(queries: readonly string[], modes: readonly MatchMode[], column: string): Highlighter {
     const key = `${column}\0${queries.join('\0')}`;
     let made = this.#highlighters.get(key);
     if (!made) {
       made = new Highlighter(queries.map((query, i) => this.matcher(query, modes[i]!, column)));
       if (this.#highlighters.size < matchersMost) this.#highlighters.set(key, made);
     }
-    return made.of(text);
+    return made;
   }
 
   /** Tells texts by themselves. The same matcher for the same words. */

@@ -6,7 +6,7 @@
 import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
 import { type CommittedEntry, type ErasedVersions, type RowsBody, scopeOfName, tenantOfErased } from '../../log/entry.ts';
-import { tenantOf } from '../../log/value.ts';
+import { holdsTexts, tenantOf } from '../../log/value.ts';
 import type {
   CatalogReader,
   PathCodes,
@@ -506,5 +506,5 @@ class RowsAt implements RowReader {
 }
 
 function textColumns(table: Table): readonly string[] {
-  return [...table.columnTypes()].flatMap(([name, { type }]) => (type === 'string' ? name : []));
+  return [...table.columnTypes()].flatMap(([name, { type }]) => (holdsTexts(type) ? name : []));
 }

@@ -1,4 +1,5 @@
 /** From a request to blocks: by key through the index, otherwise segment by segment, skipping what can't be visible. */
+import { holdsTexts } from '../../log/value.ts';
 import {
   type Further,
   pathColumn,
@@ -129,7 +130,7 @@ function* searchedBlocks(
   const isStored = (name: string): boolean => {
     if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;
     const type = segment.column(name)?.type;
-    return type === undefined ? true : type === 'string' && (inherited?.readsAsStored(name, type) ?? true);
+    return type === undefined ? true : holdsTexts(type) && (inherited?.readsAsStored(name, type) ?? true);
   };
   const stored = request.indexed!.filter(isStored);
   const covered = stored.map((name) =>

@@ -1,6 +1,6 @@
 /** Columns of a table over all of its segments: their types, and the dictionaries of those that are coded. */
 import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import { type ColumnType, holdsTexts } from '../../log/value.ts';
 import { ByteDictionary, type SavedDictionary } from './byte-dictionary.ts';
 import type { Segment } from './segment.ts';
 import { forgetZones } from './zones.ts';
@@ -76,7 +76,7 @@ export class TableColumns {
 
   /** Columns of texts that were searched, and those of these names. */
   textsToIndex(names: readonly string[]): readonly string[] {
-    const texts = [...this.#columns].filter(([, { type }]) => type === 'string');
+    const texts = [...this.#columns].filter(([, { type }]) => holdsTexts(type));
     return texts.flatMap(([name, { searched }]) => (searched || names.includes(name) ? name : []));
   }
 

@@ -9,6 +9,7 @@ import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/
 import { StretchSearch } from '../../../src/planner/search/stretch.ts';
 import { atOnce } from '../../../src/log/stepping-job.ts';
 import { buildTextIndex, type TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
+import { jsonTexts } from '../../../src/projections/rows/indexes/text/json-texts.ts';
 import { TextIndex } from '../../../src/projections/rows/indexes/text/text-index.ts';
 import { tokensOf } from '../../../src/projections/rows/indexes/text/tokens.ts';
 
@@ -65,16 +66,37 @@ export function run(bytes: Uint8Array): void {
     );
   }
   const query = parseTextQuery(text, { mode, typo, rules });
-  const search = new StretchSearch([{ index, shown: null }], [query]);
-  const found = search.matching(
-    query.shape === 'rarest' ? rarestOf(query.leaves.map((_, leaf) => search.frequency(leaf))) : query.shape,
-  );
-  if (query.shape === 'rarest') return;
-  for (const [row, each] of all.entries()) {
+  /** Two texts of each row as strings of JSON, whose members are named by words. */
+  const pairs = all.map((each, row) => [all[(row + 1) % all.length]!, each]);
+  const jsons = pairs.map(([one, other]) => JSON.stringify({ brown: one, fox: [1, { kno: other }] }, null, bytes.length % 3));
+  for (const [row, json] of jsons.entries()) {
+    const [texts, shown] = [jsonTexts(json), new Highlighter([matcher]).ofJson(json)];
+    assert(texts.join('\0') === pairs[row]!.map((each) => Buffer.from(each).toString()).join('\0'), 'the strings, and no names');
     assert(
-      matcher.matches(each) === (((found[row >>> 5]! >>> (row & 31)) & 1) === 1),
-      `${mode}: index and text agree on row ${row}`,
+      texts.some((each) => shown === new Highlighter([matcher]).of(each)),
+      'one of the strings is shown',
     );
+  }
+  for (const isJson of [false, true]) {
+    const rows = isJson ? jsons : all;
+    const own = isJson ? TextIndex.open(atOnce(buildTextIndex({ ...encoded(rows), isJson }, 'english'))) : index;
+    const search = new StretchSearch([{ index: own, shown: null }], [query]);
+    const found = search.matching(
+      query.shape === 'rarest' ? rarestOf(query.leaves.map((_, leaf) => search.frequency(leaf))) : query.shape,
+    );
+    if (query.shape === 'rarest') continue;
+    for (const [row, each] of rows.entries()) {
+      const isFound = ((found[row >>> 5]! >>> (row & 31)) & 1) === 1;
+      assert(
+        matcher.matches(each, isJson) === isFound,
+        `${mode}: index and ${isJson ? 'JSON' : 'text'} agree on row ${row}: ${JSON.stringify([text, each, isFound])}`,
+      );
+      if (!isJson || (query.shape !== 'phrase' && query.shape !== 'any')) continue;
+      assert(
+        isFound === pairs[row]!.some((one) => matcher.matches(one, false)),
+        `${mode}: one of the strings says it, row ${row}`,
+      );
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * MATCH over every text column there is, at sizes around a block, an index and a segment: what indexes find is what the rows'
+ * MATCH over every column of texts there is, a column of JSON among them, at sizes around a block, an index and a segment: what indexes find is what the rows'
  * texts say, whoever stores or makes them. Columns are declared, made (`_pk`, `tenant_id`, `namespace_path`, an undeclared `id`) and
  * inherited (all of these read on a fork of the branch that holds them, beside rows of its own).
  */
@@ -19,6 +19,8 @@ export interface TextSizes {
 const writer: Caller = { ...analyst, path: 'whale/calf', tenant: 'whale' };
 const columnSets = [
   ['body'],
+  ['doc'],
+  ['doc', 'body'],
   ['id'],
   ['_pk'],
   ['tenant_id'],
@@ -107,7 +109,11 @@ async function openStore({ segmentRows }: TextSizes): Promise<TestStore> {
 }
 
 async function register(store: TestStore, type: string, declares: boolean): Promise<void> {
-  await store.register(type, declares ? { id: 'string', body: 'string' } : { body: 'string' }, declares ? 'id' : null);
+  await store.register(
+    type,
+    declares ? { id: 'string', body: 'string', doc: 'json' } : { body: 'string', doc: 'json' },
+    declares ? 'id' : null,
+  );
 }
 
 /** Of rows without a declared `id`, every other one is sent with its key alone. */
@@ -116,14 +122,24 @@ function rowsFrom(type: string, from: number, count: number, declares: boolean, 
     const i = from + k;
     const word = i === size - 1 ? 'last' : i % 7 === 0 ? 'seven' : 'whale';
     const body = i % 11 === 10 ? null : `${type} whale ${word} ${i}`;
+    // Names of members are no texts; a quote makes the string one that is written otherwise.
+    const doc = i % 5 === 4 ? null : { last: [i, word], seven: { whale: i % 2 === 0 ? `"${type}` : true } };
     const key = `${word} whale ${i}`;
-    return declares || i % 2 === 0 ? { id: key, body } : { _pk: key, body };
+    return declares || i % 2 === 0 ? { id: key, body, doc } : { _pk: key, body, doc };
   });
 }
 
 function textsOf(row: InputRow): Texts {
   const key = String(row['id'] ?? row['_pk']);
-  return { body: row['body'] as string | null, id: key, _pk: key, tenant_id: writer.tenant, namespace_path: writer.path };
+  const doc = row['doc'] as { readonly last: readonly [number, string] } | null;
+  return {
+    body: row['body'] as string | null,
+    doc: doc && doc.last[1],
+    id: key,
+    _pk: key,
+    tenant_id: writer.tenant,
+    namespace_path: writer.path,
+  };
 }
 
 /** Texts of letters, digits, spaces and slashes. */

@@ -1,8 +1,8 @@
-/** Words that capitals part are found as they are written in small letters, and the other way round; BOOLEAN reads parentheses. */
+/** Words that capitals part are found as they are written in small letters, and the other way round; BOOLEAN reads parentheses; of JSON the strings are searched. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inlineWorker } from '../../../src/log/workers.ts';
 import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { TestStore } from '../../harness.ts';
+import { analyst, TestStore } from '../../harness.ts';
 
 const texts = [
   'The YouTube channel',
@@ -100,5 +100,88 @@ describe('BOOLEAN', () => {
 
   test.each(['foo AND (bar', 'foo) AND bar', `${'('.repeat(40)}foo${')'.repeat(40)}`])('refuses %s', async (query) => {
     expect((await store.refusal(`SELECT id FROM Text WHERE MATCH(body, '${query}', BOOLEAN)`)).code).toBe('REL_INVALID');
+  });
+});
+
+describe('strings of JSON', () => {
+  const notes = [
+    { id: 0, key: 'a', doc: { title: 'Harbour master', lines: ['grey heron', { said: 'flies south' }] } },
+    { id: 1, key: 'b', doc: { heron: 7, south: { harbour: true }, none: null } },
+    { id: 2, key: 'c', doc: 'a plain heron' },
+    { id: 3, key: 'd', doc: ['Br\u00fccke "heron"\nof\tstone \\', ' \ud83d\udc26 ', ''] },
+    { id: 4, key: 'e', doc: null },
+    { id: 5, key: 'f', doc: 12 },
+  ];
+  beforeAll(async () => {
+    await store.register('Note', { id: 'integer', key: 'string', doc: 'json' }, 'id');
+    await store.put('Note', notes);
+    await store.register('Sealed', { id: 'integer', key: 'string', doc: 'json' }, 'id');
+    await store.put('Sealed', [
+      ...notes,
+      ...Array.from({ length: 20 }, (_, k) => ({ id: 100 + k, key: 'x', doc: [`other ${100 + k}`] })),
+    ]);
+  });
+
+  test.each([
+    ['heron', 'ANY', [0, 2, 3]],
+    ['south', 'ANY', [0]],
+    ['harbour south', 'ALL', [0]],
+    ['grey heron', 'PHRASE', [0]],
+    ['harbour master', 'PHRASE', [0]],
+    ['master grey', 'PHRASE', []],
+    ['heron flies', 'PHRASE', []],
+    ['heron of stone', 'PHRASE', [3]],
+    ['brücke', 'ANY', [3]],
+    ['title', 'ANY', []],
+    ['lines said none', 'ANY', []],
+    ['true', 'ANY', []],
+    ['12', 'ANY', []],
+    ['n', 'ANY', []],
+    ['arbou', 'INFIX', [0]],
+    ['herons', 'STEMMED', [0, 2, 3]],
+    ['heron NOT south', 'BOOLEAN', [2, 3]],
+  ])('%s, %s', async (query, mode, ids) => {
+    const match = `MATCH(doc, '${query}'${mode === 'ANY' ? '' : `, ${mode}`})`;
+    for (const type of ['Note', 'Sealed']) {
+      const rows = [`SELECT id FROM ${type} WHERE ${match}`, `SELECT id FROM (SELECT id, doc FROM ${type}) q WHERE ${match}`];
+      for (const sql of rows) expect((await store.column(`${sql} ORDER BY id`)).map(Number), sql).toEqual(ids);
+      const others = await store.column(`SELECT id FROM ${type} WHERE NOT ${match} AND id < 100 ORDER BY id`);
+      expect(others.map(Number)).toEqual([0, 1, 2, 3, 5].filter((id) => !ids.includes(id)));
+    }
+  });
+
+  test('the string that a word is in is marked, without its quotes', async () => {
+    const shown = (query: string): Promise<unknown[]> =>
+      store
+        .rows(`SELECT id FROM Note WHERE MATCH(doc, '${query}') COMPUTE shown AS HIGHLIGHT(doc) ORDER BY id`)
+        .then((rows) => rows.map((row) => row['shown']));
+    expect(await shown('heron')).toEqual([
+      'grey <em>heron</em>',
+      'a plain <em>heron</em>',
+      'Brücke "<em>heron</em>"\nof\tstone \\',
+    ]);
+    expect(await shown('south')).toEqual(['flies <em>south</em>']);
+  });
+
+  test('a column is searched as what it is at the instant and on the branch', async () => {
+    await store.register('Widened', { id: 'integer', doc: 'string' }, 'id');
+    await store.put('Widened', [{ id: 1, doc: 'a "heron" of stone' }]);
+    const ids = (where: string, caller = analyst): Promise<string> =>
+      store.column(`SELECT id FROM Widened ${where}`, caller).then((each) => each.map(Number).join(' '));
+    expect(await ids("WHERE MATCH(doc, 'heron')")).toBe('1');
+    await store.rows('BRANCH before FROM main', analyst);
+    store.clock.set('2024-02-01');
+    await store.invoke(analyst, 'schema', (invocation) =>
+      invocation.submit({
+        kind: 'evolve-type',
+        name: 'Widened',
+        properties: { doc: { type: 'json', required: false, masked: false, indexed: false, subject: false, dims: 0 } },
+      }),
+    );
+    await store.put('Widened', [{ id: 2, doc: { stone: ['heron', 'of stone'] } }]);
+    expect(await ids("WHERE MATCH(doc, 'heron') ORDER BY id")).toBe('1 2');
+    expect(await ids("WHERE MATCH(doc, 'heron of stone', PHRASE) ORDER BY id")).toBe('1');
+    expect(await ids(`AS OF SYSTEM TIME '2024-01-15' WHERE MATCH(doc, 'heron of stone', PHRASE)`)).toBe('1');
+    expect(await ids("WHERE MATCH(doc, 'stone') ORDER BY id", { ...analyst, branch: 'before' })).toBe('1');
   });
 });

@@ -213,7 +213,7 @@ test('each leaves one record, of what it did and why', async () => {
     ],
     ['delete', 'Person', null, 1, null, 'DELETE FROM Person WHERE id = ?s'],
     ['ingest', 'Copy', null, 2, null, 'INSERT INTO Copy(id, text) VALUES(?s, ?s), (?s, ?s)'],
-    ['query', 'Person', null, 0, 'REL_MASKED_COLUMN', 'UPDATE Person SET name = secret'],
-    ['query', 'Who is this', null, 0, 'REL_UNKNOWN_TYPE', 'UPDATE "?" SET name = ?i'],
+    ['ingest', 'Person', null, 0, 'REL_MASKED_COLUMN', 'UPDATE Person SET name = secret'],
+    ['ingest', 'Who is this', null, 0, 'REL_UNKNOWN_TYPE', 'UPDATE "?" SET name = ?i'],
   ]);
 });

@@ -11,7 +11,7 @@ import { ServiceError } from '../../../errors.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../../log/entry.ts';
 import { cosineOf } from '../../../planner/embedding/hashing.ts';
-import { textColumns, vectorColumns } from '../../../governance/embedding/embedded-columns.ts';
+import { vectorColumns, wordColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
 import { quoted, type Row } from '../rows.ts';
@@ -113,7 +113,7 @@ function conditionsOf(
 
 /** `content` where the type has it, else whatever texts it has. */
 function textsOf(definition: TypeDefinition): readonly string[] {
-  return definition.properties['content']?.type === 'string' ? ['content'] : textColumns(definition);
+  return definition.properties['content']?.type === 'string' ? ['content'] : wordColumns(definition);
 }
 
 function vectorsOf(definition: TypeDefinition, { length }: readonly number[]): readonly string[] {

@@ -15,6 +15,7 @@
 import { LRUCache } from 'lru-cache';
 import { memoryOf } from '../../../log/column-memory.ts';
 import type { Vector } from '../../../log/columns.ts';
+import type { ColumnType } from '../../../log/value.ts';
 import { atOnce, type SteppedJob } from '../../../log/stepping-job.ts';
 import type { WorkerKeeper } from '../../../log/worker-keeper.ts';
 import type { ColumnSpace, Extents } from '../extents.ts';
@@ -285,7 +286,10 @@ export class SegmentIndexes {
     const rows = Math.min(CHUNK_ROWS, segment.length - first);
     const found = kept.chunks.get(number);
     if (found?.rows === rows) return found;
-    const made = yield* textIndexOf(cellsOf(segment, vectorOf(segment, column), first, rows), this.#options.language);
+    const made = yield* textIndexOf(
+      cellsOf(segment, vectorOf(segment, column), typeOf(segment, column), first, rows),
+      this.#options.language,
+    );
     // Rows may have been removed meanwhile, or another question may have made it.
     if (keepers.get(segment)?.get(column) !== kept || kept.removals !== segment.removals) return made;
     this.#resize(kept, made.bytes.length - (kept.chunks.get(number)?.bytes.length ?? 0));
@@ -434,18 +438,24 @@ export class SegmentIndexes {
     return { kind: 'text', format: TEXT_FORMAT, language: this.#options.language, ...of };
   }
 
-  async #ofTexts({ segment }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
+  async #ofTexts({ segment, column }: Kept, vector: Vector, signal: AbortSignal): Promise<TextIndex | null> {
     const { workers, language } = this.#options;
     const rows = segment.sealed ? segment.length : segment.length - (segment.length % CHUNK_ROWS);
-    const cells = await this.#cells(segment, vector, rows, signal);
+    const cells = await this.#cells(segment, vector, typeOf(segment, column), rows, signal);
     if (cells === null) return null;
     const request = { cells: segment.sealed ? cells : copied(cells), language };
     return TextIndex.open(await workers!.run(textIndexJob, request, 'index', signal));
   }
 
   /** Cells for a worker, copied with turns for others; null where it was given up. */
-  async #cells(segment: Segment, vector: Vector, rows: number, signal: AbortSignal): Promise<TextCells | null> {
-    const steps = cellsOf(segment, vector, 0, rows);
+  async #cells(
+    segment: Segment,
+    vector: Vector,
+    type: ColumnType | undefined,
+    rows: number,
+    signal: AbortSignal,
+  ): Promise<TextCells | null> {
+    const steps = cellsOf(segment, vector, type, 0, rows);
     let step = steps.next();
     for (; step.done !== true && !signal.aborted; step = steps.next()) await this.#space.turn();
     return step.done === true ? step.value : null;
@@ -453,7 +463,7 @@ export class SegmentIndexes {
 
   async #ofEnds({ segment }: Kept, vector: Vector, found: Uint8Array | null, signal: AbortSignal): Promise<EndRun | null> {
     if (found) return new EndRun(found);
-    const cells = await this.#cells(segment, vector, segment.length, signal);
+    const cells = await this.#cells(segment, vector, 'string', segment.length, signal);
     return cells && new EndRun(await this.#options.workers!.run(endRunJob, cells, 'index', signal));
   }
 
@@ -502,11 +512,15 @@ function nameOf({ column, ofEnds }: Pick<Kept, 'column' | 'ofEnds'>): string {
 
 /** What grows moves: the worker has texts of its own. */
 function copied(cells: TextCells): TextCells {
-  const { rows, offsets, heap, codes, absent } = cells;
+  const { rows, offsets, heap, codes, absent, isJson } = cells;
   if (codes !== null) return cells;
   const [start, end] = [offsets[0]!, offsets[rows]!];
   const own = offsets.slice(0, rows + 1).map((offset) => offset - start);
-  return { rows, offsets: own, heap: heap.slice(start, end), codes, absent: absent && absent.slice() };
+  return { rows, offsets: own, heap: heap.slice(start, end), codes, absent: absent && absent.slice(), ...(isJson && { isJson }) };
+}
+
+function typeOf(segment: Segment, column: string): ColumnType | undefined {
+  return segment.column(column)?.type;
 }
 
 function vectorOf(segment: Segment, column: string): Vector {

@@ -1,5 +1,6 @@
 /** Cells of any vector of texts as an index of texts takes them. */
 import type { Vector } from '../../../../log/columns.ts';
+import type { ColumnType } from '../../../../log/value.ts';
 import type { TextCells } from './text-builder.ts';
 
 const encoder = new TextEncoder();
@@ -11,13 +12,19 @@ export function noTexts(rows: number): TextCells {
 /** What a step of copying texts is of, in bytes. */
 const STEP_BYTES = 1 << 20;
 
-/** Cells of chosen rows of any vector of texts. */
-export function* chosenCells(vector: Vector, rows: number, rowAt: (place: number) => number): Generator<undefined, TextCells> {
+/** Cells of chosen rows of any vector of texts, or of JSON. */
+export function* chosenCells(
+  vector: Vector,
+  type: ColumnType,
+  rows: number,
+  rowAt: (place: number) => number,
+): Generator<undefined, TextCells> {
+  const isJson = type === 'json';
   const absent = new Uint8Array(rows);
   for (let place = 0; place < rows; place++) {
     if (vector.kind === 'null' || vector.nulls?.[rowAt(place)] === 1) absent[place] = 1;
   }
-  if (vector.kind === 'dict') return { rows, absent, ...(yield* distinct(vector, rows, rowAt, absent)) };
+  if (vector.kind === 'dict') return { rows, absent, isJson, ...(yield* distinct(vector, rows, rowAt, absent)) };
   if (vector.kind !== 'text') return noTexts(rows);
   const offsets = new Uint32Array(rows + 1);
   for (let place = 0; place < rows; place++) {
@@ -33,7 +40,7 @@ export function* chosenCells(vector: Vector, rows: number, rowAt: (place: number
     rested = offsets[place + 1]!;
     yield;
   }
-  return { rows, offsets, heap, codes: null, absent };
+  return { rows, offsets, heap, codes: null, absent, isJson };
 }
 
 /** The texts that some row has, each once. */

@@ -4,6 +4,7 @@ import { assert } from '../../../../errors.ts';
 import { compareText } from '../../../../log/value.ts';
 import { SEGMENT_ROWS } from '../../segment-column.ts';
 import { asciiClasses, charClass, parts, TERM_MAX, tokenSpans } from './tokens.ts';
+import { jsonTextSpans } from './json-texts.ts';
 import { packed, PEAK_MOST, TextIndex } from './text-index.ts';
 import { stemmer } from './stems.ts';
 
@@ -15,6 +16,8 @@ export interface TextCells {
   readonly codes: Int32Array | null;
   /** 1 where a row has no text. */
   readonly absent: Uint8Array | null;
+  /** They are JSON: what is indexed is their strings. */
+  readonly isJson?: boolean;
 }
 
 /** Bytes of text, rows, tokens and terms between two steps. */
@@ -24,7 +27,7 @@ const STEP_TOKENS = 1 << 18;
 const STEP_TERMS = 256;
 
 export function* buildTextIndex(cells: TextCells, language: string): Generator<Progress, Uint8Array> {
-  const { rows, offsets, heap, codes, absent } = cells;
+  const { rows, offsets, heap, codes, absent, isJson } = cells;
   const terms = new Terms();
   const lengths = new Uint32Array(rows);
   let bytes = 0;
@@ -34,7 +37,12 @@ export function* buildTextIndex(cells: TextCells, language: string): Generator<P
     const text = codes === null ? row : codes[row]!;
     const [start, end] = [offsets[text]!, offsets[text + 1]!];
     terms.begin(row);
-    terms.read(heap, start, end);
+    if (isJson === true) {
+      for (const text of jsonTextSpans(heap, start, end)) {
+        terms.read(...text);
+        terms.leavePlace();
+      }
+    } else terms.read(heap, start, end);
     lengths[row] = terms.place;
     if (terms.place > 0) held++;
     bytes += end - start + 16;
@@ -56,7 +64,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 class Terms {
-  /** Where the next term stands in its text. */
+  /** Number of the next term of its row. */
   place = 0;
   #heap = new Uint8Array(1 << 16);
   #used = 0;
@@ -70,12 +78,20 @@ class Terms {
   #tokenCount = 0;
   /** Words that are there beside their parts, four numbers each: term, row, place, width; by row and place. */
   readonly #wholes: number[] = [];
+  /** Places that are left free, two numbers each: row, and number of the term that follows. */
+  readonly #gaps: number[] = [];
   #row = 0;
   readonly #word = new Uint8Array(TERM_MAX * 4);
 
   begin(row: number): void {
     this.place = 0;
     this.#row = row;
+  }
+
+  /** No phrase runs over what follows. */
+  leavePlace(): void {
+    const isLeft = this.#gaps.at(-2) === this.#row && this.#gaps.at(-1) === this.place;
+    if (this.place > 0 && !isLeft) this.#gaps.push(this.#row, this.place);
   }
 
   read(heap: Uint8Array, start: number, end: number): void {
@@ -109,12 +125,13 @@ class Terms {
   }
 
   #readText(text: string): void {
+    const before = this.place;
     for (const { term, place, width } of tokenSpans(text).spans) {
       const bytes = encoder.encode(term);
       let hash = 0x811c_9dc5;
       for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
       if (width === 1) this.#add(bytes, bytes.length, hash);
-      else this.#wholes.push(this.#numberOf(bytes, bytes.length, hash), this.#row, place, width);
+      else this.#wholes.push(this.#numberOf(bytes, bytes.length, hash), this.#row, before + place, width);
     }
   }
 
@@ -199,7 +216,7 @@ class Terms {
     const whole = { done: rows, of: rows };
     const order = yield* this.#inOrder(whole);
     // Tokens by term, in the order of rows and places.
-    const wholes = this.#wholes;
+    const [wholes, gaps] = [this.#wholes, this.#gaps];
     const starts = new Uint32Array(count + 1);
     for (let at = 0; at < wholes.length; at += 4) starts[wholes[at]! + 1]!++;
     for (let token = 0; token < tokens.length; token++) {
@@ -213,19 +230,25 @@ class Terms {
     const tokenPlaces = new Uint32Array(tokenRows.length);
     /** 0 where a term takes one place. */
     const tokenWidths = new Uint8Array(tokenRows.length);
-    for (let row = 0, token = 0, wide = 0; row < rows; row++) {
-      for (let place = 0; place < lengths[row]!; place++, token++) {
+    for (let row = 0, token = 0, wide = 0, gap = 0; row < rows; row++) {
+      for (let place = 0, free = 0; place < lengths[row]!; place++, token++) {
+        if (gaps[gap] === row && gaps[gap + 1] === place) {
+          free++;
+          gap += 2;
+        }
         if (wholes[wide + 1] === row && wholes[wide + 2] === place) {
           const at = next[wholes[wide]!]!++;
           tokenRows[at] = row;
-          tokenPlaces[at] = place;
+          tokenPlaces[at] = place + free;
           tokenWidths[at] = wholes[wide + 3]!;
           wide += 4;
         }
         const at = next[tokens[token]!]!++;
         tokenRows[at] = row;
-        tokenPlaces[at] = place;
+        tokenPlaces[at] = place + free;
       }
+      // Behind the last term.
+      if (gaps[gap] === row) gap += 2;
       if (row % STEP_ROWS === STEP_ROWS - 1) yield whole;
     }
     yield whole;
