@@ -1,11 +1,12 @@
 /** What a client without a login, or one that holds much, takes of the doors over plain sockets. */
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
-import { Strangers } from '../../src/doors/frame/strangers.ts';
+import { HttpStrangers, Strangers } from '../../src/doors/frame/strangers.ts';
 import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
 import { send } from './http/door-world.ts';
@@ -85,6 +86,42 @@ describe('before authentication', () => {
       expect(said.match(/connection: close/gi)).toHaveLength(1);
     },
   );
+
+  test('requests that were sent at once are parsed some in a turn, and all of a client that is known', async () => {
+    let renew = (): void => undefined;
+    const strangers = new HttpStrangers(() => new Promise((resolve) => (renew = resolve)));
+    let requests = 0;
+    let bodyBytes = 0;
+    let knows = false;
+    const server = createServer((request, response) => {
+      requests++;
+      if (knows) strangers.know(request.socket);
+      request.on('data', (piece: Buffer) => (bodyBytes += piece.length)).on('end', () => response.end());
+    });
+    strangers.watch(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const request = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';
+    const perTurn = (16_384 + 2_048) / request.length;
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.resume().write(request.repeat(2_000));
+    for (let before = 0; requests < 2_000; before = requests) {
+      for (let turns = 0; turns < 3 && requests === before; turns++) await new Promise(setImmediate);
+      expect(requests - before).toBeLessThanOrEqual(perTurn);
+      renew();
+    }
+    knows = true;
+    const body = 'x'.repeat(1 << 20);
+    const known = connect(port, '127.0.0.1').on('error', () => undefined);
+    known.resume().write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}${request.repeat(2_000)}`);
+    renew();
+    while (requests < 4_001) await new Promise(setImmediate);
+    expect(bodyBytes).toBe(body.length);
+    socket.destroy();
+    known.destroy();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
 
   test('the one that was silent for longest makes room for the next', () => {
     const strangers = new Strangers(2);

@@ -46,15 +46,133 @@ export class Strangers {
   }
 }
 
+/** Of one stranger, and of all of them in a turn of the event loop: some two hundred of the smallest requests. */
+const portionBytes = 2_048;
+const turnBytes = 16_384;
+
+/**
+ * The HTTP parser makes requests of all that it is given, a thousand of what one read of a socket brings. Strangers take turns
+ * with portions of what they sent.
+ */
+class Portions {
+  readonly #yieldTurn: () => Promise<void>;
+  readonly #waiting: Intake[] = [];
+  #left = turnBytes;
+  #isRunning = false;
+
+  constructor(yieldTurn: () => Promise<void>) {
+    this.#yieldTurn = yieldTurn;
+  }
+
+  /** At once, where something is left of this turn. */
+  next(intake: Intake): void {
+    this.#waiting.push(intake);
+    if (this.#left === turnBytes) void this.#yieldTurn().then(this.#renew);
+    if (!this.#isRunning) this.#run();
+  }
+
+  readonly #renew = (): void => {
+    this.#left = turnBytes;
+    if (this.#waiting.length === 0) return;
+    void this.#yieldTurn().then(this.#renew);
+    this.#run();
+  };
+
+  #run(): void {
+    this.#isRunning = true;
+    while (this.#left > 0 && this.#waiting.length > 0) this.#left -= this.#waiting.shift()!.parse(portionBytes);
+    this.#isRunning = false;
+  }
+}
+
+/** Stands between a socket and the parser of an HTTP server until it is known whose it is. */
+class Intake {
+  readonly #socket: Socket;
+  readonly #portions: Portions;
+  readonly #parse: (bytes: Buffer) => void;
+  #held: Buffer | null = null;
+  #state: 'open' | 'in line' | 'paused by Node' | 'parsing' | 'left' = 'open';
+  #isKnown = false;
+
+  constructor(socket: Socket, portions: Portions) {
+    this.#socket = socket;
+    this.#portions = portions;
+    this.#parse = socket.listeners('data').at(-1) as (bytes: Buffer) => void;
+    // Node lets its parser read the socket beneath its listeners until there is one that is not its own.
+    socket.on('data', this.#onData).on('resume', this.#onResume).off('data', this.#parse);
+  }
+
+  readonly #onData = (bytes: Buffer): void => {
+    this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
+    if (this.#state === 'open') this.#wait();
+  };
+
+  readonly #onResume = (): void => {
+    if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#wait();
+  };
+
+  #wait(): void {
+    this.#state = 'in line';
+    this.#socket.pause();
+    this.#portions.next(this);
+  }
+
+  /** Gives the parser its next bytes, and says how many these were. */
+  parse(bytesMax: number): number {
+    if (this.#state !== 'in line') return 0;
+    const socket = this.#socket;
+    const piece = this.#held!.subarray(0, bytesMax);
+    this.#held = piece.length < this.#held!.length ? this.#held!.subarray(piece.length) : null;
+    // From here on it is Node that pauses it.
+    socket.resume();
+    if (socket.destroyed || socket.writableEnded) {
+      this.#held = null;
+      this.#state = 'open';
+      return 0;
+    }
+    this.#state = 'parsing';
+    this.#parse(piece);
+    this.#state = 'open';
+    if (this.#isKnown) this.#leave();
+    else if (this.#held !== null) {
+      if (socket.isPaused()) this.#state = 'paused by Node';
+      else this.#wait();
+    }
+    return piece.length;
+  }
+
+  /** The client is known: the parser is given all that waits, and what comes. */
+  know(): void {
+    this.#isKnown = true;
+    if (this.#state !== 'parsing') queueMicrotask(() => this.#leave());
+  }
+
+  #leave(): void {
+    if (this.#state === 'left') return;
+    const socket = this.#socket;
+    if (this.#state === 'in line') socket.resume();
+    this.#state = 'left';
+    socket.on('data', this.#parse).off('data', this.#onData).off('resume', this.#onResume);
+    if (this.#held !== null) this.#parse(this.#held);
+    this.#held = null;
+  }
+}
+
 /** Credentials that one connection may have refused before it ends. */
 const refusalsMax = 5;
 
 /** The same of connections of an HTTP server, which the server itself reads. */
 export class HttpStrangers {
+  readonly #portions: Portions;
   readonly #strangers = new Strangers();
   /** Sockets that requests come by, by what was admitted: under TLS that is another one. */
   readonly #admitted = new WeakMap<Socket, Socket>();
   readonly #refusals = new WeakMap<Socket, number>();
+  readonly #intakes = new WeakMap<Socket, Intake>();
+
+  constructor(yieldTurn: () => Promise<void>) {
+    this.#portions = new Portions(yieldTurn);
+  }
 
   /** After all that takes connections of this server listens. */
   watch(server: Server): void {
@@ -66,6 +184,7 @@ export class HttpStrangers {
       const name = nameOf(socket);
       if (isSecure) handshaking.set(name, socket);
       else this.#admitted.set(socket, socket);
+      this.ration(socket);
       socket.once('close', () => {
         this.#strangers.leave(socket);
         if (handshaking.get(name) === socket) handshaking.delete(name);
@@ -76,7 +195,13 @@ export class HttpStrangers {
       if (socket === undefined) return;
       handshaking.delete(nameOf(secured));
       this.#admitted.set(secured, socket);
+      this.ration(secured);
     });
+  }
+
+  /** The server reads from it, from now on in portions: where it does not do so yet, or knows the client, nothing changes. */
+  ration(socket: Socket): void {
+    if ('parser' in socket && this.#admitted.has(socket)) this.#intakes.set(socket, new Intake(socket, this.#portions));
   }
 
   /** A request came that needs no credential. */
@@ -90,6 +215,8 @@ export class HttpStrangers {
     if (admitted === undefined) return;
     this.#admitted.delete(socket);
     this.#strangers.leave(admitted);
+    this.#intakes.get(socket)?.know();
+    this.#intakes.delete(socket);
   }
 
   /** A credential was refused: where that was often, the connection ends with the answer. */

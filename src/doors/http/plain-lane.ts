@@ -112,6 +112,7 @@ export class PlainLane {
     socket.pause();
     if (read !== null && read.length > 0) socket.unshift(read);
     this.#framework.call(this.#server, socket);
+    this.context.unknown.ration(socket);
     // Listeners first, bytes after them.
     process.nextTick(() => socket.resume());
   }

@@ -86,7 +86,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
-    unknown: new HttpStrangers(),
+    unknown: new HttpStrangers(options.yieldTurn),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   const { settings, tls } = options;

@@ -27,7 +27,7 @@ export function createObjectDoor(options: ObjectDoorOptions): Door {
   const bodies = new Bodies(clock, documentBytesMax, options.yieldTurn);
   const uploads = new Uploads({ clock, random });
   const draining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
-  const unknown = new HttpStrangers();
+  const unknown = new HttpStrangers(options.yieldTurn);
   const parts: ObjectParts = { ...options, draining, unknown, bodies, uploads, traffic: new BucketTraffic() };
   const turns = new Turns();
   const answer = async (raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> => {
