@@ -46,7 +46,7 @@ export class Strangers {
   }
 }
 
-/** Of one stranger, and of all of them in a turn of the event loop: some two hundred of the smallest requests. */
+/** One stranger has the first at a time, all of them the second in a turn of the event loop: some two hundred of the smallest requests. */
 const portionBytes = 2_048;
 const turnBytes = 16_384;
 
