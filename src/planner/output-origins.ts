@@ -41,7 +41,7 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
       return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - left);
     }
     case 'aggregate':
-      return column < node.groups ? originOf(node.input, column) : ofExtreme(node, node.calls[column - node.groups]!);
+      return column < node.groups ? originOf(node.input, column) : ofAggregate(node, node.calls[column - node.groups]!);
     case 'search':
     case 'number':
     case 'over':
@@ -56,8 +56,10 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
   }
 }
 
-/** The least or greatest of system instants is one of them, and needs all of its digits. */
-function ofExtreme({ input }: AggregateNode, { function: name, column }: AggregateCall): Pick<OutputColumn, 'shownAs'> {
+/** The least or greatest of system instants is one of them, and needs all of its digits. Sums that are texts are vectors. */
+function ofAggregate({ input }: AggregateNode, { function: name, column }: AggregateCall): Pick<OutputColumn, 'shownAs'> {
+  const type = column === null ? null : input.columns[column]!.type;
+  if ((name === 'sum' || name === 'avg') && (type === 'vector' || type === 'string')) return { shownAs: 'vector' };
   if ((name !== 'min' && name !== 'max') || column === null) return {};
   const of = originOf(input, column).origin?.column;
   return of !== undefined && Object.hasOwn(systemColumns, of) ? { shownAs: 'int8' } : {};

@@ -204,7 +204,7 @@ test('integers beyond 2^53 meet nobody but themselves, numbers and instants incl
   await exact.close();
 });
 
-test('vectors can be shown, ranked by and equal, and nothing orders or groups by them', async () => {
+test('vectors can be shown, ranked by, equal, added and counted, and nothing orders or groups by them', async () => {
   const plain = { required: false, masked: false, indexed: false, subject: false };
   const vectors = await TestStore.open();
   await vectors.register('V', { n: 'integer', v: { ...plain, type: 'vector', dims: 2 } });
@@ -221,6 +221,18 @@ test('vectors can be shown, ranked by and equal, and nothing orders or groups by
   expect((await vectors.answer('SELECT v FROM V UNION ALL SELECT v FROM V')).rowCount).toBe(6);
   expect(await vectors.rows('SELECT a.n FROM V a JOIN V b ON a.v = b.v AND a.n = b.n')).toEqual([{ n: 1n }, { n: 2n }]);
   expect((await vectors.refusal('SELECT n FROM V RANK BY DIST(v, 0)')).code).toBe('REL_INVALID');
+  // pgvector's answers.
+  const sums = 'SELECT SUM(v) AS s, AVG(v) AS a, COUNT(v) AS n, COUNT(DISTINCT v) AS d, SUM(DISTINCT v) AS x FROM';
+  const twice = '(SELECT v FROM V UNION ALL SELECT v FROM V WHERE n = 1)';
+  expect(await vectors.rows(`${sums} ${twice} AS t`)).toEqual([{ s: '[6,9]', a: '[2,3]', n: 3n, d: 2n, x: '[3,5]' }]);
+  expect(await vectors.rows(`${sums} V WHERE n > 2`)).toEqual([{ s: null, a: null, n: 0n, d: 0n, x: null }]);
+  expect(await vectors.rows("SELECT n, AVG(v) AS a FROM V GROUP BY n HAVING SUM(v) <-> '[0,0]' > 1 ORDER BY n")).toEqual([
+    { n: 1n, a: '[3,4]' },
+  ]);
+  const mixed = "SELECT SUM(CAST(CASE WHEN n = 1 THEN '[1]' ELSE '[1,2]' END AS vector)) FROM V";
+  expect((await vectors.refusal(mixed)).message).toMatch(/different vector dimensions 1 and 2/);
+  expect((await vectors.refusal("SELECT SUM(CAST('[3e38]' AS vector)) FROM V")).message).toMatch(/overflow/);
+  expect((await vectors.refusal('SELECT SUM(v) OVER () FROM V')).code).toBe('REL_TYPE_MISMATCH');
   for (const sql of [
     'SELECT v FROM V UNION SELECT v FROM V',
     'SELECT DISTINCT v FROM V',

@@ -1,6 +1,7 @@
 /** Aggregate functions in expressions: where they stand, and what they yield. */
 import type { ColumnType } from '../../log/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
+import { isVector } from '../expressions/bind-call.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { at } from '../places.ts';
@@ -9,11 +10,12 @@ import type { Expression } from '../statement.ts';
 export function aggregateType(call: AggregateCall['function'], bound: Bound, operand: Expression): ColumnType {
   const { name, yields } = aggregateFunctions[call];
   // A value that comes later, of which nothing tells the type, is text.
-  const type = yields(bound.type === 'null' && isText(call) ? 'string' : bound.type);
+  const type = yields(bound.type === 'null' && isText(call) ? 'string' : isSum(call) && isVector(bound) ? 'vector' : bound.type);
   if (type === null) throw at('REL_TYPE_MISMATCH', `${name} can't take ${bound.type}`, operand.place, 'no-such-function');
   return type;
 }
 
+const isSum = (call: AggregateCall['function']): boolean => call === 'sum' || call === 'avg';
 const isText = (call: AggregateCall['function']): boolean => call === 'min' || call === 'max';
 
 const known = new WeakMap<Expression, boolean>();

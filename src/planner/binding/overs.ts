@@ -110,6 +110,8 @@ function callOf(
       const [value, ...more] = operands;
       if (more.length > 0 || (!value && name !== 'count')) return wrong(`${named}(x)`);
       const type: ColumnType = value ? aggregateType(name, value, over.arguments[0]!) : 'integer';
+      if (type === 'string' && (name === 'sum' || name === 'avg'))
+        throw at('REL_NOT_IMPLEMENTED', `${named} of vectors has no OVER`, over.place);
       return { ...none, function: name, column: value ? columnOf(value) : null, type, frame };
     }
   }

@@ -2,6 +2,7 @@
  * One SELECT to a plan: FROM and WHERE, then groups or rows, then order and limit of the query that it is the body of.
  */
 import type { ColumnType } from '../../log/value.ts';
+import { vectorAsText } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
@@ -404,7 +405,8 @@ class SelectBinder {
       type = aggregateType(call, bound, operand);
       this.#scope.refuseMasked(bound, name, operand.place);
       if (condition && call === 'array_agg') throw at('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
-      column = argument(condition ? whereTrue(condition, bound) : bound);
+      const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand.place) : bound;
+      column = argument(condition ? whereTrue(condition, value) : value);
     } else if (call !== 'count') throw at('REL_INVALID', `${name} needs a column`, place);
     else if (condition) column = argument(whereTrue(condition, { kind: 'constant', cell: true, type: 'boolean' }));
     const reads = (kind: Bound['kind']): boolean => read.some((bound) => some(bound, (each) => each.kind === kind));

@@ -110,6 +110,9 @@ function bindCast(call: Call, bind: Bind, wide: boolean): Bound {
   return called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast');
 }
 
+/** A vector as the text that expressions hold. */
+export const vectorAsText = (vector: Bound, place: Place): Bound => called(vectorCast, vectorCast.name, [vector], place);
+
 /** A column of vectors is one already. */
 function asVector(operand: Bound, sizes: readonly Bound[], place: Place): Bound {
   return operand.type === 'vector' || operand.type === 'null'
@@ -210,10 +213,13 @@ function isUntypedText(bound: Bound): bound is Literal {
   return bound.kind === 'literal' && bound.type === 'string' && bound.as === 'value' && bound.zoned === true;
 }
 
+/** A column of vectors, or a text that was cast to one. */
+export function isVector(bound: Bound): boolean {
+  return bound.type === 'vector' || (bound.kind === 'call' && bound.name === vectorCast.name && bound.type === 'string');
+}
+
 /** Null where neither is a vector: `=` of two of them, or of one and a text. */
 export function vectorsEqual(left: Bound, right: Bound, place: Place): Bound | null {
-  const isVector = (bound: Bound): boolean =>
-    bound.type === 'vector' || (bound.kind === 'call' && bound.name === vectorCast.name && bound.type === 'string');
   if (!isVector(left) && !isVector(right)) return null;
   return called(sameVector, sameVector.name, [left, right], place);
 }

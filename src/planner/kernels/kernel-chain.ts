@@ -1,4 +1,5 @@
 /** Which parts of a plan kernels work for: what EXPLAIN calls `by kernel`, and what the executor builds. */
+import type { ColumnType } from '../../log/value.ts';
 import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
 import type { AggregateNode, FilterNode, PlanNode } from '../logical-plan.ts';
 import { splitPredicate } from './column-tests.ts';
@@ -23,11 +24,13 @@ export function aggregatesByKernel(node: AggregateNode): boolean {
   if (types.slice(0, node.groups).some((type) => type !== 'string' && type !== 'integer')) return false;
   const taken = node.calls.every(({ function: name, column, distinct }) => {
     if (column === null || name === 'count') return !distinct;
-    return byKernel.has(name) && !distinct && types[column] !== 'string' && types[column] !== 'json';
+    return byKernel.has(name) && !distinct && !apart.has(types[column]!);
   });
   return taken && segmentsThrough(node.input);
 }
 
+/** Types of which cells are gone over one by one. */
+const apart: ReadonlySet<ColumnType> = new Set(['string', 'json', 'vector']);
 const byKernel: ReadonlySet<string> = new Set(['sum', 'avg', 'min', 'max']);
 
 function segmentsThrough(node: PlanNode): boolean {

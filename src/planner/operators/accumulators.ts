@@ -23,6 +23,8 @@ export function accumulator(call: AggregateCall, types: readonly ColumnType[]): 
     case 'count':
     case 'sum':
     case 'avg': {
+      const isOfVectors = name === 'count' ? call.distinct && type === 'vector' : type === 'vector' || type === 'string';
+      if (isOfVectors) return cellAccumulator(call, column, types);
       const each =
         name === 'count'
           ? new CountAccumulator(column)

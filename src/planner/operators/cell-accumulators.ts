@@ -9,6 +9,7 @@ import type { Cell, ColumnType } from '../../log/value.ts';
 import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
 import { bounded } from '../expressions/functions/scalar-function.ts';
+import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, RowByRow } from './accumulate.ts';
 import type { Batch } from './operator.ts';
@@ -28,6 +29,12 @@ interface Folding<S> {
 export function cellAccumulator(call: AggregateCall, column: number, types: readonly ColumnType[]): Accumulator {
   const make = <S>(folding: Folding<S>): Accumulator => new CellAccumulator(folding, call, column, types);
   switch (call.function) {
+    case 'count':
+      return make(counted);
+    case 'sum':
+      return make(vectors('sum'));
+    case 'avg':
+      return make(vectors('avg'));
     case 'stddev':
       return make(moments((m2, n) => (n < 2 ? null : Math.sqrt(m2 / (n - 1)))));
     case 'stddev_pop':
@@ -105,11 +112,47 @@ class CellAccumulator<S> extends RowByRow {
 
   #isNew(group: number, cell: Cell): boolean {
     const met = (this.#met![group] ??= new Set());
-    if (met.has(cell)) return false;
-    met.add(cell);
-    this.bytes += stateBytes + (typeof cell === 'string' ? 2 * cell.length : 0);
+    const value = cell instanceof Float32Array ? vectorText(cell) : cell;
+    if (met.has(value)) return false;
+    met.add(value);
+    this.bytes += stateBytes + (typeof value === 'string' ? 2 * value.length : 0);
     return true;
   }
+}
+
+/** Vectors that differ: in columns, all other values are counted. */
+const counted: Folding<{ count: bigint }> = {
+  yields: 'integer',
+  ofNothing: 0n,
+  start: () => ({ count: 0n }),
+  take: (state) => {
+    state.count++;
+    return 0;
+  },
+  finish: ({ count }) => count,
+};
+
+/** Component by component, as pgvector adds: sums in 32 bits, means in 64. */
+function vectors(name: 'sum' | 'avg'): Folding<{ sums: Float32Array | Float64Array; count: number }> {
+  const Sums = name === 'sum' ? Float32Array : Float64Array;
+  return {
+    yields: 'string',
+    start: () => ({ sums: new Sums(0), count: 0 }),
+    take: (state, cell) => {
+      const vector = vectorIn(cell)!;
+      const isFirst = state.count++ === 0;
+      if (isFirst) state.sums = new Sums(vector.length);
+      const { sums } = state;
+      if (vector.length !== sums.length) throw differentDimensions(sums.length, vector.length);
+      for (let i = 0; i < sums.length; i++) sums[i]! += vector[i]!;
+      return isFirst ? sums.byteLength : 0;
+    },
+    finish: ({ sums, count }) => {
+      const result = name === 'sum' ? (sums as Float32Array) : Float32Array.from(sums, (sum) => sum / count);
+      if (!result.every(Number.isFinite)) throw numberOverflow();
+      return vectorText(result);
+    },
+  };
 }
 
 interface Moments {

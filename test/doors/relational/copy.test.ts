@@ -269,6 +269,15 @@ describe('clients', () => {
     const measured = await client.query(`SELECT ${measures} FROM items WHERE id = '1'`, ['[1,2,3]']);
     expect(measured.rows).toEqual([{ c: true, l: 3, i: 6, same: true, other: true, v: '[1.5]' }]);
     expect(measured.fields.at(-1)!.dataTypeID).toBe(16_385);
+    const sums = await client.query('SELECT AVG(embedding) AS a, SUM(embedding) FILTER (WHERE id = $1) AS s FROM items', ['1']);
+    expect([sums.rows, ...sums.fields.map(({ dataTypeID }) => dataTypeID)]).toEqual([
+      [{ a: '[1.3333334,1.3333334,1.6666666]', s: '[1,1,1]' }],
+      16_385,
+      16_385,
+    ]);
+    expect(await stateOf(client.query("SELECT SUM(('[1' || repeat(',1', n) || ']')::vector) FROM (VALUES (1), (2)) t(n)"))).toBe(
+      '22000',
+    );
     expect(await stateOf(client.query("SELECT '[1,2]'::vector(3)"))).toBe('22000');
     expect(await stateOf(client.query("SELECT 'x'::vector"))).toBe('22P02');
     await client.query("INSERT INTO items (id) VALUES ('none')");

@@ -7,6 +7,7 @@ import { Inbox, pause } from '../../../src/doors/frame/inbox.ts';
 import { type Frontend, relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
+import { literalForms } from './sql-parser.ts';
 import { framed, startup } from '../../doors/relational/frames.ts';
 
 export const name = 'relational-codec';
@@ -72,6 +73,7 @@ export function seeds(): Uint8Array[] {
     `INSERT INTO "T;" VALUES ($1) RETURNING x`,
     `${'/*'.repeat(2_000)};${"'".repeat(2_001)}`,
     `SET a = ${' '.repeat(3_000)}x`,
+    ...literalForms,
     'START TRANSACTION ISOLATION LEVEL SERIALIZABLE',
   ];
   return [

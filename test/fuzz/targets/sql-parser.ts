@@ -6,13 +6,14 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { lexStatement, type MarkerValues, untyped } from '../../../src/planner/languages/sql-lexer.ts';
 import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
+import type { Dialect } from '../../../src/planner/statement.ts';
 import { grown } from '../grown.ts';
 
 export const name = 'sql-parser';
 
 export function seeds(): Uint8Array[] {
   const encoder = new TextEncoder();
-  return [...statements, ...hostile].map((text) => encoder.encode(text));
+  return [...statements, ...literalForms, ...hostile].map((text) => encoder.encode(text));
 }
 
 export function run(bytes: Uint8Array): void {
@@ -25,15 +26,17 @@ const given: readonly ReturnType<MarkerValues>[] = [7n, "it's", null, 1.5, true,
 
 /** Reads a text as a statement, and looks at what comes of it. */
 export function check(text: string): void {
-  checkRead(text, null);
-  if (text.includes('$')) checkRead(text, (marker) => given[Number(marker) - 1]);
+  for (const dialect of ['spec', 'wide'] as const) {
+    checkRead(text, null, dialect);
+    if (text.includes('$')) checkRead(text, (marker) => given[Number(marker) - 1], dialect);
+  }
 }
 
-function checkRead(text: string, values: MarkerValues | null): void {
+function checkRead(text: string, values: MarkerValues | null, dialect: Dialect): void {
   try {
-    const { template, statement } = parseLexed(lexStatement(text, values));
+    const { template, statement } = parseLexed(lexStatement(text, values), dialect);
     assert(!/[0-9]'|'/.test(template.replaceAll(/"(?:[^"]|"")*"/g, '')), 'the template holds no text literal');
-    const again = parseLexed(lexStatement(text, values));
+    const again = parseLexed(lexStatement(text, values), dialect);
     assert(again.statement.kind === statement.kind && again.template === template, 'parsing is repeatable');
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
@@ -82,6 +85,17 @@ const statements = [
   'SELECT a FROM T AS OF $2 WHERE b = $1 AND c IN ($3, $4, -$4) AND d LIKE $6 LIMIT $6',
   'MATCH (a:P {n: "x"})-[r:K*1..3]->(b) RETURN b -- end',
   "/* c */ HYBRID_SEARCH FROM D QUERY 'x' LIMIT 3",
+];
+
+/** How texts, bits, bytes and typed literals are written in Postgres, well and badly. */
+export const literalForms = [
+  String.raw`SELECT E'a\n\'b''\x41\101\u00e9\U0001F600' 'c', E'\u12', E'\xg', E'`,
+  "SELECT E'\\",
+  String.raw`SELECT E'\ud83d\ude00', E'\ud83d', E'\U00110000', E'\000', e';\';' ; SELECT 2`,
+  String.raw`SELECT U&'d\0061t\+01F600;' , U&'d!0061' UESCAPE '!', U&'\d83d\de00', U&'\d83d', u&'x' UESCAPE '+', U&"c\0061" FROM T`,
+  'SELECT $$it\'s; \\ "so"$$, $tag$ $$ ; $b$ $tag$, $a$ $A$ $a$, $1, $é$x$é$, $t$ open',
+  "SELECT B'0101', b'', X'1fF', x'', B'2', X'g', N'x', n'; ', 'a'\n'b' -- c\n'd'",
+  "SELECT date '2024-05-01', timestamptz '2024-05-01 10:00+02', int4 '7', double precision '1.5', json '{\"a\":1}', '[1,2]'::vector",
 ];
 
 const hostile = [

@@ -17,6 +17,9 @@ const numeric = (type: ValueType): boolean => type === 'integer' || type === 'nu
 const number = (type: ValueType): ColumnType | null => (numeric(type) ? 'number' : null);
 const boolean = (type: ValueType): ColumnType | null => (type === 'boolean' ? 'boolean' : null);
 
+/** Vectors of expressions are held as texts. */
+const vector = (type: ValueType): ColumnType | null => (type === 'vector' ? 'string' : null);
+
 function ordered(type: ValueType): ColumnType | null {
   return type === 'integer' || type === 'number' || type === 'timestamp' || type === 'string' ? type : null;
 }
@@ -26,15 +29,20 @@ const functions = {
     name: 'COUNT',
     usage: 'COUNT(*), COUNT([DISTINCT] x)',
     summary: 'How many rows there are, or values that are not NULL.',
-    yields: (type) => (type === 'interval' || type === 'vector' ? null : 'integer'),
+    yields: (type) => (type === 'interval' ? null : 'integer'),
   },
   sum: {
     name: 'SUM',
     usage: 'SUM([DISTINCT] x)',
-    summary: 'The sum; of integers exact, of numbers added in the order of rows.',
-    yields: (type) => (type === 'integer' || type === 'number' ? type : null),
+    summary: 'The sum; of integers exact, of numbers added in the order of rows, of vectors one as a text.',
+    yields: (type) => (type === 'integer' || type === 'number' ? type : vector(type)),
   },
-  avg: { name: 'AVG', usage: 'AVG([DISTINCT] x)', summary: 'The mean, a number.', yields: number },
+  avg: {
+    name: 'AVG',
+    usage: 'AVG([DISTINCT] x)',
+    summary: 'The mean, a number; of vectors one as a text.',
+    yields: (type) => number(type) ?? vector(type),
+  },
   min: { name: 'MIN', usage: 'MIN(x)', summary: 'The least value.', yields: ordered },
   max: { name: 'MAX', usage: 'MAX(x)', summary: 'The greatest value.', yields: ordered },
   stddev: {

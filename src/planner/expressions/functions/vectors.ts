@@ -37,6 +37,9 @@ export function vectorIn(cell: Cell): Float32Array | null {
   return cell instanceof Float32Array ? cell : typeof cell === 'string' ? parsed(cell) : null;
 }
 
+export const differentDimensions = (a: number, b: number): Error =>
+  invalid(`different vector dimensions ${a} and ${b}`, 'vector-dimensions');
+
 function operator(name: string, what: string, distance: Distance, example: string): ScalarFunction {
   // The same text stands beside every row: it is read once.
   let lastText = '';
@@ -48,7 +51,7 @@ function operator(name: string, what: string, distance: Distance, example: strin
   };
   const evaluate = (left: Cell, right: Cell): Cell => {
     const [a, b] = [vectorOf(left), vectorOf(right)];
-    if (a.length !== b.length) throw invalid(`different vector dimensions ${a.length} and ${b.length}`, 'vector-dimensions');
+    if (a.length !== b.length) throw differentDimensions(a.length, b.length);
     const found = distance(a, b);
     return Number.isFinite(found) ? found + 0 : null;
   };
@@ -101,6 +104,7 @@ export const vectorCast: ScalarFunction = {
   summary: '',
   examples: [],
   signatures: [
+    { takes: ['vector'], cost: perNumber, yields: 'string', evaluate: (given) => vectorText(given as Float32Array) },
     { takes: ['string'], cost: perNumber, yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
     { takes: ['json'], cost: perNumber, yields: 'string', evaluate: (given) => canonical(given as string, null), raises: true },
     {
