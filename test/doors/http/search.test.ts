@@ -77,6 +77,30 @@ describe('shape A', () => {
     });
   });
 
+  test('the strings of documents, and none of a document that is masked', async () => {
+    const doc = { title: 'the heron', pages: [{ text: 'of the grey harbour' }] };
+    for (const [type, masked] of [
+      ['Sheet', false],
+      ['Hidden', true],
+    ] as const) {
+      const properties = { id: 'string', kind: 'string', doc: { type: 'json', masked } };
+      expect((await world.call('POST', '/types', { name: type, properties, primary_key: 'id' })).status).toBeLessThan(300);
+      expect((await world.call('POST', `/ingest?object_type=${type}`, [{ id: 'd', kind: 'bird', doc }])).status).toBe(200);
+    }
+    const words = { type: 'Sheet', typo_tolerance: { enabled: false }, compute_attributes: { shown: 'HIGHLIGHT(doc)' } };
+    const { rows } = await found({ ...words, query: 'harbour' });
+    expect(rows).toMatchObject([{ id: 'd', doc, shown: 'of the grey <em>harbour</em>' }]);
+    expect((await found({ ...words, query: 'pages' })).ids).toBe('');
+    expect((await found({ query: 'bird', type: 'Hidden' })).ids).toBe('d');
+    expect((await found({ query: 'harbour', type: 'Hidden' })).ids).toBe('');
+    expect(await refused({ from: 'Hidden', rank_by: ['bm25', 'doc', 'harbour'] })).toContain('MASKED');
+    expect(await refused({ query: 'bird', type: 'Hidden', compute_attributes: { shown: 'HIGHLIGHT(doc)' } })).toContain('MASKED');
+    const hybrid = (type: string): Promise<Reply> =>
+      world.call('POST', '/query', { sql: `HYBRID_SEARCH FROM ${type} QUERY 'harbour' LIMIT 3` });
+    expect((await hybrid('Sheet')).json).toMatchObject({ row_count: 1 });
+    expect((await hybrid('Hidden')).json).toMatchObject({ row_count: 0 });
+  });
+
   test('pages that stay where they were', async () => {
     const all = (await found({ query: 'land', type: 'Film' })).ids;
     const first = await found({ query: 'land', type: 'Film', limit: 3 });
