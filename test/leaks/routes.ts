@@ -276,6 +276,7 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
       to('/watch/stream?subscription=none'),
       to('/watch/stream?sql=SELECT%20nothing%20FROM%20Deal&purpose=test'),
       to('/watch/stream?sql=SELECT%20*%20FROM%20Vault&purpose=test'),
+      to('/watch/stream?sql=SELECT%20*%20FROM%20LetterLink&purpose=test'),
     ],
   },
   'POST /lookup/register': {
@@ -313,7 +314,9 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   },
   'GET /types': read,
   'GET /types/:name': {
-    probes: ['Deal', 'Dossier', 'Vault', 'Nothing', 'Hidden', 'Auto', 'SigintIntercept'].map((name) => to(`/types/${name}`)),
+    probes: ['Deal', 'Dossier', 'Vault', 'LetterLink', 'Nothing', 'Hidden', 'Auto', 'SigintIntercept'].map((name) =>
+      to(`/types/${name}`),
+    ),
   },
   'POST /types': { probes: [json(named('Probe')), json(named('Deal')), json(named('SigintIntercept'))] },
   'POST /types/:name/schema': {

@@ -34,6 +34,7 @@ export const searches: readonly object[] = [
   { query: 'open', type: 'acme.Deal' },
   { query: 'x', type: 'Dossier' },
   { query: 'x', type: 'Vault' },
+  ...['LetterLink', 'NoticeLink', 'TaleLink'].map((type) => ({ query: 'p1 c4n4ry', type })),
   { query: 'x', type: 'Hidden' },
   { query: 'p1 p2', type: 'Party', compute_attributes: { far: 'DIST(score, 3)' } },
   ...words.map((rank_by) => ({ from: 'Deal', rank_by, limit: 5 })),

@@ -219,6 +219,12 @@ const types: readonly object[] = [
   { name: 'Vault', primary_key: 'id', properties: plain, protected: true },
   { name: 'Cleared', primary_key: 'id', properties: plain, access_scope: true },
   { name: 'Clue', primary_key: 'id', properties: { id: 'string', vault: { type: 'string', references: 'Vault' } } },
+  ...['Letter', 'Notice', 'Tale'].map((name) => ({
+    name,
+    primary_key: 'id',
+    properties: { id: 'string', who: { type: 'string', subject: true }, sender: 'string', receiver: 'string' },
+    graph_triggers: [{ link_type: `${name}Link`, src_field: 'sender', dst_field: 'receiver' }],
+  })),
 ];
 
 const csv: Readonly<Record<string, string>> = { 'names.csv': 'id,name\np1,One\np2,Two\n' };
@@ -324,6 +330,7 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     const link = JSON.stringify({ sql: 'SELECT id, amount FROM Deal AS OF CURRENT' });
     await stage.must('POST', `/exhibits/${exhibit}/links`, stage.headers(holder, path), link);
   }
+  await guardLate(stage);
   // What expressions fail on, and what its owner must see: hidden from everybody else in both worlds.
   const note = stage.canaries.text('rows of the victim', 'a row of both worlds');
   await stage.put('Deal', 'acme', victimPath, [
@@ -335,4 +342,26 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     await stage.put('Deal', holder, path, [{ id: 'b1', amount: 5, note: 'trial' }], 'trial');
   await stage.admin('DELETE', `/admin/tokens/${stage.ids.get('token of leaver')}`);
   return stage;
+}
+
+/** Edges are these or others, and only then what guards the type whose rows wrote them is raised. */
+async function guardLate(stage: Stage): Promise<void> {
+  for (const path of [null, 'globex', 'acme/us']) {
+    const [one, other] = ['the end of an edge', 'another end of an edge'].map((where) =>
+      stage.canaries.text('guarded rows', `${where} at ${path}`),
+    );
+    const [mine, theirs] = ['whose an edge is', 'whose another edge is'].map((where) =>
+      stage.canaries.text('masked cells', `${where} at ${path}`),
+    );
+    const [end, who] = stage.side === 'first' ? [one, mine] : [other, theirs];
+    for (const type of ['Letter', 'Notice'])
+      await stage.put(type, 'breaker', path, [{ id: 'l0', who: end, sender: 'p1', receiver: end }]);
+    await stage.put('Tale', 'breaker', path, [{ id: 'l0', who, sender: 'p1', receiver: 'p2' }]);
+  }
+  for (const [type, guard] of [
+    ['Letter', { properties: {}, protected: true }],
+    ['Notice', { properties: {}, access_scope: true }],
+    ['Tale', { properties: { who: { type: 'string', subject: true, masked: true } } }],
+  ] as const)
+    await stage.must('POST', `/types/${type}/schema`, stage.headers('root'), JSON.stringify(guard));
 }

@@ -285,6 +285,9 @@ test('edges of a type that is guarded later are guarded as its rows are, whoever
   };
   expect((await answered()).slice(0, 3)).toEqual(Array(3).fill([200, true]));
   expect((await post('/types/Letter/schema', { properties: {}, protected: true })).status).toBe(200);
+  const told = await Promise.all(['/types/LATE_SENT', '/types'].map((path) => world.call('GET', path)));
+  const listed = (told[1]!.json['types'] as { name: string; protected: boolean }[]).find(({ name }) => name === 'LATE_SENT');
+  expect([told[0]!.json['protected'], listed?.protected]).toEqual([true, true]);
   const late = await answered();
   expect(late.filter(([, shows]) => shows)).toEqual([]);
   expect(late.slice(0, 3).map(([status]) => status)).toEqual([403, 403, 403]);

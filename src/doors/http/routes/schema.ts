@@ -8,6 +8,7 @@ import { didYouMean, ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
 import { columnTypes, limits } from '../../../log/value.ts';
+import type { Protection } from '../../../projections/catalog/protection.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../../../projections/command.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
@@ -123,8 +124,8 @@ export function registerSchema(app: App, context: HttpContext): void {
     },
     handler: (request) =>
       invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const { catalog } = invocation.snapshot();
-        const types = catalog.types().map(shown);
+        const { catalog, protection } = invocation.snapshot();
+        const types = catalog.types().map((type) => shown(type, protection(type.name)));
         invocation.describe({ rowCount: types.length });
         return { types, ontology_version: catalog.ontologyVersion };
       }),
@@ -138,7 +139,7 @@ export function registerSchema(app: App, context: HttpContext): void {
     handler: (request) =>
       invoke(context, request, 'inspect', undefined, async (invocation) => {
         invocation.describe({ objectType: request.params.name, rowCount: 1 });
-        return shown(definitionOf(invocation, request.params.name));
+        return shownBy(invocation, request.params.name);
       }),
   });
 
@@ -158,7 +159,7 @@ export function registerSchema(app: App, context: HttpContext): void {
         const steps = registrations(request.body);
         const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
         const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-        return { ...shown(definitionOf(invocation, request.body.name)), changed };
+        return { ...shownBy(invocation, request.body.name), changed };
       });
       return reply.code(registered.changed ? 201 : 200).send(registered);
     },
@@ -181,7 +182,7 @@ export function registerSchema(app: App, context: HttpContext): void {
         invocation.describe({ objectType: name });
         const command = evolution(name, request.body.properties ?? {}, request.body);
         const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-        return { ...shown(definitionOf(invocation, name)), changed };
+        return { ...shownBy(invocation, name), changed };
       });
     },
   });
@@ -202,7 +203,7 @@ export function registerSchema(app: App, context: HttpContext): void {
         const bodies = request.body.types;
         const steps = stepsOf(bodies, invocation);
         const { ids } = await invocation.submit({ kind: 'migrate-types', steps }, { sync: wantsSync(request) });
-        const types = bodies.map(({ name }) => ({ ...shown(definitionOf(invocation, name)), changed: ids.includes(name) }));
+        const types = bodies.map(({ name }) => ({ ...shownBy(invocation, name), changed: ids.includes(name) }));
         return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
       }),
   });
@@ -324,10 +325,16 @@ export function definitionOf(invocation: Invocation, name: string): TypeDefiniti
   return definition;
 }
 
-function shown(definition: TypeDefinition): z.infer<typeof typeReply> {
+function shownBy(invocation: Invocation, name: string): z.infer<typeof typeReply> {
+  return shown(definitionOf(invocation, name), invocation.snapshot().protection(name));
+}
+
+/** With what guards its rows wherever they are read: edges are guarded as the rows are that wrote them. */
+function shown(definition: TypeDefinition, effective: Protection): z.infer<typeof typeReply> {
   const { edge, role, identifier, language } = definition;
   const shownProperties: z.infer<typeof typeReply>['properties'] = {};
-  for (const [name, { dims, ...attributes }] of Object.entries(definition.properties)) {
+  for (const [name, { dims, ...stated }] of Object.entries(definition.properties)) {
+    const attributes = { ...stated, masked: stated.masked || effective.masked.has(name) };
     shownProperties[name] = dims === 0 ? attributes : { ...attributes, dims };
   }
   return {
@@ -340,8 +347,8 @@ function shown(definition: TypeDefinition): z.infer<typeof typeReply> {
       src_field: trigger.sourceField,
       dst_field: trigger.targetField,
     })),
-    protected: definition.guard?.protected ?? false,
-    access_scope: definition.guard?.accessScope ?? false,
+    protected: effective.protected,
+    access_scope: effective.accessScope,
     ...(edge && { edge }),
     ...(role !== undefined && { role }),
     ...(identifier && { identifier: [...identifier] }),
