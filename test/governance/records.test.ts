@@ -53,6 +53,8 @@ beforeAll(async () => {
     '/ingest?object_type=Person',
     ['p1', 'p2', 'p3'].map((id) => ({ id, name: `name of ${id}` })),
   );
+  const opened = await world.call('POST', '/exhibits', { title: 'a case' }, { 'x-service-purpose': 'test' });
+  exhibit = opened.json['exhibit_id'] as string;
   await http('POST', '/memory/remember', { content: 'Ada plays chess' });
   await s3.send(new CreateBucketCommand({ Bucket: 'docs' }));
   await putInto(s3, 'kept', 'text');
@@ -127,6 +129,8 @@ const things = 'shop.things';
 const erase = (subject: string): string => `ERASE SUBJECT '${subject}' REASON 'asked to' CERTIFY`;
 const removed = [{ Key: 'o' }];
 
+let exhibit = '';
+
 const questions: readonly Act[] = [
   ['query', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: star }), { template: star }],
   ['query', 'relational', 'query', 'Secret', 2, () => sql.query(star), { template: star }],
@@ -157,6 +161,18 @@ const questions: readonly Act[] = [
   ],
   ['GraphQL', 'http', 'query', 'Secret', 2, () => http('POST', '/graphql', { query: graph })],
   ['EXPLAIN', 'http', 'query', 'Secret', 0, () => http('POST', '/query', { sql: `EXPLAIN ${star}` })],
+  ['EXPLAIN', 'relational', 'query', 'Secret', 0, () => sql.query(`EXPLAIN ${star}`)],
+  [
+    'SPARQL',
+    'http',
+    'query',
+    'KnowledgeTriple',
+    0,
+    () => http('GET', `/sparql?query=${encodeURIComponent('SELECT ?s { ?s ?p ?o }')}`),
+  ],
+  ['COPY TO', 'relational', 'query', 'Secret', 2, () => sql.query(`COPY (${star}) TO STDOUT`)],
+  ['MATCH', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: 'MATCH (s:Secret) RETURN s.id' })],
+  ['a link of an exhibit', 'http', 'replay', 'Secret', 2, () => http('POST', `/exhibits/${exhibit}/links`, { sql: star })],
   ['search', 'http', 'search', 'Secret', 2, () => http('POST', '/search', { query: 'word', type: 'Secret' })],
   [
     'search_entities',
@@ -357,15 +373,28 @@ async function check([, door, action, type, rows, run, { template, call } = {}]:
   expect(named).not.toContain('ToolCall');
   expect(own!['template']).toEqual(template ?? expect.stringMatching(/./));
   const calls = entries.filter(isOfCall);
-  expect(calls.map((each) => [each['template'], each['decision'], each['row_count'], each['correlation_id']])).toEqual(
-    call === undefined ? [] : [[call, 'allow', 1, own!['correlation_id']]],
-  );
+  expect(
+    calls.map((each) => [each['template'], each['decision'], each['row_count'], each['door'], each['correlation_id']]),
+  ).toEqual(call === undefined ? [] : [[call, 'allow', 1, door, own!['correlation_id']]]);
   expect((await entriesOf(`&object_type=${type}`)).at(-1)).toEqual(own);
 }
 
 describe('an act leaves the same record by whichever door it came', () => {
   test.each(questions)('%s by %s', (...act: unknown[]) => check(act as unknown as Act));
   test.each(writes)('%s by %s', (...act: unknown[]) => check(act as unknown as Act));
+
+  test('a transaction leaves the record of each statement, and that of its end', async () => {
+    const insert = "INSERT INTO Secret (id, code) VALUES ('s5', 'e')";
+    const entries = await leftBy(async () => {
+      for (const each of ['BEGIN', insert, 'COMMIT']) await sql.query(each);
+    });
+    const of = { door: 'relational', action: 'ingest', object_type: 'Secret', row_count: 1, decision: 'allow', purpose: 'test' };
+    expect(entries).toMatchObject([
+      // Nothing of it is written before the end.
+      { ...of, row_count: 0, template: expect.stringMatching(/^INSERT INTO Secret/) },
+      { ...of, template: 'COMMIT' },
+    ]);
+  });
 
   test('what is refused is recorded as what it would have been', async () => {
     const nonsense = { 'x-service-purpose': 'nonsense' };
