@@ -5,10 +5,9 @@
  */
 import { z } from 'zod';
 import { didYouMean, ServiceError } from '../../../errors.ts';
-import type { Invocation } from '../../../governance/gate-contract.ts';
+import type { GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
 import { columnTypes, limits } from '../../../log/value.ts';
-import type { Protection } from '../../../projections/catalog/protection.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../../../projections/command.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
@@ -330,7 +329,7 @@ function shownBy(invocation: Invocation, name: string): z.infer<typeof typeReply
 }
 
 /** With what guards its rows wherever they are read: edges are guarded as the rows are that wrote them. */
-function shown(definition: TypeDefinition, effective: Protection): z.infer<typeof typeReply> {
+function shown(definition: TypeDefinition, effective: ReturnType<GovernedSnapshot['protection']>): z.infer<typeof typeReply> {
   const { edge, role, identifier, language } = definition;
   const shownProperties: z.infer<typeof typeReply>['properties'] = {};
   for (const [name, { dims, ...stated }] of Object.entries(definition.properties)) {
