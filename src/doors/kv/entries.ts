@@ -110,7 +110,12 @@ class EntryReader {
 
 /** The bytes of a long text: to make a string of them and bytes again would take longer than all else. */
 function longText(vector: Vector, row: number): Buffer | null {
-  if (vector.kind !== 'text' || vector.nulls?.[row] === 1) return null;
+  if ((vector.kind !== 'text' && vector.kind !== 'dict') || vector.nulls?.[row] === 1) return null;
+  if (vector.kind === 'dict') {
+    const bytes = vector.dictionary.bytesOf?.(vector.values[row]!);
+    // Copied, since they are moved by the next text that is added.
+    return bytes === undefined || bytes.length <= longTextBytes ? null : Buffer.from(bytes);
+  }
   const [start, end] = [vector.offsets[row]!, vector.offsets[row + 1]!];
   if (end - start <= longTextBytes) return null;
   return Buffer.from(vector.heap.buffer, vector.heap.byteOffset + start, end - start);

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { ByteDictionary } from '../../../src/projections/rows/byte-dictionary.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { kvConnected, kvSecret, refusalOf } from './kv-client.ts';
 
@@ -35,6 +36,20 @@ describe('values', () => {
     await redis.set('bytes', bytes);
     expect(await redis.getBuffer('bytes')).toEqual(bytes);
     expect(await redis.strlen('bytes')).toBe(6);
+  });
+
+  test('a long value that is read or appended to is never made a string', async () => {
+    const read = vi.spyOn(ByteDictionary.prototype, 'text');
+    const decoded = vi.spyOn(TextDecoder.prototype, 'decode');
+    const value = 'é'.repeat(100_000);
+    await redis.set('long', value);
+    expect(await redis.get('long')).toBe(value);
+    expect(await redis.append('long', 'x')).toBe(200_001);
+    expect(await redis.strlen('long')).toBe(200_001);
+    const lengths = [...read.mock.results, ...decoded.mock.results].map((result) => String(result.value).length);
+    expect(Math.max(...lengths)).toBeLessThan(4_096);
+    read.mockRestore();
+    decoded.mockRestore();
   });
 
   test('what has ended in the past is told once, and gone', async () => {
