@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { seedBase } from '../../runner/seed.ts';
 import { Seeded } from '../../simulation/seeded.ts';
+import { documentsConnected } from '../document/document-client.ts';
 import { StoreWorld } from '../http/store-world.ts';
+import { kvConnected } from '../kv/kv-client.ts';
 import { execute, bind, describe as describeMessage, parse, RawClient, simple, sync } from './raw-client.ts';
-import { relationalSecret } from './relational-client.ts';
+import { connected, relationalSecret } from './relational-client.ts';
 
 let world: StoreWorld;
 let client: RawClient;
@@ -88,4 +90,45 @@ test('a text of many comments is read in one pass, and SET of a quoted name is n
   await client.ask(simple(`w${'/*'.repeat(4_000)}`));
   await client.ask(simple(`${'/*/*/'.repeat(40)}w`));
   expect((await client.ask(simple('SET"nothing" TO 1')))[0]!.body.toString()).not.toContain('XX000');
+});
+
+test('reads by key shut nobody out by the quota, whichever door they come by', async () => {
+  const reads = 40;
+  // One unit a read, as for a question, would be used up by the first door.
+  const counted = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret, SERVICE_QUERY_QUOTA: '30' });
+  const purpose = { 'x-service-purpose': 'test' };
+  await counted.call('POST', '/types', { name: 'Item', properties: { id: 'string', n: 'integer' }, primary_key: 'id' }, purpose);
+  expect((await counted.call('POST', '/ingest?object_type=Item', { id: 'k', n: 1 }, purpose)).status).toBe(200);
+  const [sql, redis, mongo, s3] = [
+    await connected(counted),
+    kvConnected(counted),
+    await documentsConnected(counted),
+    { authorization: `Bearer ${relationalSecret}`, ...purpose },
+  ];
+  await sql.query("SET annals.purpose = 'test'");
+  await redis.call('ANNALS.SET', 'purpose', 'test');
+  await redis.set('k', '1');
+  const stated = { comment: { annals: { purpose: 'test' } } } as object;
+  const documents = mongo.db('shop').collection<{ _id: string }>('things');
+  await documents.insertOne({ _id: 'k' }, stated);
+  const origin = `http://127.0.0.1:${counted.others.find(({ name }) => name === 'object')!.port}`;
+  for (const path of ['/docs', '/docs/k'])
+    expect(
+      (await fetch(`${origin}${path}`, { method: 'PUT', headers: s3, ...(path === '/docs/k' && { body: 'x' }) })).status,
+    ).toBe(200);
+  const doors: Readonly<Record<string, () => Promise<unknown>>> = {
+    relational: async () => (await sql.query('SELECT n FROM Item WHERE id = $1', ['k'])).rows.length,
+    kv: async () => Number(await redis.get('k')),
+    document: async () => ((await documents.findOne({ _id: 'k' }, stated)) === null ? 0 : 1),
+    object: async () => (await (await fetch(`${origin}/docs/k`, { headers: s3 })).text()).length,
+    http: async () => (await counted.rows("SELECT n FROM Item WHERE id = 'k'", purpose)).length,
+  };
+  for (const [door, read] of Object.entries(doors)) {
+    const answers = new Set<unknown>();
+    for (let i = 0; i < reads; i++) answers.add(await read());
+    expect([door, ...answers]).toEqual([door, 1]);
+  }
+  redis.disconnect();
+  await Promise.all([sql.end(), mongo.close()]);
+  await counted.close();
 });
