@@ -116,7 +116,7 @@ const document = (name: string, ends: RegExp, input: () => object): DoorBomb => 
   name: `http: ${name}`,
   ends,
   async run({ port, token }) {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-service-purpose': 'hostile' };
     const body = JSON.stringify({ name: 'ingest_document', arguments: input() });
     const reply = await fetch(`http://127.0.0.1:${port}/mcp/tools/call`, { method: 'POST', headers, body });
     return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
@@ -329,12 +329,15 @@ export const doorBombs: readonly DoorBomb[] = [
       connection.stream.destroy();
     }
   }),
-  document('a PDF of a few kilobytes that unfolds to 400 MB', /^4(?!08)\d\d/, () => ({
+  document('a PDF of a few kilobytes that unfolds to 400 MB', /^4(?!08|00)\d\d/, () => ({
     content_base64: unfoldingPdf().toString('base64'),
     format: 'pdf',
   })),
   document('a page of nothing but comments', /^200|^4\d\d/, () => ({ content: `${'<!---->'.repeat(144)}x` })),
-  document('a page of elements within each other', /^4(?!08)\d\d/, () => ({ content: '<div>'.repeat(500_000), format: 'html' })),
+  document('a page of elements within each other', /^4(?!08|00)\d\d/, () => ({
+    content: '<div>'.repeat(500_000),
+    format: 'html',
+  })),
   {
     name: 'http: a compressed body that unfolds to a gigabyte',
     ends: /^4\d\d/,
