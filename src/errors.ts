@@ -97,6 +97,7 @@ export type ErrorReason =
   | 'no-such-instant'
   | 'no-such-function'
   | 'no-such-type'
+  | 'no-such-table-here'
   | 'types-differ'
   | 'can-not-cast'
   | 'not-grouped'

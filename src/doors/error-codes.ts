@@ -83,6 +83,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'no-such-instant': '22008',
   'no-such-function': '42883',
   'no-such-type': '42704',
+  'no-such-table-here': '42P01',
   'types-differ': '42804',
   'can-not-cast': '42846',
   'not-grouped': '42803',

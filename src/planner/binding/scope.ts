@@ -129,7 +129,7 @@ export class Scope {
       name,
       this.tables.flatMap((table) => table.name ?? []),
     );
-    return at('REL_UNKNOWN_COLUMN', `there is no table ${JSON.stringify(name)} in FROM${guess}`, place);
+    return at('REL_UNKNOWN_COLUMN', `there is no table ${JSON.stringify(name)} in FROM${guess}`, place, 'no-such-table-here');
   }
 
   #unknown(reference: ColumnRef): Error {

@@ -37,7 +37,8 @@ export function isTableFunction(name: string): boolean {
 export function refuseTableFunction(name: string, place: Place): ServiceError {
   const need = needs.get(name);
   if (need === undefined) {
-    return at('REL_NOT_FOUND', `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`, place);
+    const detail = `there is no table function ${JSON.stringify(name)}${didYouMean(name, byName.keys())}`;
+    return at('REL_NOT_FOUND', detail, place, 'no-such-function');
   }
   return at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${need}`, place);
 }

@@ -189,6 +189,8 @@ test('errors have the states that Postgres gives them', async () => {
     ['CREATE TABLE T2 (a int, PRIMARY KEY (b))', '42703'],
     ['CREATE TABLE other.T2 (a int)', '3F000'],
     ['SELECT * FROM nowhere', '42P01'],
+    ['SELECT q.n FROM V', '42P01'],
+    ['SELECT * FROM nowhere(1)', '42883'],
     ["SELECT n FROM V WHERE s LIKE 'a' ESCAPE '!'", '0A000'],
     ['SELECT id FROM V WHERE id = ANY($1', '42601'],
   ] as const;
