@@ -1,10 +1,10 @@
-// `node --import tsx --import ./scripts/built.mjs <program>`: what a program imports from src is what `prepare.mjs` has compiled
-// of it. tsx wraps every function that has a name in a call, which a program that measures must not count.
+// `node --import tsx --import ./scripts/built.mjs <program>`: what a program imports from src is what `tsc -p tsconfig.build.json`
+// has compiled of it. tsx wraps every function that has a name in a call, which a program that measures must not count.
 import { register } from 'node:module';
 import { isMainThread } from 'node:worker_threads';
 
 const source = new URL('../src/', import.meta.url).href;
-const built = new URL('../dist/', import.meta.url).href;
+const built = new URL('../dist/modules/', import.meta.url).href;
 
 if (isMainThread) register(import.meta.url);
 

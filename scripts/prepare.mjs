@@ -1,5 +1,5 @@
 // Brings a checkout to a state that runs: installs what package-lock.json says if node_modules is not it, and
-// compiles src to dist if any source is newer. Quiet when there is nothing to do.
+// bundles src into dist if any source is newer. Quiet when there is nothing to do.
 import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -47,10 +47,11 @@ if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lockHash) {
   writeFileSync(installed, lockHash);
 }
 
-const stamp = join(root, 'dist/.tsbuildinfo');
-const sources = Math.max(newest(join(root, 'src')), statSync(join(root, 'tsconfig.build.json')).mtimeMs);
-if (!existsSync(stamp) || statSync(stamp).mtimeMs < sources) {
-  console.error('compiling …');
-  run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
-  run(process.execPath, ['-e', `require('fs').utimesSync(${JSON.stringify(stamp)}, new Date(), new Date())`]);
+const stamp = join(root, 'dist/.bundled');
+const sources = Math.max(newest(join(root, 'src')), statSync(join(root, 'scripts/bundle.mjs')).mtimeMs);
+if (!existsSync(stamp) || statSync(stamp).mtimeMs < sources || readFileSync(stamp, 'utf8') !== lockHash) {
+  console.error('bundling …');
+  const { bundle } = await import('./bundle.mjs');
+  await bundle();
+  writeFileSync(stamp, lockHash);
 }

@@ -5,11 +5,11 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { finish } from './cli/exit.ts';
+import { packageRoot } from './package-root.ts';
 import type { VerifyProofOptions } from './cli/proof.ts';
 
-/** One version for package, server and clients: package.json is beside both `src` and `dist`. */
-export const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
-  .version;
+/** One version for package, server and clients. */
+export const version = (JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string }).version;
 
 export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('annals')

@@ -9,6 +9,7 @@ import { headJson, proofJson } from '../doors/proof-document.ts';
 import { ConfigError, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import { writeNdjson } from '../planner/formats/json-rows.ts';
+import { packageRoot } from '../package-root.ts';
 import type { Service } from '../service.ts';
 import { parseExactJson } from '../doors/http/read-exact-json.ts';
 import { exitCode } from './exit.ts';
@@ -70,7 +71,7 @@ export async function proofHeadCommand(options: SourceOptions, version: string):
 }
 
 export function verifyProofCommand(file: string, options: VerifyProofOptions): number {
-  const verifier = fileURLToPath(new URL('../../verify/annals-verify.mjs', import.meta.url));
+  const verifier = fileURLToPath(new URL('verify/annals-verify.mjs', packageRoot));
   const held = options.head === undefined ? [] : ['--head', options.head];
   const { status, error } = spawnSync(process.execPath, [verifier, file, '--key', options.key, ...held], { stdio: 'inherit' });
   if (error) throw error;
