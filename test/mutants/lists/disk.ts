@@ -14,11 +14,4 @@ export const mutants: readonly Mutant[] = [
     replace: 'await writeAt(fd, content.subarray(0, writeSyncBytesMax), 0);',
     killedBy,
   },
-  {
-    name: 'memory that remembers what a truncation cut',
-    file: 'src/log/memory-disk.ts',
-    find: 'if (length < this.length) this.#bytes.fill(0, length, this.length);',
-    replace: '',
-    killedBy,
-  },
 ];

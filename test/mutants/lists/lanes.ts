@@ -2,65 +2,12 @@
 import type { Mutant } from '../mutant.ts';
 
 const blocks = 'src/governance/lane-blocks.ts';
-const plan = 'src/governance/lane-plan.ts';
 const rows = 'src/governance/governed-rows.ts';
 const grants = 'src/governance/authorization/grants.ts';
-const renderings = 'src/governance/authorization/renderings.ts';
-const bits = 'src/governance/authorization/row-bits.ts';
 const lanes = ['test/governance/lanes.test.ts'];
 const generated = ['test/governance/lanes-generated.test.ts'];
-const masks = ['test/governance/lanes-masks.test.ts'];
 
 export const mutants: readonly Mutant[] = [
-  {
-    name: 'lanes: what was learnt of a segment is kept when it has grown',
-    file: 'src/projections/rows/scan.ts',
-    find: 'identity: segment.extent,',
-    replace: 'identity: segment,',
-    killedBy: ['test/governance/lanes-queries.test.ts'],
-  },
-  {
-    name: 'lanes: a condition is kept for every segment alike',
-    file: bits,
-    find: 'return number * stretches + stretch;',
-    replace: 'return number;',
-    killedBy: generated,
-  },
-  {
-    name: 'lanes: equal segments, other conditions',
-    file: bits,
-    find: 'return number * stretches + stretch;',
-    replace: 'return stretch;',
-    killedBy: generated,
-  },
-  {
-    name: 'lanes: bits begin with the block, not with the segment',
-    file: bits,
-    find: 'bits[row >>> 5] = word;',
-    replace: 'bits[(row - first) >>> 5] = word;',
-    killedBy: ['test/governance/lanes-queries.test.ts'],
-  },
-  {
-    name: 'lanes: bits of one row too many are counted',
-    file: bits,
-    find: 'if (end - (word << 5) < 32) left &= (1 << (end & 31)) - 1;',
-    replace: '',
-    killedBy: generated,
-  },
-  {
-    name: 'lanes: open and closed rows of a sifted block leave alike',
-    file: blocks,
-    find: 'sift: { ...sift, visible: bits } };',
-    replace: 'sift };',
-    killedBy: generated,
-  },
-  {
-    name: 'lanes: where several cover a path, only the first is asked',
-    file: blocks,
-    find: 'if (passed !== null && this.#passes(passed, k) === 0) continue;',
-    replace: 'if (passed !== null && this.#passes(passed, k) === 0) break;',
-    killedBy: generated,
-  },
   {
     name: 'lanes: rows of several lanes pass without a test',
     file: blocks,
@@ -83,62 +30,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: lanes,
   },
   {
-    name: 'lanes: a mask with a condition masks every row',
-    file: blocks,
-    find: 'when === null ? maskedBy(rows, maskAt) : this.#flagsOf(when)',
-    replace: 'maskedBy(rows, () => hiddenRow)',
-    killedBy: masks,
-  },
-  {
-    name: 'lanes: how many were looked at tells of hidden rows',
-    file: blocks,
-    find: 'const told = Math.min(scanned, seen);\n      if (sift',
-    replace: 'const told = scanned;\n      if (sift',
-    killedBy: lanes,
-  },
-  {
-    name: 'lanes: versions that have ended are current',
-    file: blocks,
-    find: "past === 'open' ? end === FOREVER :",
-    replace: "past === 'open' ? true :",
-    killedBy: lanes,
-  },
-  {
-    name: 'lanes: what ended at the beginning is of it',
-    file: plan,
-    find: "return system < from ? 'nothing' : 'all';",
-    replace: "return 'all';",
-    killedBy: lanes,
-  },
-  {
-    name: 'lanes: current rows are shown as of the past',
-    file: plan,
-    find: "return system !== 'all' && system >= instant ? 'all' : 'open';",
-    replace: "return system !== 'all' ? 'all' : 'open';",
-    killedBy: lanes,
-  },
-  {
-    name: 'lanes: storage searches by masked cells',
-    file: plan,
-    find: 'return zones.filter(({ column }) => !masked.has(column));',
-    replace: 'return zones.filter(({ column }) => masked.size >= 0 || masked.has(column));',
-    killedBy: lanes,
-  },
-  {
-    name: 'lanes: estimates count rows that conditions hide',
-    file: rows,
-    find: 'if (first === undefined || grant.lanes[first]!.rows !== null) continue;',
-    replace: 'if (first === undefined) continue;',
-    killedBy: lanes,
-  },
-  {
-    name: 'lanes: provenance of hidden versions',
-    file: rows,
-    find: 'if (!this.#shows(systemFrom, grant, type)) return undefined;',
-    replace: '',
-    killedBy: lanes,
-  },
-  {
     name: 'lanes: provenance names the hidden version before',
     file: rows,
     find: 'return isVisible ? found : { ...found, derivedFrom: null };',
@@ -153,38 +44,10 @@ export const mutants: readonly Mutant[] = [
     killedBy: lanes,
   },
   {
-    name: 'lanes: removed keys are told whatever conditions say',
-    file: 'src/governance/governed-snapshot.ts',
-    find: 'lane.rows === null && showsKeys(lane)',
-    replace: 'showsKeys(lane)',
-    killedBy: lanes,
-  },
-  {
     name: 'grants: an agreement is in force before it begins',
     file: grants,
     find: 'const inForce = shared.filter(({ agreement }) => isInForce(agreement, now));',
     replace: 'const inForce = shared;',
-    killedBy: lanes,
-  },
-  {
-    name: 'grants: what was granted is granted for good',
-    file: grants,
-    find: 'if (at > now && at < next) next = at;',
-    replace: '',
-    killedBy: lanes,
-  },
-  {
-    name: 'grants: an agreement holds for any purpose',
-    file: grants,
-    find: '(purposes.length === 0 ||',
-    replace: '(purposes.length >= 0 ||',
-    killedBy: lanes,
-  },
-  {
-    name: 'grants: an agreement is with everybody of the tenant',
-    file: grants,
-    find: 'covers(assignee, path) &&',
-    replace: '',
     killedBy: lanes,
   },
   {
@@ -195,81 +58,11 @@ export const mutants: readonly Mutant[] = [
     killedBy: lanes,
   },
   {
-    name: 'grants: the milder of two masks',
-    file: grants,
-    find: 'else if (strictness[known.kind] >= strictness[kind])',
-    replace: 'else if (strictness[known.kind] < strictness[kind])',
-    killedBy: lanes,
-  },
-  {
     name: 'grants: columns that are not shared are shown',
     file: grants,
     find: 'for (const column of withheld(columns, type)) masks.set(column,',
     replace: 'for (const column of withheld(columns, type)) if (columns === null) masks.set(column,',
     killedBy: lanes,
-  },
-  {
-    name: 'grants: a visit shows one’s own rows too',
-    file: grants,
-    find: 'if (own && visiting === null) {',
-    replace: 'if (own) {',
-    killedBy: lanes,
-  },
-  {
-    name: 'grants: a foreign organisation is visited without an agreement',
-    file: grants,
-    find: 'if (!open) throw',
-    replace: 'if (!open && agreements.length === 0) throw',
-    killedBy: lanes,
-  },
-  {
-    name: 'grants: decisions of two times have one key',
-    file: grants,
-    find: '.${this.#decided}`',
-    replace: '`',
-    killedBy: lanes,
-  },
-  {
-    name: 'renderings: a text is shown from the store’s own memory',
-    file: renderings,
-    find: 'const texts = gather(vector, numbers);',
-    replace: 'const texts = first === 0 ? vector : gather(vector, numbers);',
-    killedBy: masks,
-  },
-  {
-    name: 'renderings: *** tells that a cell is not NULL',
-    file: renderings,
-    find: "if (mask?.kind === 'redact') return false;",
-    replace: '',
-    killedBy: masks,
-  },
-  {
-    name: 'renderings: four characters are shown of four',
-    file: renderings,
-    find: 'points.length <= 4 ? points.length : points.length - 4',
-    replace: 'Math.max(0, points.length - 4)',
-    killedBy: masks,
-  },
-  {
-    name: 'renderings: buckets of negative numbers begin above them',
-    file: renderings,
-    find: 'const over = ((cell % width) + width) % width;',
-    replace: 'const over = cell % width;',
-    killedBy: masks,
-  },
-  {
-    name: 'renderings: one hash for all tenants',
-    file: renderings,
-    find: 'update(`masked cells of ${tenant ?? ',
-    replace: 'update(`masked cells of ${null ?? ',
-    killedBy: masks,
-  },
-  {
-    name: 'renderings: masked cells keep what they held',
-    file: renderings,
-    find: 'nulls[row] = held === null ? masked[k]! : masked[k]! | held[row]!;',
-    replace: 'nulls[row] = held === null ? 0 : held[row]!;',
-    killedBy: masks,
   },
   {
     name: 'lanes: kernels do not hear what conditions say',

@@ -13,11 +13,8 @@ const logFile = 'src/log/log-file.ts';
 const log = 'src/log/log.ts';
 const rowHashes = ['test/log/row-hashes.test.ts'];
 const rowHashesSource = 'src/log/row-hashes.ts';
-const bulkSealer = 'src/log/bulk-sealer.ts';
 const chain = 'src/log/chain.ts';
 const verify = 'src/log/verify.ts';
-const verifyFrames = 'src/log/verify-frames.ts';
-const window = ['test/log/verify-frames.test.ts'];
 
 const savedLog = 'src/log/saved-log.ts';
 const resume = ['test/log/resume.test.ts'];
@@ -27,59 +24,10 @@ const beside = ['test/log/open-beside.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {
-    name: 'log: an entry comes once for each of the positions that are asked for',
-    file: 'src/log/local-proofs.ts',
-    find: 'while (next < positions.length && positions[next]! < position + count) next++;',
-    replace: 'if (next < positions.length && positions[next]! < position + count) next++;',
-    killedBy: ['test/log/proofs.test.ts'],
-  },
-  {
-    name: 'log: entries of one frame are read one by one',
-    file: 'src/log/log-reader.ts',
-    find: 'if (found >= 0) return entries.slice(found);',
-    replace: 'if (found >= 0) return entries.slice(found, found + 1);',
-    killedBy: ['test/log/proofs.test.ts'],
-  },
-  {
-    name: 'a reader of the log takes any file for the one that it reads',
-    file: 'src/log/log-reader.ts',
-    find: 'await readFully(file, bytes, 0);',
-    replace: 'return;',
-    killedBy: ['test/log/log-reader.test.ts'],
-  },
-  {
-    name: 'a reader of the log holds up everybody else',
-    file: 'src/log/log-reader.ts',
-    find: 'return this.#clock.monotonicMs() - this.#start >= SLICE_MS;',
-    replace: 'return this.#clock.monotonicMs() - this.#start < 0;',
-    killedBy: ['test/log/log-reader.test.ts'],
-  },
-  {
-    name: 'a reader begins at the front of the file',
-    file: 'src/log/log-reader.ts',
-    find: 'record.number === start.file ? start.offset : FILE_HEADER_BYTES, slices',
-    replace: 'FILE_HEADER_BYTES, slices',
-    killedBy: ['test/log/log-reader.test.ts'],
-  },
-  {
     name: 'a frame that nobody vouched for is followed',
     file: frameFeed,
     find: 'if (!vouched(0) && !frameIsWhole(bytes)) {',
     replace: 'if (vouched(0) && !frameIsWhole(bytes)) {',
-    killedBy: beside,
-  },
-  {
-    name: 'a bad frame that was read ahead stands at the place that reading had reached',
-    file: frameFeed,
-    find: '      this.#scanner.offset = offset;\n',
-    replace: '',
-    killedBy: beside,
-  },
-  {
-    name: 'bodies of a window overwrite those of the one before it while they are read',
-    file: frameFeed,
-    find: 'opener.open(frames, this.#free.pop() ?? new SharedArrayBuffer(0))',
-    replace: 'opener.open(frames, this.#free[0] ?? new SharedArrayBuffer(0))',
     killedBy: beside,
   },
   {
@@ -97,20 +45,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: resume,
   },
   {
-    name: 'resumes beside a manifest that lists other files',
-    file: savedLog,
-    find: 'if (link !== linkBefore(manifest, lastFrame.file))',
-    replace: 'if (link.length !== 64)',
-    killedBy: resume,
-  },
-  {
-    name: 'resumes without looking for the files that it does not read',
-    file: savedLog,
-    find: '  await checkFiles(log, lastFrame);\n',
-    replace: '',
-    killedBy: resume,
-  },
-  {
     name: 'resumes against a signed head',
     file: savedLog,
     find: 'if (checkpoint && checkpoint.size <= written && ',
@@ -118,38 +52,10 @@ export const mutants: readonly Mutant[] = [
     killedBy: resume,
   },
   {
-    name: 'resumes from a state that is ahead of its log',
-    file: recovery,
-    find: 'if (this.#chain.leaves < this.#replayFrom)',
-    replace: 'if (this.#chain.leaves < 0)',
-    killedBy: resume,
-  },
-  {
-    name: 'resumes where the log went another way',
-    file: recovery,
-    find: '          else this.#checkSavedLeaf();\n',
-    replace: '',
-    killedBy: resume,
-  },
-  {
     name: 'replays what the saved state stands for already',
     file: recovery,
     find: 'if (entry.leaf >= this.#replayFrom) this',
     replace: 'if (entry.leaf >= 0) this',
-    killedBy: resume,
-  },
-  {
-    name: 'refuses a saved state after entries were replayed',
-    file: recovery,
-    find: 'if (replaying || !(cause instanceof ServiceError)) throw cause;',
-    replace: 'if (!(cause instanceof ServiceError)) throw cause;',
-    killedBy: resume,
-  },
-  {
-    name: 'saves a seal that is not written yet',
-    file: log,
-    find: 'const sealWritten = this.#sealedLeaves <= written;',
-    replace: 'const sealWritten = this.#sealedLeaves >= 0;',
     killedBy: resume,
   },
   {
@@ -165,35 +71,6 @@ export const mutants: readonly Mutant[] = [
     find: 'this.#syncFile(inTurn).then(',
     replace: 'Promise.resolve(inTurn).then(',
     killedBy: crash,
-  },
-  {
-    name: 'acknowledges a group of one with the next one',
-    file: groupCommit,
-    find: 'this.#syncFile(inTurn).then(',
-    replace: '(this.#queue.length === 0 ? this.#syncFile(inTurn) : Promise.resolve()).then(',
-    killedBy: crash,
-  },
-  {
-    name: 'forgets who waits when the log has failed already',
-    file: groupCommit,
-    find: '      else this.fail(undefined);\n',
-    replace: '',
-    killedBy: regressions,
-  },
-  {
-    name: 'goes on as if nothing had failed',
-    file: log,
-    find: "    this.#state = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };\n",
-    replace: '',
-    killedBy: ['test/log/log.test.ts', ...crash],
-    hangs: true,
-  },
-  {
-    name: 'leaves unsealed what was written during a seal',
-    file: log,
-    find: "      if (this.#state.at === 'open' && this.#leaves > this.#sealedLeaves) this.#sealWhenIdle();\n",
-    replace: '',
-    killedBy: regressions,
   },
   {
     name: 'trusts the page cache after an fsync has failed',
@@ -280,13 +157,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: regressions,
   },
   {
-    name: 'relies on a key file whose name is not durable',
-    file: 'src/log/keys.ts',
-    find: 'if (stored) await disk.syncDirectory(`${directory}/keys`);',
-    replace: '',
-    killedBy: regressions,
-  },
-  {
     name: 'does not compare the sealed root of a file',
     file: recovery,
     find: 'if (leaves !== record.leaves || root !== record.root) {',
@@ -336,81 +206,11 @@ export const mutants: readonly Mutant[] = [
     killedBy: crash,
   },
   {
-    name: 'closes without a seal',
-    file: log,
-    find: '    if (!this.#hasFailed()) await this.seal().catch(() => undefined);\n',
-    replace: '',
-    killedBy: [...crash, ...tamper],
-  },
-  {
-    name: 'links an entry before the large one that it follows',
-    file: log,
-    find: '    for (; count < unlinked.length && unlinked[count]!.ready; count++) this.#linkOne(unlinked[count]!);',
-    replace: '    for (; count < unlinked.length; count++) this.#linkOne(unlinked[count]!);',
-    killedBy: bulk,
-  },
-  {
     name: 'writes a group that is not all linked',
     file: groupCommit,
     find: '      if (!placed[placed.length - 1]!.linked) break;\n',
     replace: '',
     killedBy: bulk,
-  },
-  {
-    name: 'lets records wait for commits that are expected',
-    file: groupCommit,
-    find: 'while (this.#queue.length === this.#syncsQueued && this.#isWorthWaiting())',
-    replace: 'while (this.#isWorthWaiting())',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'gathers records that have been gathered',
-    file: groupCommit,
-    find: 'if (this.#queue.every(isRecord)) await Promise.resolve();',
-    replace: 'if (this.#queue.length === 0) await Promise.resolve();',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'gathers nobody behind a record',
-    file: groupCommit,
-    find: 'if (!nobodyWoken || this.#queue.length > 0) await this.#gather();',
-    replace: 'if (!nobodyWoken) await this.#gather();',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'waits for nobody',
-    file: groupCommit,
-    find: 'if (syncs === 0 || syncs >= this.#expected',
-    replace: 'if (syncs >= 0 || syncs >= this.#expected',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'expects those of long ago',
-    file: groupCommit,
-    find: 'if (idleMs > EXPECTED_MS) this.#expected = 1;',
-    replace: '',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'holds the turn for a slow disk',
-    file: groupCommit,
-    find: 'if (!nobodyElse || this.#besides > 0)',
-    replace: 'if (!nobodyElse)',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'holds the turn while others are expected',
-    file: groupCommit,
-    find: 'synced >= this.#expected && this.#bytesUnsynced',
-    replace: 'this.#bytesUnsynced',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'lets records wait for an fsync that is under way',
-    file: groupCommit,
-    find: 'const waitsForWrite = this.#queue.length > this.#syncsQueued &&',
-    replace: 'const waitsForWrite = this.#queue.length > 1e9 &&',
-    killedBy: ['test/log/group-commit.test.ts'],
   },
   {
     name: 'takes appends while the disk is full',
@@ -427,31 +227,10 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/log/disk-room.test.ts'],
   },
   {
-    name: 'goes on without what found no room',
-    file: groupCommit,
-    find: '      this.#kept = group;\n',
-    replace: '',
-    killedBy: ['test/log/disk-room.test.ts'],
-  },
-  {
-    name: 'ends a file under its fsync',
-    file: groupCommit,
-    find: 'Math.min(GROUP_BYTES_MAX, this.#writer.room)',
-    replace: 'GROUP_BYTES_MAX',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
     name: 'takes what was written beside an fsync for fsynced by it',
     file: groupCommit,
     find: '    this.#syncing = this.#unsynced;\n    this.#unsynced = [];\n',
     replace: '    this.#syncing = this.#unsynced;\n',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'keeps all of an append until its fsync',
-    file: groupCommit,
-    find: '  readonly acknowledgement = new Outcome<Durability>();',
-    replace: '  readonly acknowledgement = Object.assign(new Outcome<Durability>(), { of: this });',
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
@@ -462,47 +241,11 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
-    name: 'a log that fails forgets who waits for the fsync that is under way',
-    file: groupCommit,
-    find: '[...this.#syncing, ...this.#unsynced',
-    replace: '[...this.#unsynced',
-    killedBy: ['test/log/group-commit.test.ts'],
-  },
-  {
-    name: 'hashes a NULL cell of a column that has some',
-    file: rowHashesSource,
-    find: 'if (nulls) fields[5] = this.#put(nulls, rows);',
-    replace: 'fields[5] = 0;',
-    killedBy: rowHashes,
-  },
-  {
-    name: 'takes every text column to begin at its first byte',
-    file: rowHashesSource,
-    find: '- first, first) - first;',
-    replace: '- first, first);',
-    killedBy: rowHashes,
-  },
-  {
     name: 'leaves the closes out of the hashes of many rows',
     file: rowHashesSource,
     find: 'if (closesMax > 0) {',
     replace: 'if (closesMax > 1_000) {',
     killedBy: rowHashes,
-  },
-  {
-    name: 'goes on when a worker is gone',
-    file: bulkSealer,
-    find: '        if (!this.#ended) this.#failed(cause);\n',
-    replace: '        void cause;\n',
-    killedBy: bulk,
-    hangs: true,
-  },
-  {
-    name: 'gives a slot away that a worker still writes to',
-    file: bulkSealer,
-    find: '    if (!busy) this.#keep(',
-    replace: '    this.#keep(',
-    killedBy: bulk,
   },
   {
     name: 'signs a head over what is linked, not over what is placed',
@@ -511,13 +254,6 @@ export const mutants: readonly Mutant[] = [
     replace: '  head(): TreeHead {\n',
     killedBy: bulk,
     hangs: true,
-  },
-  {
-    name: 'hashes the rows of a slice under what another body shares',
-    file: 'src/log/row-leaf.ts',
-    find: '    hasher.restart(path);\n    for (let row = first; row < Math.min',
-    replace: '    for (let row = first; row < Math.min',
-    killedBy: rowHashes,
   },
   {
     name: 'verify trusts the link',
@@ -546,34 +282,6 @@ export const mutants: readonly Mutant[] = [
     find: 'boolean => vouches(known, first + i);',
     replace: 'boolean => known !== null && first + i >= 0;',
     killedBy: tamper,
-  },
-  {
-    name: 'verify leaves out a byte where a frame goes on in the window that was read ahead',
-    file: verifyFrames,
-    find: 'bytes.set(this.#bytes.subarray(this.#bytes.length - carried));',
-    replace: 'bytes.set(this.#bytes.subarray(this.#bytes.length - carried, -1));',
-    killedBy: window,
-  },
-  {
-    name: 'verify takes what could not be read ahead for read',
-    file: verifyFrames,
-    find: 'if (!(await next.read) || !here) return null;',
-    replace: 'if (!(await next.read, here)) return null;',
-    killedBy: window,
-  },
-  {
-    name: 'verify takes the window that was read ahead for whatever is asked for',
-    file: verifyFrames,
-    find: ' && size <= carried + next.span;',
-    replace: ';',
-    killedBy: window,
-  },
-  {
-    name: 'verify closes a file that is being read',
-    file: verifyFrames,
-    find: 'await this.#next?.read;',
-    replace: '',
-    killedBy: window,
   },
   {
     name: 'verify ignores signed heads',

@@ -3,15 +3,8 @@ import type { Mutant } from '../mutant.ts';
 
 const travel = ['test/projections/time-travel.test.ts'];
 const versions = ['test/projections/versions.test.ts'];
-const segments = ['test/projections/segments.test.ts'];
-const zones = ['test/projections/zones.test.ts'];
-const extents = ['test/projections/extents.test.ts'];
-const keyIndex = ['test/projections/primary-key-index.test.ts'];
 const projector = ['test/projections/projector.test.ts'];
-const closingOrder = ['test/projections/closing-order.test.ts'];
-const timeline = ['test/projections/timeline.test.ts'];
 const put = ['test/projections/put-rows.test.ts'];
-const catalog = ['test/projections/catalog.test.ts'];
 const directory = ['test/projections/directory.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -20,13 +13,6 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/projector.ts',
     find: 'if (entry.leaf < watched.watermark) return;',
     replace: 'if (entry.leaf < watched.watermark) watched.watermark = entry.leaf;',
-    killedBy: projector,
-  },
-  {
-    name: 'projections: a gap in the leaves is passed over',
-    file: 'src/projections/projector.ts',
-    find: 'entry.leaf === watched.watermark',
-    replace: 'entry.leaf >= watched.watermark',
     killedBy: projector,
   },
   {
@@ -41,34 +27,6 @@ export const mutants: readonly Mutant[] = [
     file: 'src/projections/rows/table.ts',
     find: 'open.close(openAt, position);',
     replace: 'open.close(openAt, position + 1);',
-    killedBy: travel,
-  },
-  {
-    name: 'projections: the chain of open versions forgets what stays open',
-    file: 'src/projections/rows/table.ts',
-    find: '        tailSegment.setNextLive(tail, row);\n',
-    replace: '',
-    killedBy: travel,
-  },
-  {
-    name: 'projections: removed versions are still counted',
-    file: 'src/projections/rows/table.ts',
-    find: '      counts.versions--;\n',
-    replace: '',
-    killedBy: travel,
-  },
-  {
-    name: 'projections: a chain goes on past the end of its column',
-    file: 'src/projections/rows/code-column.ts',
-    find: 'values !== null && row < values.length',
-    replace: 'values !== null',
-    killedBy: segments,
-  },
-  {
-    name: 'projections: removed versions still come out where every version is read',
-    file: 'src/projections/rows/visibility.ts',
-    find: 'if (segment.removedCount > 0) closing = REMOVED + 1;',
-    replace: '',
     killedBy: travel,
   },
   {
@@ -114,243 +72,11 @@ export const mutants: readonly Mutant[] = [
     killedBy: travel,
   },
   {
-    name: 'projections: a scan trusts the bitmap after entries were applied between two blocks',
-    file: 'src/projections/rows/scan.ts',
-    find: 'const current = stale ? filterOf(segment, visibility) : filter;',
-    replace: 'const current = stale ? filter : filter;',
-    killedBy: segments,
-  },
-  {
-    name: 'projections: versions by key come in the order of the keys',
-    file: 'src/projections/rows/scan.ts',
-    find: 'return rows.length > 1 ? rows.sort((a, b) => a - b) : rows;',
-    replace: 'return rows;',
-    killedBy: segments,
-  },
-  {
     name: 'projections: system_to shows what the snapshot does not see',
     file: 'src/projections/rows/block-columns.ts',
     find: 'if (closing >= below) {',
     replace: 'if (closing === Infinity) {',
     killedBy: travel,
-  },
-  {
-    name: 'projections: few rows that follow each other begin with the segment',
-    file: 'src/projections/rows/gather.ts',
-    find: "return { kind: 'text', offsets: vector.offsets.subarray(first, end + 1)",
-    replace: "return { kind: 'text', offsets: vector.offsets.subarray(0, end + 1)",
-    killedBy: ['test/projections/zones.test.ts', ...segments],
-  },
-  {
-    name: 'projections: rows of other paths pass a scan',
-    file: 'src/projections/rows/visibility.ts',
-    find: 'if (allowed[paths[row]!] === 1) scratch[count++] = row;',
-    replace: 'scratch[count++] = row;',
-    killedBy: travel,
-  },
-  {
-    name: 'projections: an estimate counts every tenant',
-    file: 'src/projections/rows/scan.ts',
-    find: 'if (!allowed || allowed.has(code)) rows +=',
-    replace: 'rows +=',
-    killedBy: travel,
-  },
-  {
-    name: 'projections: a zone drops its own extreme',
-    file: 'src/projections/rows/zones.ts',
-    find: "most === double && !(strict && op === '>')",
-    replace: "most === double && op === '<='",
-    killedBy: segments,
-  },
-  {
-    name: 'projections: extremes that were rounded are compared as if they were exact',
-    file: 'src/projections/rows/zones.ts',
-    find: "if (vector.kind === 'i64') zones.exact = false;",
-    replace: '',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: a text that was cut off is taken for the whole',
-    file: 'src/projections/rows/zones.ts',
-    find: 'return end - start === TEXT_BYTES && compareBytes(',
-    replace: 'return end - start > TEXT_BYTES && compareBytes(',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: the first texts of a segment are taken for its greatest',
-    file: 'src/projections/rows/zones.ts',
-    find: 'ends[most * 2]!, ends[most * 2 + 1]!) > 0) zones.most = stretch;',
-    replace: 'ends[most * 2]!, ends[most * 2 + 1]!) > 255) zones.most = stretch;',
-    killedBy: zones,
-  },
-  {
-    name: 'stretches searched by halves that do not rise',
-    file: 'src/projections/rows/zones.ts',
-    find: ' && (zones.rising & all) === all',
-    replace: '',
-    killedBy: zones,
-  },
-  {
-    name: 'a search that steps over a stretch',
-    file: 'src/projections/rows/zones.ts',
-    find: 'if (before(middle)) low = middle + 1;',
-    replace: 'if (before(middle)) low = middle + 2;',
-    killedBy: zones,
-  },
-  {
-    name: 'texts searched by halves that do not rise',
-    file: 'src/projections/rows/zones.ts',
-    find: ' || !rises(zones, texts, from, to)',
-    replace: '',
-    killedBy: zones,
-  },
-  {
-    name: 'a tail of texts that rises by hearsay',
-    file: 'src/projections/rows/zones.ts',
-    find: 'tail.rises = tail.end === 0 || compareCells(offsets, heap, tail.end, tail.end - 1) >= 0;',
-    replace: 'tail.rises = tail.end >= 0;',
-    killedBy: zones,
-  },
-  {
-    name: 'a range that begins behind its first text',
-    file: 'src/projections/rows/zones.ts',
-    find: 'if (order < 0 || (above && order === 0)) low',
-    replace: 'if (order <= 0) low',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: a filter is asked for another value than it was made of',
-    file: 'src/projections/rows/bloom.ts',
-    find: 'hashText(vector.heap, vector.offsets[row]!, vector.offsets[row + 1]!)',
-    replace: 'hashText(vector.heap, vector.offsets[row]! + 1, vector.offsets[row + 1]!)',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: a tenant is looked for by the whole path',
-    file: 'src/projections/rows/zones.ts',
-    find: "(column === 'tenant_id' ? path?.split('/', 1)[0] : path) === value",
-    replace: 'path === value',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: no filter is ever asked',
-    file: 'src/projections/rows/zones.ts',
-    find: "predicate.op === '=' && this.#table.bloomColumns",
-    replace: "predicate.op === '<' && this.#table.bloomColumns",
-    killedBy: zones,
-  },
-  {
-    name: 'projections: what was open when closings were ordered is taken to be open still',
-    file: 'src/projections/rows/closing-order.ts',
-    find: 'row >= end || closings[row]! < closing',
-    replace: 'row >= end',
-    killedBy: closingOrder,
-  },
-  {
-    name: 'projections: an order of closings outlives a removal',
-    file: 'src/projections/rows/closing-order.ts',
-    find: 'if (known?.removals === segment.removals) return known;',
-    replace: 'if (known) return known;',
-    killedBy: closingOrder,
-  },
-  {
-    name: 'projections: closings are ordered by their low digits alone',
-    file: 'src/projections/rows/closing-order.ts',
-    find: 'scale <= most; scale',
-    replace: 'scale <= 1; scale',
-    killedBy: closingOrder,
-  },
-  {
-    name: 'projections: a version closed at the bound is behind the place where the open ones begin',
-    file: 'src/projections/rows/closing-order.ts',
-    find: 'if (closings[rows[middle]!]! < closing) from',
-    replace: 'if (closings[rows[middle]!]! <= closing) from',
-    killedBy: closingOrder,
-  },
-  {
-    name: 'projections: closings are ordered whatever room there is',
-    file: 'src/projections/rows/closing-order.ts',
-    find: '  return this.#entries + entries <= this.#max;\n  }\n}',
-    replace: '  return true;\n  }\n}',
-    killedBy: closingOrder,
-  },
-  {
-    name: 'projections: a stretch that is still growing is summarised',
-    file: 'src/projections/rows/zones.ts',
-    find: 'sealed ? segment.length : segment.length - (segment.length % STRETCH_ROWS)',
-    replace: 'segment.length',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: extremes outlive the rows that they were of',
-    file: 'src/projections/rows/table.ts',
-    find: '      segment.cells.wipe();\n      forgetZones(segment);\n',
-    replace: '',
-    killedBy: zones,
-  },
-  {
-    name: 'projections: a part of the index is moved without its keys',
-    file: 'src/projections/rows/primary-key-index.ts',
-    find: 'this.#used[part] = kept;',
-    replace: 'this.#used[part] = 0;',
-    killedBy: keyIndex,
-    hangs: true,
-  },
-  {
-    name: 'projections: what is given back is used again in the same turn',
-    file: 'src/projections/rows/extents.ts',
-    find: 'if (this.#held?.delete(view)) this.#space.retire(view);',
-    replace: 'if (this.#held?.delete(view)) this.#space.memory.release(view);',
-    killedBy: extents,
-  },
-  {
-    name: 'projections: what an open reader holds is used again',
-    file: 'src/projections/rows/extents.ts',
-    find: 'else if (reader.since < least) least = reader.since;',
-    replace: '',
-    killedBy: extents,
-  },
-  {
-    name: 'projections: a closing too far for 32 bits is not widened',
-    file: 'src/projections/rows/segment.ts',
-    find: 'if (delta > DELTA_MAX && this.#closings instanceof Int32Array) this.#widenClosings();',
-    replace: '',
-    killedBy: segments,
-  },
-  {
-    name: 'projections: the digest depends on how wide an integer rests',
-    file: 'src/projections/rows/table-digest.ts',
-    find: 'else this.#values.number(Number(value));',
-    replace: 'else this.#values.i64(value);',
-    killedBy: versions,
-  },
-  {
-    name: 'projections: a worker numbers rows by segment',
-    file: 'src/projections/rows/column-digests.ts',
-    find: 'firstRow += length;',
-    replace: 'firstRow = length;',
-    killedBy: ['test/projections/contract.test.ts'],
-  },
-  {
-    name: 'projections: a worker hashes rows that were removed',
-    file: 'src/projections/rows/column-digests.ts',
-    find: 'stream.add(cells, type, kept, length, firstRow)',
-    replace: 'stream.add(cells, type, null, length, firstRow)',
-    killedBy: ['test/projections/table-digest.test.ts'],
-  },
-  {
-    name: 'projections: the end of a text that is looked up by its code is not hashed',
-    file: 'src/projections/canonical-hash.ts',
-    find: 'view.setInt32(to + size - 4, source.getInt32(from + size - 4));',
-    replace: '',
-    killedBy: ['test/projections/table-digest.test.ts'],
-  },
-  {
-    name: 'projections: a time past the low word is a second early',
-    file: 'src/log/timeline.ts',
-    find: 'end - base, sum, high + 1)',
-    replace: 'end - base, sum, high)',
-    killedBy: timeline,
   },
   {
     name: 'projections: an update closes what it only touches',
@@ -388,34 +114,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: put,
   },
   {
-    name: 'projections: infinity is a number',
-    file: 'src/projections/rows/fit-column.ts',
-    find: 'if (!Number.isFinite(values[row]!) && nulls?.[row] !== 1) {',
-    replace: 'if (Number.isNaN(values[row]!) && nulls?.[row] !== 1) {',
-    killedBy: put,
-  },
-  {
-    name: 'projections: a required property may be missing',
-    file: 'src/projections/rows/batch-contract.ts',
-    find: "if (isNull(vector, row)) rejections.add(row, 'REL_REQUIRED'",
-    replace: "if (vector.kind !== 'null' && isNull(vector, row)) rejections.add(row, 'REL_REQUIRED'",
-    killedBy: put.concat(catalog),
-  },
-  {
-    name: 'projections: an atomic batch loses its bad rows only',
-    file: 'src/projections/rows/commands.ts',
-    find: 'if (command.atomic && rejections.count > 0) {',
-    replace: 'if (command.atomic && rejections.count > command.rows.length) {',
-    killedBy: put,
-  },
-  {
-    name: 'projections: stored integers are not asked before a column is widened',
-    file: 'src/projections/catalog/commands.ts',
-    find: "if (after.type === 'number' && !stored.integersFitNumber(type.name, name)) {",
-    replace: "if (after.type === 'string' && !stored.integersFitNumber(type.name, name)) {",
-    killedBy: catalog,
-  },
-  {
     name: 'projections: a revoked token is still found by its secret',
     file: 'src/projections/directory/projection.ts',
     find: '    this.#bySecret.delete(token.record.secretHash);\n',
@@ -428,28 +126,5 @@ export const mutants: readonly Mutant[] = [
     find: 'return record && instant < record.expiresAt ? record : undefined;',
     replace: 'return record && instant <= record.expiresAt ? record : undefined;',
     killedBy: directory,
-  },
-  {
-    name: 'rows that come before the keys of a restored table are in its index are entered twice',
-    file: 'src/projections/rows/table.ts',
-    find: `    if (this.#entering) this.#enterAll();
-    const rows = body.ops.length;`,
-    replace: '    const rows = body.ops.length;',
-    killedBy: ['test/projections/enter-keys.test.ts'],
-  },
-  {
-    name: 'a key is looked for before all of a restored table are in its index',
-    file: 'src/projections/rows/table.ts',
-    find: `    if (this.#entering) this.#enterAll();
-    return this.#index;`,
-    replace: '    return this.#index;',
-    killedBy: ['test/projections/enter-keys.test.ts'],
-  },
-  {
-    name: 'the last slice of keys is never entered',
-    file: 'src/projections/rows/enter-keys.ts',
-    find: '  yield* keys.flush();\n}',
-    replace: '}',
-    killedBy: ['test/projections/enter-keys.test.ts'],
   },
 ];

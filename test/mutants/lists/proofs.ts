@@ -7,7 +7,6 @@ const log = 'src/log/log.ts';
 const agreement = ['test/proofs/agreement.test.ts'];
 const liar = ['test/proofs/lying-server.test.ts'];
 const http = ['test/doors/http/proof.test.ts'];
-const tree = ['test/log/tree-store.test.ts'];
 const heads = ['test/log/proofs.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -16,13 +15,6 @@ export const mutants: readonly Mutant[] = [
     file: verifier,
     find: "    demand(genuine, 'the signature is not genuine');\n",
     replace: '',
-    killedBy: agreement,
-  },
-  {
-    name: 'proofs: a bad signature beside a good one is passed over',
-    file: verifier,
-    find: "    demand(genuine, 'the signature is not genuine');\n    verified = true;",
-    replace: '    verified ||= genuine;',
     killedBy: agreement,
   },
   {
@@ -54,13 +46,6 @@ export const mutants: readonly Mutant[] = [
     killedBy: liar,
   },
   {
-    name: 'proofs: two roots of one size are both believed',
-    file: verifier,
-    find: 'demand(held.root.equals(head.root), ',
-    replace: 'demand(true, ',
-    killedBy: [...agreement, ...liar],
-  },
-  {
     name: 'proofs: a leaf may be taken for another place',
     file: verifier,
     find: "  demand(leaf.leaf === proof.leaf_index, 'the leaf gives itself another number than its place in the tree');\n",
@@ -75,39 +60,11 @@ export const mutants: readonly Mutant[] = [
     killedBy: http,
   },
   {
-    name: 'proofs: any access record is proven',
-    file: reader,
-    find: 'body.records.some((record) => this.#sources.visible(record.path, record.time))',
-    replace: 'body.records.length > 0',
-    killedBy: http,
-  },
-  {
     name: 'proofs: rows removed for good are shown',
     file: reader,
     find: '.filter((row) => this.#readable(entry, body, row))',
     replace: '',
     killedBy: http,
-  },
-  {
-    name: 'proofs: a shared access entry names a request',
-    file: 'src/governance/audit-trail.ts',
-    find: "chunk.every((each) => each.correlationId === chunk[0]!.correlationId) ? chunk[0]!.correlationId : ''",
-    replace: 'chunk[0]!.correlationId',
-    killedBy: http,
-  },
-  {
-    name: 'proofs: a tile of what nobody has signed',
-    file: 'src/log/tree-store.ts',
-    find: 'if (first + width > complete || size > this.size) return null;',
-    replace: 'if (first + width > this.size) return null;',
-    killedBy: tree,
-  },
-  {
-    name: 'proofs: the frame before the one that begins at the position',
-    file: 'src/log/frame-index.ts',
-    find: 'this.#places[middle * FIELDS + field]! <= bound',
-    replace: 'this.#places[middle * FIELDS + field]! < bound',
-    killedBy: tree,
   },
   {
     name: 'proofs: a head is given out and not stored',
@@ -121,13 +78,6 @@ export const mutants: readonly Mutant[] = [
     file: log,
     find: '      const size = this.#writer.durableLeaves;\n',
     replace: '      const size = this.#tree.size;\n',
-    killedBy: heads,
-  },
-  {
-    name: 'proofs: a dropped row counts by what is left of it',
-    file: 'src/log/row-proof.ts',
-    find: 'dropped?.get(first + at / HASH_BYTES) ?? hashes.slice(at, at + HASH_BYTES)',
-    replace: 'hashes.slice(at, at + HASH_BYTES)',
     killedBy: heads,
   },
 ];
