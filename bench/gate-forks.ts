@@ -4,7 +4,7 @@
  * first key read on each], …].
  */
 import type { Action, Invocation } from '../src/governance/gate-contract.ts';
-import { VectorBuilder } from '../src/log/vector-builder.ts';
+import { VectorBuilder } from '../src/log/values/vector-builder.ts';
 import { caller, openDurable, putInto } from './durable-store.ts';
 
 const forks = 50;

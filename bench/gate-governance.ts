@@ -7,7 +7,7 @@ import { Grants } from '../src/governance/authorization/grants.ts';
 import { Judge } from '../src/governance/authorization/judge.ts';
 import type { Caller } from '../src/governance/caller.ts';
 import type { Action, Invocation } from '../src/governance/gate-contract.ts';
-import { VectorBuilder } from '../src/log/vector-builder.ts';
+import { VectorBuilder } from '../src/log/values/vector-builder.ts';
 import type { Answer } from '../src/planner/planner-contract.ts';
 import { caller, openDurable, putInto } from './durable-store.ts';
 import { scramble, versions } from './workload.ts';

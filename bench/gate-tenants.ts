@@ -10,7 +10,7 @@
  */
 import { createInterface } from 'node:readline';
 import type { Action, Invocation } from '../src/governance/gate-contract.ts';
-import { VectorBuilder } from '../src/log/vector-builder.ts';
+import { VectorBuilder } from '../src/log/values/vector-builder.ts';
 import { caller, openDurable, putInto } from './durable-store.ts';
 import { scramble, versions } from './workload.ts';
 

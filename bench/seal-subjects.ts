@@ -5,12 +5,12 @@
  * root over the rows and the payload's digest included, on one thread.
  */
 import { systemRandom } from '../src/clock.ts';
-import type { EntryDraft, RowsBody } from '../src/log/entry.ts';
-import { decodeEntry, decodeLeaf, EntrySealer, noPreviousHash } from '../src/log/entry-codec.ts';
-import { openKeyring } from '../src/log/keys.ts';
-import { MemoryDisk } from '../src/log/memory-disk.ts';
-import { VectorBuilder } from '../src/log/vector-builder.ts';
-import type { ColumnType } from '../src/log/value.ts';
+import type { EntryDraft, RowsBody } from '../src/log/entries/entry.ts';
+import { decodeEntry, decodeLeaf, EntrySealer, noPreviousHash } from '../src/log/entries/entry-codec.ts';
+import { openKeyring } from '../src/log/keys/keys.ts';
+import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
+import { VectorBuilder } from '../src/log/values/vector-builder.ts';
+import type { ColumnType } from '../src/log/values/value.ts';
 import { orderCells, orderColumns } from './workload.ts';
 
 const runs = Number(process.argv[2]);

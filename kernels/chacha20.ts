@@ -1,6 +1,6 @@
 /**
  * ChaCha20 (RFC 8439) over bytes in this memory, four blocks at a time: one in each lane of a vector. Compiled by `npm run
- * kernels`; called by `src/log/section-memory.ts`, which lays out the memory and checks that all fits. Takes the same time
+ * kernels`; called by `src/log/entries/section-memory.ts`, which lays out the memory and checks that all fits. Takes the same time
  * whatever key and bytes are: nothing is looked up, nothing branches on them.
  */
 

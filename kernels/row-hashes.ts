@@ -1,6 +1,6 @@
 /**
  * Row leaf hashes and the tree over them (`row-leaf.ts` says what they are), four rows and four nodes at a time: SHA-256 over
- * four messages at once, one in each lane of a vector. Long rows are only laid out here, and hashed elsewhere. Compiled by `npm run kernels`; called by `src/log/row-hashes.ts`,
+ * four messages at once, one in each lane of a vector. Long rows are only laid out here, and hashed elsewhere. Compiled by `npm run kernels`; called by `src/log/entries/row-hashes.ts`,
  * which lays out the memory and checks that all fits.
  *
  * Every pointer in the tables below lies in this memory. Reads and writes may pass the end of what they are about by

@@ -27,12 +27,12 @@ const modules = {
     flags: '--initialMemory 168 --maximumMemory 168 --enable simd',
   },
   'row-hashes': {
-    target: 'src/log/row-hashes-code.ts',
+    target: 'src/log/entries/row-hashes-code.ts',
     constant: 'rowHashesCode',
     flags: '--importMemory --enable simd --enable bulk-memory',
   },
   chacha20: {
-    target: 'src/log/chacha20-code.ts',
+    target: 'src/log/entries/chacha20-code.ts',
     constant: 'chacha20Code',
     flags: '--importMemory --enable simd --enable bulk-memory',
   },

@@ -8,7 +8,7 @@ import { formatOf } from './doors/documents/blocks.ts';
 import type { ReadDocuments } from './doors/documents/document.ts';
 import { readDocument, readingJob } from './doors/documents/chunks.ts';
 import { ServiceError } from './errors.ts';
-import { type StartWorker, threadWorker } from './log/workers.ts';
+import { type StartWorker, threadWorker } from './log/threads/workers.ts';
 
 /** How long a document may take: so long, and for each MiB so much more; never longer than the last. */
 const patience = { ms: 5_000, perMiBMs: 15_000, mostMs: 60_000 } as const;

@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 import type { Random } from './clock.ts';
 import { parseKey, readSettingFile, type Settings } from './config.ts';
 import { ConfigError, ServiceError } from './errors.ts';
-import type { Disk } from './log/disk.ts';
-import { type Keyring, keyFilePath } from './log/keys.ts';
+import type { Disk } from './log/disk/disk.ts';
+import { type Keyring, keyFilePath } from './log/keys/keys.ts';
 
 export interface MasterKeys {
   /** Wraps the data keys: 32 bytes. */

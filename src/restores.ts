@@ -6,19 +6,19 @@ import { type Clock, Ids, type Random } from './clock.ts';
 import type { Settings } from './config.ts';
 import type { RestoreReport } from './doors/http/system-desk.ts';
 import { ServiceError } from './errors.ts';
-import { type Artefact, bytesOf, digestedAt } from './log/backup-artefact.ts';
-import type { Disk } from './log/disk.ts';
-import type { CommittedEntry } from './log/entry.ts';
-import { writeKeysFrom } from './log/escrow.ts';
-import { type OpenBeside, openJob } from './log/frame-opener.ts';
-import { type KeyContents, openKeyring } from './log/keys.ts';
+import { type Artefact, bytesOf, digestedAt } from './log/backup/backup-artefact.ts';
+import type { Disk } from './log/disk/disk.ts';
+import type { CommittedEntry } from './log/entries/entry.ts';
+import { writeKeysFrom } from './log/keys/escrow.ts';
+import { type OpenBeside, openJob } from './log/files/frame-opener.ts';
+import { type KeyContents, openKeyring } from './log/keys/keys.ts';
 import { recover } from './log/recovery.ts';
-import { type Restored, restoreBackup } from './log/restore.ts';
-import { startedAhead } from './log/workers.ts';
+import { type Restored, restoreBackup } from './log/backup/restore.ts';
+import { startedAhead } from './log/threads/workers.ts';
 import { masterKeys } from './master-keys.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Projections } from './projections/projections.ts';
-import { columnDigestJob } from './projections/rows/column-digests.ts';
+import { columnDigestJob } from './projections/rows/digests/column-digests.ts';
 
 export type OnProgress = (bytes: number, bytesTotal: number) => void;
 

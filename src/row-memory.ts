@@ -1,6 +1,6 @@
 /** How much memory rows and their indexes may take, as settings and machine have it. */
 import type { Settings } from './config.ts';
-import type { RowSettings } from './projections/rows/row-storage.ts';
+import type { RowSettings } from './projections/rows/tables/row-storage.ts';
 /** Indexes of texts take at most one part in so many of the memory for rows. */
 export const INDEX_SHARE = 4;
 /** The same where nothing bounds what rows take. */

@@ -4,8 +4,8 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from './errors.ts';
-import { DerivedFileError, type DerivedReader } from './log/derived-file.ts';
-import type { Disk } from './log/disk.ts';
+import { DerivedFileError, type DerivedReader } from './log/blobs/derived-file.ts';
+import type { Disk } from './log/disk/disk.ts';
 import { AuditProjection } from './projections/audit/projection.ts';
 import { Checkpoint, type CheckpointPlace } from './projections/checkpoint.ts';
 import { Projections } from './projections/projections.ts';

@@ -7,9 +7,9 @@ import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import type { CopyBeside, DigestBeside } from './backups.ts';
 import { systemClock, systemRandom } from './clock.ts';
 import { type ErrorCode, ServiceError } from './errors.ts';
-import type { CopyRequest, OnCopied } from './log/backup-copy.ts';
-import { nodeDisk } from './log/node-disk.ts';
-import { newThread, spareCores, threadWorker } from './log/workers.ts';
+import type { CopyRequest, OnCopied } from './log/backup/backup-copy.ts';
+import { nodeDisk } from './log/disk/node-disk.ts';
+import { newThread, spareCores, threadWorker } from './log/threads/workers.ts';
 import type { RestoreBeside, RestoreRequest } from './restores.ts';
 import type { SavedStateRequest } from './saved-digests.ts';
 
@@ -107,7 +107,7 @@ async function done(task: Task, yieldTurn: () => Promise<void>): Promise<unknown
 }
 
 async function copied(request: CopyRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
-  const { copyLog } = await import('./log/backup-copy.ts');
+  const { copyLog } = await import('./log/backup/backup-copy.ts');
   return await copyLog(request, { disk: nodeDisk, yieldTurn, onProgress: progressTold() });
 }
 
@@ -124,7 +124,7 @@ function progressTold(): OnCopied {
 async function restored(request: RestoreRequest, yieldTurn: () => Promise<void>): Promise<unknown> {
   const [{ restoreStore }, { OPEN_BESIDE_BYTES_MIN }] = await Promise.all([
     import('./restores.ts'),
-    import('./log/frame-opener.ts'),
+    import('./log/files/frame-opener.ts'),
   ]);
   return await restoreStore({
     ...request,

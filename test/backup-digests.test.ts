@@ -5,9 +5,9 @@
 import { describe, expect, it, test } from 'vitest';
 import type { DigestBeside } from '../src/backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-desk.ts';
-import { type Artefact, formatArtefact } from '../src/log/backup-artefact.ts';
-import type { Disk } from '../src/log/disk.ts';
-import { MemoryDisk } from '../src/log/memory-disk.ts';
+import { type Artefact, formatArtefact } from '../src/log/backup/backup-artefact.ts';
+import type { Disk } from '../src/log/disk/disk.ts';
+import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import type { SavedState } from '../src/projections/checkpoint-keeper.ts';
 import { digestsOfSaved } from '../src/saved-digests.ts';
 import type { Service, ServiceParts } from '../src/service.ts';

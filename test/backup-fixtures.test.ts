@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../src/config.ts';
-import { readEscrow } from '../src/log/escrow.ts';
-import { MemoryDisk } from '../src/log/memory-disk.ts';
+import { readEscrow } from '../src/log/keys/escrow.ts';
+import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import { restoreStore } from '../src/restores.ts';
 import { TestClock, TestRandom, TestStore } from './harness.ts';
 

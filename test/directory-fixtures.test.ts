@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { openKeyring } from '../src/log/keys.ts';
-import { MemoryDisk } from '../src/log/memory-disk.ts';
-import { verifyDirectory } from '../src/log/verify.ts';
+import { openKeyring } from '../src/log/keys/keys.ts';
+import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
+import { verifyDirectory } from '../src/log/verify/verify.ts';
 import { answers, FrozenStore } from './frozen-store.ts';
 import { TestRandom } from './harness.ts';
 

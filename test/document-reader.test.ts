@@ -4,7 +4,7 @@ import { systemClock } from '../src/clock.ts';
 import { documentReader } from '../src/document-reader.ts';
 import { blocksOf, formatOf } from '../src/doors/documents/blocks.ts';
 import type { ReadDocument } from '../src/doors/documents/document.ts';
-import type { StartWorker } from '../src/log/workers.ts';
+import type { StartWorker } from '../src/log/threads/workers.ts';
 
 /** A reader whose threads end when they are told to; `begun` names the documents that have one. */
 function controlled(): {

@@ -7,9 +7,9 @@ import { type EscrowCommandOptions, escrowCommand } from '../src/cli/escrow.ts';
 import { rekeyCommand } from '../src/cli/rekey.ts';
 import { systemRandom } from '../src/clock.ts';
 import { loadSettings, type Settings } from '../src/config.ts';
-import { type EscrowLabel, readEscrow, writeKeysFrom } from '../src/log/escrow.ts';
-import { type KeyStore, openKeyring } from '../src/log/keys.ts';
-import { nodeDisk } from '../src/log/node-disk.ts';
+import { type EscrowLabel, readEscrow, writeKeysFrom } from '../src/log/keys/escrow.ts';
+import { type KeyStore, openKeyring } from '../src/log/keys/keys.ts';
+import { nodeDisk } from '../src/log/disk/node-disk.ts';
 import { masterKeys } from '../src/master-keys.ts';
 
 const secret = '5'.repeat(64);

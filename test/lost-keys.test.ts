@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock, systemRandom } from '../src/clock.ts';
 import { loadSettings } from '../src/config.ts';
-import { MemoryDisk } from '../src/log/memory-disk.ts';
+import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import { Service } from '../src/service.ts';
 
 let disk: MemoryDisk;

@@ -22,16 +22,16 @@ const everything = new Map([
 
 /** Pure files that anyone may name. What planner and doors see of the rooms below the gate ends here. */
 const vocabulary = new Set([
-  'src/log/value.ts',
-  'src/log/subjects.ts',
-  'src/log/timestamp.ts',
-  'src/log/columns.ts',
-  'src/log/column-memory.ts',
-  'src/log/vector-builder.ts',
-  'src/log/entry.ts',
-  'src/log/canonical-json.ts',
-  'src/log/stepping-job.ts',
-  'src/log/worker-keeper.ts',
+  'src/log/values/value.ts',
+  'src/log/keys/subjects.ts',
+  'src/log/values/timestamp.ts',
+  'src/log/values/columns.ts',
+  'src/log/values/column-memory.ts',
+  'src/log/values/vector-builder.ts',
+  'src/log/entries/entry.ts',
+  'src/log/values/canonical-json.ts',
+  'src/log/threads/stepping-job.ts',
+  'src/log/threads/worker-keeper.ts',
   'src/projections/access-paths.ts',
   'src/projections/exhibits/seal.ts',
   'src/projections/command.ts',
@@ -47,7 +47,7 @@ const vocabulary = new Set([
 ]);
 
 /** Of these only types may be named above the gate. */
-const typesOnly = new Set(['src/log/entry.ts', 'src/log/stepping-job.ts', 'src/log/worker-keeper.ts']);
+const typesOnly = new Set(['src/log/entries/entry.ts', 'src/log/threads/stepping-job.ts', 'src/log/threads/worker-keeper.ts']);
 
 const seams = new Set(['src/errors.ts', 'src/clock.ts', 'src/config.ts']);
 
@@ -72,7 +72,8 @@ const banned: readonly { readonly what: RegExp; readonly allowed: (path: string)
   { what: /\brandom(Bytes|UUID|Int|Fill|FillSync)\b|\bgetRandomValues\b/, allowed: isClock },
   {
     what: /'node:fs(\/promises)?'/,
-    allowed: (path) => isEdge(path) || ['src/config.ts', 'src/log/node-disk.ts', 'src/log/memory-file.ts'].includes(path),
+    allowed: (path) =>
+      isEdge(path) || ['src/config.ts', 'src/log/disk/node-disk.ts', 'src/log/disk/memory-file.ts'].includes(path),
   },
   { what: /'node:(net|http|https|http2|tls|dgram|dns)'/, allowed: (path) => isEdge(path) || path.startsWith('src/doors/') },
   // A body, an argument or a cell that is read rounds no integer: `read-exact-json.ts`.
@@ -81,7 +82,7 @@ const banned: readonly { readonly what: RegExp; readonly allowed: (path: string)
     allowed: (path) =>
       !/^src\/doors\/(http|mcp|verbs)\//.test(path) || /^src\/doors\/http\/(read-exact-json|question)\.ts$/.test(path),
   },
-  { what: /'node:child_process'/, allowed: (path) => isEdge(path) || path === 'src/log/node-disk.ts' },
+  { what: /'node:child_process'/, allowed: (path) => isEdge(path) || path === 'src/log/disk/node-disk.ts' },
 ];
 
 describe('the import graph', () => {
@@ -154,9 +155,9 @@ describe('a tree that breaks a rule is noticed', () => {
     [
       'a planner that runs what is vocabulary for its types',
       'src/planner/a.ts',
-      "import { positionsOf } from '../log/entry.ts';",
+      "import { positionsOf } from '../log/entries/entry.ts';",
     ],
-    ['the same among types', 'src/doors/a.ts', "import { type EntryKind, positionsOf } from '../log/entry.ts';"],
+    ['the same among types', 'src/doors/a.ts', "import { type EntryKind, positionsOf } from '../log/entries/entry.ts';"],
     ['a door that loads rows late', 'src/doors/a.ts', "const rows = await import('../projections/rows/projection.ts');"],
     ['a type named in passing', 'src/doors/a.ts', "let x: import('../log/log-store.ts').LogStore;"],
     ['a re-export', 'src/doors/a.ts', "export { Rows } from '../projections/rows/projection.ts';"],
@@ -165,16 +166,16 @@ describe('a tree that breaks a rule is noticed', () => {
     ['governance that knows the planner', 'src/governance/a.ts', "import type { Answer } from '../planner/planner-contract.ts';"],
     ['a planner that knows doors', 'src/planner/a.ts', "import '../doors/door.ts';"],
     ['a room that knows the root', 'src/doors/a.ts', "import { Service } from '../service.ts';"],
-    ['a seam that knows a room', 'src/errors.ts', "import { x } from './log/value.ts';"],
+    ['a seam that knows a room', 'src/errors.ts', "import { x } from './log/values/value.ts';"],
   ])('%s', (_, path, text) => {
     expect(wrongImports(tree({ [path]: text })).length).toBe(1);
   });
 
   test('vocabulary, types of entries, governance and comments are not', () => {
     const text = `
-      import type { AccessRecord } from '../log/entry.ts';
-      import { type EntryKind } from '../log/entry.ts';
-      import { checkText } from '../log/value.ts';
+      import type { AccessRecord } from '../log/entries/entry.ts';
+      import { type EntryKind } from '../log/entries/entry.ts';
+      import { checkText } from '../log/values/value.ts';
       import { covers } from '../governance/caller.ts';
       import { ServiceError } from '../errors.ts';
       // import { Rows } from '../projections/rows/projection.ts';`;

@@ -6,7 +6,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { nodeDisk } from '../src/log/node-disk.ts';
+import { nodeDisk } from '../src/log/disk/node-disk.ts';
 import { copyInThread, digestInThread, restoreInThread } from '../src/upkeep-thread.ts';
 import { TestStore } from './harness.ts';
 

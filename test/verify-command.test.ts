@@ -6,10 +6,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { verifyCommand } from '../src/cli/verify.ts';
 import { systemClock, systemRandom } from '../src/clock.ts';
 import { loadSettings } from '../src/config.ts';
-import { openKeyring } from '../src/log/keys.ts';
+import { openKeyring } from '../src/log/keys/keys.ts';
 import { LocalLog } from '../src/log/log.ts';
-import { nodeDisk } from '../src/log/node-disk.ts';
-import type { VerifyReport } from '../src/log/verify.ts';
+import { nodeDisk } from '../src/log/disk/node-disk.ts';
+import type { VerifyReport } from '../src/log/verify/verify.ts';
 import { masterKeys } from '../src/master-keys.ts';
 import { contextOf, rowsBody } from './simulation/drafts.ts';
 import { Seeded } from './simulation/seeded.ts';

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer } from '../../src/planner/planner-contract.ts';
-import { cellAt } from '../../src/log/vector-builder.ts';
+import { cellAt } from '../../src/log/values/vector-builder.ts';
 import { AnnalsServer } from '../annals-server.ts';
 import { AnnalsStore } from '../annals-store.ts';
 import type { BenchContext } from '../context.ts';

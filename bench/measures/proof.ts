@@ -3,8 +3,8 @@
  * that holds a log of one-row entries of the size that the run's rows allow.
  */
 import { createHash } from 'node:crypto';
-import { Frontier } from '../../src/log/merkle-tree.ts';
-import { TreeStore } from '../../src/log/tree-store.ts';
+import { Frontier } from '../../src/log/tree/merkle-tree.ts';
+import { TreeStore } from '../../src/log/tree/tree-store.ts';
 import { AnnalsServer } from '../annals-server.ts';
 import type { BenchContext } from '../context.ts';
 

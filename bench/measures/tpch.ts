@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer } from '../../src/planner/planner-contract.ts';
-import { cellAt } from '../../src/log/vector-builder.ts';
+import { cellAt } from '../../src/log/values/vector-builder.ts';
 import { AnnalsStore } from '../annals-store.ts';
 import type { BenchContext } from '../context.ts';
 import { DuckDb } from '../peers/duckdb.ts';

@@ -1,8 +1,8 @@
 /** `annals branch`: forks, lists and deletes branches, of a running server or in a data directory. */
 import { ConfigError } from '../errors.ts';
 import type { Action, Invocation } from '../governance/gate-contract.ts';
-import { mainBranch } from '../log/entry.ts';
-import { formatInstant } from '../log/timestamp.ts';
+import { mainBranch } from '../log/entries/entry.ts';
+import { formatInstant } from '../log/values/timestamp.ts';
 import type { Command } from '../projections/command.ts';
 import { exitCode } from './exit.ts';
 import { operator, withService, type DirectoryOptions } from './local.ts';

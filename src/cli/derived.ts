@@ -8,7 +8,7 @@ import { AuditProjection } from '../projections/audit/projection.ts';
 import { Checkpoint } from '../projections/checkpoint.ts';
 import { Projections } from '../projections/projections.ts';
 import { ColumnStore } from '../projections/rows/store/column-store.ts';
-import { nodeDisk } from '../log/node-disk.ts';
+import { nodeDisk } from '../log/disk/node-disk.ts';
 import { derivedDirectory, hex, type Service } from '../service.ts';
 
 export interface DerivedState {

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { batchSizes, Ingest, type IngestReply } from '../doors/ingest-stream.ts';
-import { formatInstant } from '../log/timestamp.ts';
+import { formatInstant } from '../log/values/timestamp.ts';
 import { readIngest } from '../planner/formats/ingest-reader.ts';
 import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';

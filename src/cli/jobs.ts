@@ -1,7 +1,7 @@
 /** `annals jobs`: long work of a running server, as a list, as a bar until it ends, or cancelled. */
 import { type Clock, systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { formatInstant } from '../log/timestamp.ts';
+import { formatInstant } from '../log/values/timestamp.ts';
 import { exactJson } from '../doors/http/exact-json.ts';
 import { exitCode } from './exit.ts';
 import { Progress, type ProgressTarget } from './progress.ts';

@@ -6,9 +6,9 @@ import { loadSettings, type Settings } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import { type Caller, untenanted } from '../governance/caller.ts';
 import { checkOrganization } from '../governance/tenancy/organization.ts';
-import { mainBranch } from '../log/entry.ts';
-import { nodeDisk } from '../log/node-disk.ts';
-import type { StartWorker } from '../log/workers.ts';
+import { mainBranch } from '../log/entries/entry.ts';
+import { nodeDisk } from '../log/disk/node-disk.ts';
+import type { StartWorker } from '../log/threads/workers.ts';
 import type { Service } from '../service.ts';
 import { Progress } from './progress.ts';
 

@@ -1,6 +1,6 @@
 /** The real disk, on which writing does nothing: opening the keys must not change what is only looked at. */
-import type { Disk } from '../log/disk.ts';
-import { nodeDisk } from '../log/node-disk.ts';
+import type { Disk } from '../log/disk/disk.ts';
+import { nodeDisk } from '../log/disk/node-disk.ts';
 
 export const readOnlyDisk: Disk = {
   ...nodeDisk,

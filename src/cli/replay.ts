@@ -1,10 +1,10 @@
 /** `annals replay`: projections rebuilt from the log alone, and their digests. */
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { openJob } from '../log/frame-opener.ts';
-import { hexOf } from '../log/sha256.ts';
-import { spareCores, startedAhead, type StartWorker, threadWorker } from '../log/workers.ts';
-import { columnDigestJob } from '../projections/rows/column-digests.ts';
+import { openJob } from '../log/files/frame-opener.ts';
+import { hexOf } from '../log/bytes/sha256.ts';
+import { spareCores, startedAhead, type StartWorker, threadWorker } from '../log/threads/workers.ts';
+import { columnDigestJob } from '../projections/rows/digests/column-digests.ts';
 import type { Service } from '../service.ts';
 import { exitCode } from './exit.ts';
 import type { DirectoryOptions } from './local.ts';

@@ -1,6 +1,6 @@
 /** Rows as an aligned text table for a terminal. Instants of row fields are shown as ISO-8601. */
-import { formatInstant } from '../log/timestamp.ts';
-import { systemColumns } from '../log/value.ts';
+import { formatInstant } from '../log/values/timestamp.ts';
+import { systemColumns } from '../log/values/value.ts';
 
 const widest = 48;
 

@@ -1,7 +1,7 @@
 /** Instants in requests. */
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
-import { FOREVER, nanosecondsOf, parseInstant } from '../log/timestamp.ts';
+import { FOREVER, nanosecondsOf, parseInstant } from '../log/values/timestamp.ts';
 import type { DefaultTime } from '../planner/statement.ts';
 import { exactNumber } from './exact-values.ts';
 

@@ -3,8 +3,8 @@
  * take its neighbours down with it: texts that callers chose are cut to length and made well-formed here.
  */
 import { ServiceError, type ErrorKind } from '../errors.ts';
-import type { AccessRecord, Recalled, StatementRecord } from '../log/entry.ts';
-import { limits, tenantOf } from '../log/value.ts';
+import type { AccessRecord, Recalled, StatementRecord } from '../log/entries/entry.ts';
+import { limits, tenantOf } from '../log/values/value.ts';
 import type { Caller } from './caller.ts';
 import type { Action } from './gate-contract.ts';
 

@@ -6,7 +6,7 @@
  */
 import { hash } from 'node:crypto';
 import { assert, ServiceError } from '../errors.ts';
-import type { AccessRecord, EntryDraft } from '../log/entry.ts';
+import type { AccessRecord, EntryDraft } from '../log/entries/entry.ts';
 import { sendAgain } from '../log/disk-room.ts';
 import type { Appended } from '../log/log-store.ts';
 

@@ -3,7 +3,7 @@
  * log when the next command is decided. If an entry can't be applied, state and log disagree: nothing is served any more.
  */
 import { ServiceError } from '../errors.ts';
-import type { CommittedEntry, EntryDraft } from '../log/entry.ts';
+import type { CommittedEntry, EntryDraft } from '../log/entries/entry.ts';
 import type { Appended, AppendOptions, LogStore } from '../log/log-store.ts';
 
 export class Committer {

@@ -1,5 +1,5 @@
 /** What doors hold of the registry of tenants and of the installed policies, inside an invocation. */
-import type { AgreementRecord, AgreementState, AgreementTerms, DeletionManner, TenantRecord } from '../log/entry.ts';
+import type { AgreementRecord, AgreementState, AgreementTerms, DeletionManner, TenantRecord } from '../log/entries/entry.ts';
 import type { ChangeAgreement, MoveAgreement, ProposeAgreement } from '../projections/command.ts';
 import type { Licence } from './tenancy/licence.ts';
 

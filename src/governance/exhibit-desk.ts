@@ -3,7 +3,7 @@
  * replay right and a path that covers the recipe's. What was read then is read again under the scope of then, never
  * under a wider one, and leaves as seals only.
  */
-import { tenantOf } from '../log/value.ts';
+import { tenantOf } from '../log/values/value.ts';
 import { assert, ServiceError } from '../errors.ts';
 import type { LogStore, SignedHead } from '../log/log-store.ts';
 import type { AccessPaths, ExhibitLink, ExhibitView } from '../projections/access-paths.ts';

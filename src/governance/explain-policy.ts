@@ -1,5 +1,5 @@
 /** What explaining a decision is made from: policies, types, grants and guards of now, or as they stood below a position. */
-import { tenantOf } from '../log/value.ts';
+import { tenantOf } from '../log/values/value.ts';
 import { ServiceError } from '../errors.ts';
 import type { Basis } from '../log/log-store.ts';
 import type { TenantPaths } from '../projections/access-paths.ts';

@@ -2,8 +2,8 @@
  * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
-import type { Vector } from '../log/columns.ts';
-import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entry.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
 import type {

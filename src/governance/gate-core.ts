@@ -1,9 +1,9 @@
 /** What all invocations of one gate share: what the gate is given, and what it makes of it once. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config.ts';
-import type { CommittedEntry, EntryContext } from '../log/entry.ts';
+import type { CommittedEntry, EntryContext } from '../log/entries/entry.ts';
 import type { Basis, LogStore, NextPlace } from '../log/log-store.ts';
-import type { Timeline } from '../log/timeline.ts';
+import type { Timeline } from '../log/values/timeline.ts';
 import type { AccessPaths } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
 import type { Branches } from '../projections/branches/projection.ts';

@@ -12,8 +12,8 @@
  * What must hold: nothing is read or written before admission, nor after the invocation was closed.
  */
 import { ServiceError } from '../errors.ts';
-import type { AccessRecord } from '../log/entry.ts';
-import { tenantOf } from '../log/value.ts';
+import type { AccessRecord } from '../log/entries/entry.ts';
+import { tenantOf } from '../log/values/value.ts';
 import type { AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';

@@ -3,7 +3,7 @@
  * looked at again here, where rows leave: a reader that ignored the scope would still let nothing out.
  */
 import { assert } from '../errors.ts';
-import type { Vector } from '../log/columns.ts';
+import type { Vector } from '../log/values/columns.ts';
 import type { RowBlock } from '../projections/access-paths.ts';
 
 export class GovernedBlocks implements Iterator<RowBlock, void> {

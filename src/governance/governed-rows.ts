@@ -3,7 +3,7 @@
  * it asks of rows that have passed and of cells that are shown; figures about rows are of those alone.
  */
 import { assert, ServiceError } from '../errors.ts';
-import type { TypeDefinition } from '../log/entry.ts';
+import type { TypeDefinition } from '../log/entries/entry.ts';
 import {
   pathColumn,
   type PathCodes,

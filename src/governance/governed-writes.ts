@@ -3,8 +3,8 @@
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
 import { ServiceError } from '../errors.ts';
-import type { EntryContext, EntryDraft, MaskKind, TokenRecord, TypeDefinition } from '../log/entry.ts';
-import { tenantOf } from '../log/value.ts';
+import type { EntryContext, EntryDraft, MaskKind, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
+import { tenantOf } from '../log/values/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';

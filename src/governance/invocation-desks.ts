@@ -2,7 +2,7 @@
  * What an invocation is handed beside rows: the audit trail, proofs, exhibits, branches, tokens, tenants and policies, each
  * once it is let in, and each as far as its caller may know of it.
  */
-import { tenantOf } from '../log/value.ts';
+import { tenantOf } from '../log/values/value.ts';
 import { ServiceError } from '../errors.ts';
 import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import { LogAuditReader } from '../projections/audit/reader.ts';

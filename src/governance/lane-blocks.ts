@@ -3,8 +3,8 @@
  * cells as that lane shows them. Nothing leaves here that was not looked at: what a lane does not say, nobody sees.
  */
 import { assert } from '../errors.ts';
-import type { Vector } from '../log/columns.ts';
-import { FOREVER } from '../log/timestamp.ts';
+import type { Vector } from '../log/values/columns.ts';
+import { FOREVER } from '../log/values/timestamp.ts';
 import type { PathCodes, RowBlock } from '../projections/access-paths.ts';
 import type { CellMask, Lane, RowCondition } from './authorization/grant.ts';
 import { type MaskHash, maskedBy, renderColumn, withoutCells } from './authorization/renderings.ts';

@@ -1,5 +1,5 @@
 /** What a scan under lanes asks of storage, settled once for a grant and the columns that a plan reads. */
-import type { ColumnType } from '../log/value.ts';
+import type { ColumnType } from '../log/values/value.ts';
 import { pathColumn, shownOf, type TimeBounds, type ZonePredicate } from '../projections/access-paths.ts';
 import type { CellMask, Lane, TypeGrant } from './authorization/grant.ts';
 

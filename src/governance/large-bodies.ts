@@ -8,8 +8,8 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
-import type { BlobName, BlobReader, Blobs, BlobWriter, Part, PartWriter } from '../log/blobs.ts';
-import { tenantOf } from '../log/value.ts';
+import type { BlobName, BlobReader, Blobs, BlobWriter, Part, PartWriter } from '../log/blobs/blobs.ts';
+import { tenantOf } from '../log/values/value.ts';
 
 export interface BodyDesk {
   /** A body of a row of the type that is about to come, of so many bytes; `madeOf`: of bytes that were let in before, as parts. */

@@ -1,7 +1,7 @@
 /** What goes by the clock, round after round until the signal aborts. */
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import { noRoomIn } from '../log/disk.ts';
+import { noRoomIn } from '../log/disk/disk.ts';
 
 const everyMs = 60_000;
 

@@ -10,12 +10,12 @@
  * audit. Types, branches and tokens belong to all of the store, but their leaves name who made them.
  */
 import { ServiceError } from '../errors.ts';
-import { malformed } from '../log/byte-stream.ts';
-import type { CommittedEntry, EntryContext, RowsBody } from '../log/entry.ts';
-import type { EntryPlace } from '../log/log-reader.ts';
+import { malformed } from '../log/bytes/byte-stream.ts';
+import type { CommittedEntry, EntryContext, RowsBody } from '../log/entries/entry.ts';
+import type { EntryPlace } from '../log/files/log-reader.ts';
 import type { LogProofs, SignedHead, StoredEntry } from '../log/log-store.ts';
 import { proveRow, type RowProof, rowsOfKey } from '../log/row-proof.ts';
-import { statementOf } from '../log/statement-root.ts';
+import { statementOf } from '../log/entries/statement-root.ts';
 import { isClassified } from './authorization/egress.ts';
 import type { EntryProof, ProofReader, ProofRequest } from './gate-contract.ts';
 

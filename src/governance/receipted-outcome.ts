@@ -1,9 +1,9 @@
 /** What a batch under an idempotency key came to when it was done, as its receipt in the log says. */
 import { ServiceError } from '../errors.ts';
-import { type RowsBody, rowOp } from '../log/entry.ts';
+import { type RowsBody, rowOp } from '../log/entries/entry.ts';
 import type { LogStore } from '../log/log-store.ts';
-import type { Timeline } from '../log/timeline.ts';
-import { cellAt } from '../log/vector-builder.ts';
+import type { Timeline } from '../log/values/timeline.ts';
+import { cellAt } from '../log/values/vector-builder.ts';
 import { readOutcome, type Receipted } from '../projections/receipts/outcome.ts';
 
 export async function receiptedOutcome(

@@ -3,7 +3,7 @@
  * if they lay in one table. What an assigner's rows do not have, or what means something else there, reads as NULL.
  */
 import { assert } from '../errors.ts';
-import type { Vector } from '../log/columns.ts';
+import type { Vector } from '../log/values/columns.ts';
 import {
   type PathCodes,
   type Near,

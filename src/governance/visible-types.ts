@@ -4,8 +4,8 @@
  * `"acme"."Parcel"` names the rows of one assigner alone. A name that does not exist and one that is not visible are alike.
  */
 import { ServiceError } from '../errors.ts';
-import type { TypeDefinition } from '../log/entry.ts';
-import { compareText } from '../log/value.ts';
+import type { TypeDefinition } from '../log/entries/entry.ts';
+import { compareText } from '../log/values/value.ts';
 import { type AccessPaths, splitTypeName, type TenantPaths } from '../projections/access-paths.ts';
 import { columnTypeOf } from '../projections/catalog/projection.ts';
 import { isClassified, refuseClassified } from './authorization/egress.ts';

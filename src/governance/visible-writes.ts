@@ -3,7 +3,7 @@
  * that committed, and never for a write of an organisation path of which they may see nothing. So nothing that comes of it,
  * an access record or a moment, can tell one tenant when another one writes. How many rows, and where, is not said.
  */
-import type { EntryDraft } from '../log/entry.ts';
+import type { EntryDraft } from '../log/entries/entry.ts';
 import { settled } from '../log/disk-room.ts';
 import type { Appended } from '../log/log-store.ts';
 import type { WriteScope } from './gate-contract.ts';

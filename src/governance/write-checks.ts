@@ -3,7 +3,7 @@
  * would be stored and of what it supersedes. Nothing is asked while no policy is installed, nor of the store's own upkeep.
  */
 import { ServiceError } from '../errors.ts';
-import type { TypeDefinition } from '../log/entry.ts';
+import type { TypeDefinition } from '../log/entries/entry.ts';
 import type { Command } from '../projections/command.ts';
 import type { RowCheck, WriteChecks } from '../projections/decision.ts';
 import { edgeColumns } from '../projections/catalog/edge-columns.ts';

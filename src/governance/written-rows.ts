@@ -1,8 +1,8 @@
 /** What a command is about to store, as far as whoever submits it may see of it. */
 import { assert } from '../errors.ts';
-import { type EntryDraft, type MaskKind, positionsOf, type TypeDefinition } from '../log/entry.ts';
+import { type EntryDraft, type MaskKind, positionsOf, type TypeDefinition } from '../log/entries/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';
-import { storedColumn } from '../projections/rows/row-check.ts';
+import { storedColumn } from '../projections/rows/checks/row-check.ts';
 import type { WrittenRows } from './gate-contract.ts';
 
 interface Read {

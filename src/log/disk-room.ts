@@ -5,7 +5,7 @@
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { Appended, Durability } from './log-store.ts';
-import { type Disk, type NoRoom, noRoomIn } from './disk.ts';
+import { type Disk, type NoRoom, noRoomIn } from './disk/disk.ts';
 
 export interface DiskRoomOptions {
   readonly disk: Pick<Disk, 'freeBytes'>;

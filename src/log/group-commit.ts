@@ -21,14 +21,14 @@
  */
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import type { Sealing } from './bulk-sealer.ts';
-import { noRoomIn } from './disk.ts';
+import type { Sealing } from './entries/bulk-sealer.ts';
+import { noRoomIn } from './disk/disk.ts';
 import { type DiskRoom, sendAgain } from './disk-room.ts';
-import type { CommittedEntry } from './entry.ts';
-import type { EncodedEntry, PlacedEntry } from './entry-codec.ts';
-import { frameBytes } from './log-file.ts';
+import type { CommittedEntry } from './entries/entry.ts';
+import type { EncodedEntry, PlacedEntry } from './entries/entry-codec.ts';
+import { frameBytes } from './files/log-file.ts';
 import type { Appended, Durability, WalSync } from './log-store.ts';
-import type { LogWriter } from './log-writer.ts';
+import type { LogWriter } from './files/log-writer.ts';
 
 export interface GroupListener {
   /** Null, or resolves once all keys that what was appended so far is sealed under are on disk: no frame is written before. */

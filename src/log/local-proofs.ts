@@ -1,14 +1,14 @@
 /** Proofs over a local log: paths from the nodes in memory, leaves from the frame that holds them. */
 import { assert } from '../errors.ts';
-import { verifierKey } from './checkpoint-note.ts';
-import { rowKeysOf } from './body-codec.ts';
-import { decodeEntryWithSecrets, decodeLeaf, leafSpan, openPayload } from './entry-codec.ts';
-import type { Keyring } from './keys.ts';
-import type { FrameEntry } from './log-file.ts';
-import type { EntryPlace } from './log-reader.ts';
+import { verifierKey } from './tree/checkpoint-note.ts';
+import { rowKeysOf } from './entries/body-codec.ts';
+import { decodeEntryWithSecrets, decodeLeaf, leafSpan, openPayload } from './entries/entry-codec.ts';
+import type { Keyring } from './keys/keys.ts';
+import type { FrameEntry } from './files/log-file.ts';
+import type { EntryPlace } from './files/log-reader.ts';
 import type { LogProofs, SignedHead, StoredEntry } from './log-store.ts';
-import type { TreeHead } from './merkle-tree.ts';
-import type { TreeStore } from './tree-store.ts';
+import type { TreeHead } from './tree/merkle-tree.ts';
+import type { TreeStore } from './tree/tree-store.ts';
 
 export interface LocalProofsParts {
   readonly nodes: TreeStore;

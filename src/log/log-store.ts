@@ -2,15 +2,15 @@
  * The log as the rooms above see it: an order of entries that is durable, hashed and provable. The embedded default
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
-import type { RowSecrets } from './rows-codec.ts';
-import type { RowKeys } from './subject-open.ts';
+import type { RowSecrets } from './entries/rows-codec.ts';
+import type { RowKeys } from './entries/subject-open.ts';
 import type { Ascending, Redacted } from './redaction.ts';
-import type { CommittedEntry, EntryDraft } from './entry.ts';
-import type { LeafFacts } from './entry-codec.ts';
-import type { EntryPlace } from './log-reader.ts';
-import type { Manifest } from './manifest.ts';
-import type { TreeHead } from './merkle-tree.ts';
-import type { SavedLog } from './saved-log.ts';
+import type { CommittedEntry, EntryDraft } from './entries/entry.ts';
+import type { LeafFacts } from './entries/entry-codec.ts';
+import type { EntryPlace } from './files/log-reader.ts';
+import type { Manifest } from './files/manifest.ts';
+import type { TreeHead } from './tree/merkle-tree.ts';
+import type { SavedLog } from './files/saved-log.ts';
 
 /** Where the next append will land, and at which nanosecond: position p has time `time + (p - position)`. */
 export interface NextPlace {

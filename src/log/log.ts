@@ -18,19 +18,19 @@
  */
 import type { Clock, Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
-import { lastInstantOf } from './chain.ts';
-import { type BulkOptions, BulkSealer } from './bulk-sealer.ts';
-import { signCheckpoint } from './checkpoint-note.ts';
-import type { Disk } from './disk.ts';
+import { lastInstantOf } from './files/chain.ts';
+import { type BulkOptions, BulkSealer } from './entries/bulk-sealer.ts';
+import { signCheckpoint } from './tree/checkpoint-note.ts';
+import type { Disk } from './disk/disk.ts';
 import { DiskRoom, settled } from './disk-room.ts';
-import { type EncodedEntry, EntrySealer, type PlacedEntry } from './entry-codec.ts';
-import type { OpenBeside } from './frame-opener.ts';
-import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entry.ts';
+import { type EncodedEntry, EntrySealer, type PlacedEntry } from './entries/entry-codec.ts';
+import type { OpenBeside } from './files/frame-opener.ts';
+import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entries/entry.ts';
 import { failureText, GroupCommit } from './group-commit.ts';
-import type { Keyring } from './keys.ts';
-import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './log-file.ts';
+import type { Keyring } from './keys/keys.ts';
+import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './files/log-file.ts';
 import { LocalProofs } from './local-proofs.ts';
-import { type ReadRange, readEntries, readStoredEntries } from './log-reader.ts';
+import { type ReadRange, readEntries, readStoredEntries } from './files/log-reader.ts';
 import type {
   AppendOptions,
   Appended,
@@ -44,14 +44,14 @@ import type {
   SignedHead,
   WalSync,
 } from './log-store.ts';
-import { defaultWriterLimits, LogWriter, type WriterLimits } from './log-writer.ts';
-import type { Frontier, TreeHead } from './merkle-tree.ts';
-import { type LogFileRecord, logFileName } from './manifest.ts';
+import { defaultWriterLimits, LogWriter, type WriterLimits } from './files/log-writer.ts';
+import type { Frontier, TreeHead } from './tree/merkle-tree.ts';
+import { type LogFileRecord, logFileName } from './files/manifest.ts';
 import { type Ascending, firstFrom, redactFile, type Redacted } from './redaction.ts';
 import { checkpointPath, type Recovered, recover } from './recovery.ts';
-import { type ResumeOptions, type SavedLog, savedLog } from './saved-log.ts';
-import { FOREVER } from './timestamp.ts';
-import type { TreeStore } from './tree-store.ts';
+import { type ResumeOptions, type SavedLog, savedLog } from './files/saved-log.ts';
+import { FOREVER } from './values/timestamp.ts';
+import type { TreeStore } from './tree/tree-store.ts';
 
 export interface LocalLogOptions {
   readonly disk: Disk;

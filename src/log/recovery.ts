@@ -14,15 +14,15 @@
  */
 import type { Clock, Random } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
-import { malformed } from './byte-stream.ts';
-import { Chain } from './chain.ts';
-import { openCheckpoint } from './checkpoint-note.ts';
-import { type Disk, type DiskFile, writeFully } from './disk.ts';
-import type { CommittedEntry } from './entry.ts';
-import { FrameFeed } from './frame-feed.ts';
-import { FrameIndex } from './frame-index.ts';
-import { FrameOpener, type OpenBeside } from './frame-opener.ts';
-import type { Keyring } from './keys.ts';
+import { malformed } from './bytes/byte-stream.ts';
+import { Chain } from './files/chain.ts';
+import { openCheckpoint } from './tree/checkpoint-note.ts';
+import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
+import type { CommittedEntry } from './entries/entry.ts';
+import { FrameFeed } from './files/frame-feed.ts';
+import { FrameIndex } from './files/frame-index.ts';
+import { FrameOpener, type OpenBeside } from './files/frame-opener.ts';
+import type { Keyring } from './keys/keys.ts';
 import {
   decodeFileHeader,
   FILE_HEADER_BYTES,
@@ -31,14 +31,14 @@ import {
   frameEntries,
   judgeTail,
   readFully,
-} from './log-file.ts';
+} from './files/log-file.ts';
 import type { LogStatus } from './log-store.ts';
-import type { TreeHead } from './merkle-tree.ts';
-import { createLogFile, type LogEnd } from './log-writer.ts';
-import { type LogFileRecord, logFileName, type Manifest, placeOfName, readManifest, writeManifest } from './manifest.ts';
-import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './saved-log.ts';
-import { equalBytes, hexOf } from './sha256.ts';
-import { TreeStore } from './tree-store.ts';
+import type { TreeHead } from './tree/merkle-tree.ts';
+import { createLogFile, type LogEnd } from './files/log-writer.ts';
+import { type LogFileRecord, logFileName, type Manifest, placeOfName, readManifest, writeManifest } from './files/manifest.ts';
+import { type FrameSpan, type ResumeOptions, type Start, startFrom } from './files/saved-log.ts';
+import { equalBytes, hexOf } from './bytes/sha256.ts';
+import { TreeStore } from './tree/tree-store.ts';
 
 export interface RecoveryOptions {
   readonly disk: Disk;

@@ -7,20 +7,27 @@
  */
 import type { Random } from '../clock.ts';
 import { assert } from '../errors.ts';
-import { blankOf, isBlank } from './blank-body.ts';
-import { encodeBody } from './body-codec.ts';
-import { NONCE_BYTES, sealPayload } from './body-sealer.ts';
-import { ByteWriter, malformed } from './byte-stream.ts';
-import { type Disk, type DiskFile, writeFully } from './disk.ts';
-import { withoutRows } from './dropped-rows.ts';
-import { isEmbedded, withoutVectors } from './embedded.ts';
-import { type Embedded, isOpen, type OpenBody } from './entry.ts';
-import { decodeEntryWithSecrets, decodeLeaf, type LeafFacts } from './entry-codec.ts';
-import type { FramePlace } from './frame-index.ts';
-import type { Keyring } from './keys.ts';
-import { encodeFileHeader, encodeStored, FILE_HEADER_BYTES, type FrameEntry, FrameScanner, frameEntries } from './log-file.ts';
-import type { ReplacedFile } from './log-writer.ts';
-import { logFileName, type SealedFileRecord } from './manifest.ts';
+import { blankOf, isBlank } from './entries/blank-body.ts';
+import { encodeBody } from './entries/body-codec.ts';
+import { NONCE_BYTES, sealPayload } from './entries/body-sealer.ts';
+import { ByteWriter, malformed } from './bytes/byte-stream.ts';
+import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
+import { withoutRows } from './entries/dropped-rows.ts';
+import { isEmbedded, withoutVectors } from './entries/embedded.ts';
+import { type Embedded, isOpen, type OpenBody } from './entries/entry.ts';
+import { decodeEntryWithSecrets, decodeLeaf, type LeafFacts } from './entries/entry-codec.ts';
+import type { FramePlace } from './files/frame-index.ts';
+import type { Keyring } from './keys/keys.ts';
+import {
+  encodeFileHeader,
+  encodeStored,
+  FILE_HEADER_BYTES,
+  type FrameEntry,
+  FrameScanner,
+  frameEntries,
+} from './files/log-file.ts';
+import type { ReplacedFile } from './files/log-writer.ts';
+import { logFileName, type SealedFileRecord } from './files/manifest.ts';
 
 export interface RedactionOptions {
   readonly disk: Disk;

@@ -1,14 +1,14 @@
 /** One row out of an entry, proven against the rows root in the entry's leaf: its neighbours appear as hashes of salted bytes. */
 import { assert } from '../errors.ts';
-import { type RowSecrets, saltsOfRows } from './rows-codec.ts';
-import { malformed } from './byte-stream.ts';
-import type { Vector } from './columns.ts';
-import type { RowsBody } from './entry.ts';
-import type { LeafFacts } from './entry-codec.ts';
-import { Frontier } from './merkle-tree.ts';
-import { RowLeaves } from './row-leaf.ts';
-import { equalBytes, HASH_BYTES } from './sha256.ts';
-import { TreeStore } from './tree-store.ts';
+import { type RowSecrets, saltsOfRows } from './entries/rows-codec.ts';
+import { malformed } from './bytes/byte-stream.ts';
+import type { Vector } from './values/columns.ts';
+import type { RowsBody } from './entries/entry.ts';
+import type { LeafFacts } from './entries/entry-codec.ts';
+import { Frontier } from './tree/merkle-tree.ts';
+import { RowLeaves } from './entries/row-leaf.ts';
+import { equalBytes, HASH_BYTES } from './bytes/sha256.ts';
+import { TreeStore } from './tree/tree-store.ts';
 
 /** `SHA-256(0x00 | salt | row)` is `rowHash`, and the path of RFC 9162 leads from it to `rowsRoot`. */
 export interface RowProof {

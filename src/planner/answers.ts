@@ -1,6 +1,6 @@
 /** Answers that no plan made: a plan's own lines, what a control statement did. */
-import { VectorBuilder } from '../log/vector-builder.ts';
-import type { Cell } from '../log/value.ts';
+import { VectorBuilder } from '../log/values/vector-builder.ts';
+import type { Cell } from '../log/values/value.ts';
 import type { Answer, OutputColumn } from './planner-contract.ts';
 
 export interface SmallAnswerFacts {

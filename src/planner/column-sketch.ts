@@ -6,8 +6,8 @@
  *   from any layout make the same sketch, since what is sampled is told by the number of a cell alone;
  * - no text is kept: of a sampled one its first six bytes, as a number that orders like it, and a hash.
  */
-import type { Vector } from '../log/columns.ts';
-import type { Cell, ColumnType } from '../log/value.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { RowRange } from './expressions/text-interner.ts';
 
 /** Sketch of a type's column; null where it has none. */

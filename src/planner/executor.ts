@@ -4,10 +4,10 @@
  */
 import type { Clock } from '../clock.ts';
 import { assert, AssertionError, ServiceError } from '../errors.ts';
-import type { Vector } from '../log/columns.ts';
-import type { Cell, ColumnType } from '../log/value.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Near } from '../projections/access-paths.ts';
-import { cellAt } from '../log/vector-builder.ts';
+import { cellAt } from '../log/values/vector-builder.ts';
 import type { FilterKernel, KernelCache } from './expressions/kernel-compiler.ts';
 import { vectorText } from './expressions/functions/vectors.ts';
 import { tableFunction } from './functions/all.ts';

@@ -1,7 +1,7 @@
 /** A plan as text: one operator a line, its inputs below it, two spaces deeper. The words are those of `logical-plan.ts`. */
 import type { PolicyExplanation } from '../governance/gate-contract.ts';
-import { formatInstant } from '../log/timestamp.ts';
-import type { Cell } from '../log/value.ts';
+import { formatInstant } from '../log/values/timestamp.ts';
+import type { Cell } from '../log/values/value.ts';
 import { shownColumn, shownOf } from '../projections/access-paths.ts';
 import { Analysis } from './analysis.ts';
 import type { SketchOf } from './column-sketch.ts';

@@ -1,6 +1,6 @@
 /** Copies of a few rows: vectors of a block are the store's until the next turn, an answer outlives it. */
-import type { Vector } from '../log/columns.ts';
-import type { ColumnType } from '../log/value.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { ColumnType } from '../log/values/value.ts';
 import type { RowBlock } from '../projections/access-paths.ts';
 import type { OutputBatch, OutputColumn } from './planner-contract.ts';
 

@@ -1,7 +1,7 @@
 /** Rows by their keys, without a statement: straight from the governed snapshot; those of a few keys within one turn. */
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import type { ColumnType } from '../log/value.ts';
+import type { ColumnType } from '../log/values/value.ts';
 import { shownColumn, type TimeBounds } from '../projections/access-paths.ts';
 import { readableColumns } from './binding/source-binder.ts';
 import { fewRows } from './few-rows.ts';

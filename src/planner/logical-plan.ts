@@ -2,8 +2,8 @@
  * The algebra: one frozen node per operator. A node's `kind` is the name of its file in `operators/` and its line in
  * EXPLAIN. Expressions and column numbers of a node refer to the columns of its input.
  */
-import type { MaskKind } from '../log/entry.ts';
-import type { ColumnType } from '../log/value.ts';
+import type { MaskKind } from '../log/entries/entry.ts';
+import type { ColumnType } from '../log/values/value.ts';
 import type { Bound, Guard } from './expressions/bound-expression.ts';
 import type { Caveat } from './expressions/caveats.ts';
 import type { ValueType } from './expressions/value-type.ts';

@@ -1,7 +1,7 @@
 /** What a planner is made with: its limits, and what of the store it may use beside the gate. */
 import type { Clock } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
-import type { WorkerKeeper } from '../log/worker-keeper.ts';
+import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
 import type { Standing } from './control-request.ts';
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';

@@ -1,5 +1,5 @@
 /** Where the columns of an answer come from, as clients of a wire protocol are told it: the column of a type, or a day. */
-import { systemColumns } from '../log/value.ts';
+import { systemColumns } from '../log/values/value.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import type { Bound } from './expressions/bound-expression.ts';
 import { isDate } from './expressions/dates.ts';

@@ -5,8 +5,8 @@
  */
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
-import { compareText } from '../log/value.ts';
-import type { MaskKind, TypeDefinition } from '../log/entry.ts';
+import { compareText } from '../log/values/value.ts';
+import type { MaskKind, TypeDefinition } from '../log/entries/entry.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import type { ViewDefinition } from './binding/environment.ts';
 import { nearestView } from './binding/views.ts';

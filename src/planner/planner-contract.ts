@@ -1,6 +1,6 @@
 /** What doors hold of the planner: a question in, governed columns out. */
-import type { Vector } from '../log/columns.ts';
-import type { ColumnType } from '../log/value.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from './search/query.ts';
 import type { DefaultTime, Dialect, Literal, ParameterType, ParsedQuestion, Place, TypedValue } from './statement.ts';

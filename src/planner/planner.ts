@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
-import type { WorkerKeeper } from '../log/worker-keeper.ts';
+import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
 import { smallAnswer } from './answers.ts';
 import { timeOf } from './binder.ts';
 import { runControl } from './control.ts';

@@ -11,7 +11,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
-import { systemColumns } from '../log/value.ts';
+import { systemColumns } from '../log/values/value.ts';
 import { ColumnSketch, isSketched, type SketchOf } from './column-sketch.ts';
 import type { Scheduler } from './executor.ts';
 import { type LogicalPlan, nodesOf } from './logical-plan.ts';

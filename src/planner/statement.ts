@@ -2,7 +2,7 @@
  * The syntax tree that every language produces. Literals are slots into a parameter list, so that statements which
  * differ only in literals share one template, one tree and one compiled plan. Nodes are frozen; `kind` tells them apart.
  */
-import type { ColumnType } from '../log/value.ts';
+import type { ColumnType } from '../log/values/value.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 
 /** Where a node starts in its text: 1-based. */

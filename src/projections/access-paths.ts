@@ -2,9 +2,9 @@
  * The read vocabulary: what a snapshot offers and how it is asked. Pure types, so that every room may name them.
  * Rows leave in blocks of columns; nothing here is an object per row.
  */
-import type { Vector } from '../log/columns.ts';
-import type { AccessRecord, TypeDefinition } from '../log/entry.ts';
-import type { Cell, ColumnType } from '../log/value.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { AccessRecord, TypeDefinition } from '../log/entries/entry.ts';
+import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Protection } from './catalog/protection.ts';
 import type { TextIndex } from './rows/indexes/text/text-index.ts';
 import type { SearchConfig } from './tenants/search-config.ts';

@@ -3,9 +3,9 @@
  * time, beside everything else; one that can't be written is said once, and the store goes on: it is derived data.
  */
 import type { Clock } from '../clock.ts';
-import type { DerivedHome } from '../log/derived-file.ts';
+import type { DerivedHome } from '../log/blobs/derived-file.ts';
 import type { LogStatus } from '../log/log-store.ts';
-import type { SavedLog } from '../log/saved-log.ts';
+import type { SavedLog } from '../log/files/saved-log.ts';
 import { captureCheckpoint, type CheckpointPlace, writeCheckpoint } from './checkpoint.ts';
 import { type DerivedKind, DerivedKinds } from './derived-kinds.ts';
 import type { Projector } from './projector.ts';

@@ -6,8 +6,14 @@
  * rebuilt from the log.
  */
 import { assert } from '../errors.ts';
-import { DerivedFile, DerivedFileError, DerivedFileWriter, type DerivedHome, type DerivedReader } from '../log/derived-file.ts';
-import type { SavedLog } from '../log/saved-log.ts';
+import {
+  DerivedFile,
+  DerivedFileError,
+  DerivedFileWriter,
+  type DerivedHome,
+  type DerivedReader,
+} from '../log/blobs/derived-file.ts';
+import type { SavedLog } from '../log/files/saved-log.ts';
 import type { CheckpointReader } from './projection.ts';
 import type { Projector } from './projector.ts';
 

@@ -2,7 +2,7 @@
  * What a caller may ask to be written. A command and the current state become entries in `commands.ts` of the
  * projection that owns it: pure, so testable without a log, a clock or a disk.
  */
-import type { RowBatch } from '../log/columns.ts';
+import type { RowBatch } from '../log/values/columns.ts';
 import type {
   AgreementState,
   AgreementTerms,
@@ -17,7 +17,7 @@ import type {
   TokenRecord,
   TypeDefinition,
   TypeGuard,
-} from '../log/entry.ts';
+} from '../log/entries/entry.ts';
 import type { EmbeddingModel } from './access-paths.ts';
 
 export type Command =

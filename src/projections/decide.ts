@@ -1,7 +1,7 @@
 /** From command kind to the decide function of the projection that owns it: a new kind does not compile without one. */
 import type { NextPlace } from '../log/log-store.ts';
-import { mainBranch } from '../log/entry.ts';
-import { tenantOf } from '../log/value.ts';
+import { mainBranch } from '../log/entries/entry.ts';
+import { tenantOf } from '../log/values/value.ts';
 import type { CatalogReader, ViewRecord } from './access-paths.ts';
 import { decideDeleteBranch, decideFork, unknownBranch } from './branches/commands.ts';
 import type { Branches } from './branches/projection.ts';
@@ -25,9 +25,9 @@ import type { Receipts } from './receipts/projection.ts';
 import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
-import { decideBatch } from './rows/batch.ts';
-import { decideDelete, decidePut, decideRemove } from './rows/commands.ts';
-import type { BranchRows } from './rows/branch-rows.ts';
+import { decideBatch } from './rows/writes/batch.ts';
+import { decideDelete, decidePut, decideRemove } from './rows/writes/commands.ts';
+import type { BranchRows } from './rows/tables/branch-rows.ts';
 import { type Rows, rowsOf } from './rows/projection.ts';
 import { decideChange, decideMove, decidePropose } from './tenants/agreements.ts';
 import {

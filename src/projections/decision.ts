@@ -1,6 +1,6 @@
 /** What every decide function is given and what it answers: entries to append and facts for the caller. Pure types. */
-import type { Vector } from '../log/columns.ts';
-import type { EntryContext, EntryDraft, TypeDefinition } from '../log/entry.ts';
+import type { Vector } from '../log/values/columns.ts';
+import type { EntryContext, EntryDraft, TypeDefinition } from '../log/entries/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';
 import type { ServiceError } from '../errors.ts';
 import type { DeleteRows, Outcome, PutRows, RowRejection } from './command.ts';

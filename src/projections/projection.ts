@@ -7,8 +7,8 @@
  * - `reset`, then every entry from leaf 0 = the same state, whatever the batch sizes.
  * - `digest` is SHA-256 (hex) over a canonical dump: equal state, equal digest, on any machine and layout.
  */
-import type { CommittedEntry } from '../log/entry.ts';
-import type { StartWorker } from '../log/workers.ts';
+import type { CommittedEntry } from '../log/entries/entry.ts';
+import type { StartWorker } from '../log/threads/workers.ts';
 
 export interface Projection {
   readonly name: string;

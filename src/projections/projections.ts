@@ -1,6 +1,6 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
 import { ServiceError } from '../errors.ts';
-import type { CommittedEntry, EntryContext } from '../log/entry.ts';
+import type { CommittedEntry, EntryContext } from '../log/entries/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
@@ -22,11 +22,11 @@ import { Receipts } from './receipts/projection.ts';
 import { Redactions } from './redactions/projection.ts';
 import { RemovedKeys } from './removed-keys/projection.ts';
 import { type Kept, Retention } from './retention/projection.ts';
-import type { Timeline } from '../log/timeline.ts';
-import { type ColumnType, tenantOf } from '../log/value.ts';
+import type { Timeline } from '../log/values/timeline.ts';
+import { type ColumnType, tenantOf } from '../log/values/value.ts';
 import { Rows, rowsOf } from './rows/projection.ts';
-import type { RowStorageOptions } from './rows/row-storage.ts';
-import { RowsOfThen } from './rows/rows-of-then.ts';
+import type { RowStorageOptions } from './rows/tables/row-storage.ts';
+import { RowsOfThen } from './rows/scan/rows-of-then.ts';
 import { takeSnapshot } from './snapshot.ts';
 import { Tenants } from './tenants/projection.ts';
 import { Temporal } from './temporal/projection.ts';

@@ -3,9 +3,9 @@
  * watermark: leaves below it are applied. An entry is applied to a projection once, and never past a gap.
  */
 import { assert } from '../errors.ts';
-import type { CommittedEntry } from '../log/entry.ts';
+import type { CommittedEntry } from '../log/entries/entry.ts';
 import type { LogStore } from '../log/log-store.ts';
-import type { StartWorker } from '../log/workers.ts';
+import type { StartWorker } from '../log/threads/workers.ts';
 import type { Projection } from './projection.ts';
 
 interface Watched {

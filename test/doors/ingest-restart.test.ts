@@ -4,7 +4,7 @@ import { loadSettings } from '../../src/config.ts';
 import { BodyDigest } from '../../src/doors/body-digest.ts';
 import { Ingest, type IngestReply } from '../../src/doors/ingest-stream.ts';
 import { untenanted } from '../../src/governance/caller.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import { keptNanoseconds } from '../../src/projections/receipts/projection.ts';
 import { Service } from '../../src/service.ts';

@@ -1,6 +1,6 @@
 /** Searches every byte that a store leaves: as it lies there, and as its own readers open it. */
-import { DerivedFile } from '../../src/log/derived-file.ts';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import { DerivedFile } from '../../src/log/blobs/derived-file.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import { branches, type ErasedStore, plants } from './erased-store.ts';
 import { Haystack, type Needle } from './haystack.ts';
 

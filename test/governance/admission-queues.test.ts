@@ -7,7 +7,7 @@ import { bytesOfRows, IngestBacklog } from '../../src/governance/admission/inges
 import { priorities, type Priority, priorityOf, QueryPlaces } from '../../src/governance/admission/query-places.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, InvocationRequest } from '../../src/governance/gate-contract.ts';
-import type { RowBatch } from '../../src/log/columns.ts';
+import type { RowBatch } from '../../src/log/values/columns.ts';
 import { caller, ManualClock, putRows, refusalOf, World } from './world.ts';
 
 // What waits for ever, where it must not, is told soon.

@@ -1,6 +1,6 @@
 /** Access records read back: filters, pages, and who may see whose. */
 import { describe, expect, test } from 'vitest';
-import type { AccessRecord, CommittedEntry } from '../../src/log/entry.ts';
+import type { AccessRecord, CommittedEntry } from '../../src/log/entries/entry.ts';
 import { AuditProjection } from '../../src/projections/audit/projection.ts';
 import { LogAuditReader } from '../../src/projections/audit/reader.ts';
 import { caller, putRows, refusalOf, World } from './world.ts';

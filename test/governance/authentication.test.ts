@@ -7,8 +7,8 @@ import { draftRotation, draftToken, verifyToken } from '../../src/governance/aut
 import { openDevelopment, type OpenDevelopmentFacts } from '../../src/governance/authentication/open-development.ts';
 import { verifyAdmin, verifySharedSecret } from '../../src/governance/authentication/shared-secret.ts';
 import { TokenRegistry } from '../../src/governance/authentication/token-registry.ts';
-import type { AgreementTerms, AgreementState, TokenRecord } from '../../src/log/entry.ts';
-import { FOREVER } from '../../src/log/timestamp.ts';
+import type { AgreementTerms, AgreementState, TokenRecord } from '../../src/log/entries/entry.ts';
+import { FOREVER } from '../../src/log/values/timestamp.ts';
 import { Tenants } from '../../src/projections/tenants/projection.ts';
 import { termsOf } from '../projections/histories.ts';
 import { Seeded } from '../simulation/seeded.ts';

@@ -1,6 +1,6 @@
 /** Branches at the gate: which branch an invocation is on, who may know of one, and who may delete it. */
 import { expect, test } from 'vitest';
-import type { BranchBody } from '../../src/log/entry.ts';
+import type { BranchBody } from '../../src/log/entries/entry.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { caller, putRows, refusalOf, World } from './world.ts';

@@ -1,6 +1,6 @@
 /** Writes to a store that was only just opened: they wait for the keys of their type, and everybody else goes on. */
 import { expect, test } from 'vitest';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { analyst, TestRandom, TestStore } from '../harness.ts';
 
 const settings = { SERVICE_PURPOSES: 'test', SERVICE_IN_MEMORY: 'false', SERVICE_DATA_DIR: '/data' };

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { type Caller, untenanted } from '../../src/governance/caller.ts';
 import type { Action, Invocation, InvocationRequest } from '../../src/governance/gate-contract.ts';
-import type { AccessRecord } from '../../src/log/entry.ts';
+import type { AccessRecord } from '../../src/log/entries/entry.ts';
 import type { Command, Outcome } from '../../src/projections/command.ts';
 import { termsOf } from '../projections/histories.ts';
 import { analyst, TestStore } from '../harness.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Guards } from '../../src/governance/authorization/guards.ts';
 import type { GovernedSnapshot } from '../../src/governance/gate-contract.ts';
 import { ServiceError } from '../../src/errors.ts';
-import type { TypeDefinition, TypeGuard } from '../../src/log/entry.ts';
+import type { TypeDefinition, TypeGuard } from '../../src/log/entries/entry.ts';
 import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import { caller, putRows, refusalOf, World } from './world.ts';
 

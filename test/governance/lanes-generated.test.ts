@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { type ColumnType, compareText } from '../../src/log/value.ts';
+import { type ColumnType, compareText } from '../../src/log/values/value.ts';
 import type { ScanRequest } from '../../src/projections/access-paths.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { paths, PolicyWriter, rowsFor } from './cedar/generator.ts';

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { untenanted } from '../../src/governance/caller.ts';
 import { TenantChores } from '../../src/governance/tenancy/tenant-chores.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { parseInstant } from '../../src/log/timestamp.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { parseInstant } from '../../src/log/values/timestamp.ts';
 import type { Command, Outcome } from '../../src/projections/command.ts';
 import { termsOf } from '../projections/histories.ts';
 import { analyst, TestClock, TestStore } from '../harness.ts';

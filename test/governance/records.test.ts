@@ -13,7 +13,7 @@ import type { Redis } from 'ioredis';
 import type { MongoClient } from 'mongodb';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { adminSecret, type StoreWorld } from '../doors/http/store-world.ts';
 import { send } from '../doors/http/door-world.ts';

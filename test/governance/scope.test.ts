@@ -1,5 +1,5 @@
 /** What a caller sees: their organisation path and below it, segment by segment; without a path, rows without one. */
-import { tenantOf } from '../../src/log/value.ts';
+import { tenantOf } from '../../src/log/values/value.ts';
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import { AssertionError } from '../../src/errors.ts';

@@ -4,7 +4,7 @@ import type { Caller } from '../../src/governance/caller.ts';
 import { draftRotation, draftToken } from '../../src/governance/authentication/bearer-tokens.ts';
 import type { RowBlock, ScanRequest } from '../../src/projections/access-paths.ts';
 import { loadSettings } from '../../src/config.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Service } from '../../src/service.ts';
 import { analyst, type Row, rowsOf, TestClock, TestRandom, TestStore } from '../harness.ts';
 import { Seeded } from '../simulation/seeded.ts';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { untenanted } from '../../src/governance/caller.ts';
 import { TenantChores } from '../../src/governance/tenancy/tenant-chores.ts';
-import { parseInstant } from '../../src/log/timestamp.ts';
+import { parseInstant } from '../../src/log/values/timestamp.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { analyst, TestStore } from '../harness.ts';
 import { termsOf } from '../projections/histories.ts';

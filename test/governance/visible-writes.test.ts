@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { sees } from '../../src/governance/caller.ts';
 import type { WriteScope } from '../../src/governance/gate-contract.ts';
-import type { EntryDraft } from '../../src/log/entry.ts';
+import type { EntryDraft } from '../../src/log/entries/entry.ts';
 import type { Appended } from '../../src/log/log-store.ts';
 import { VisibleWrites } from '../../src/governance/visible-writes.ts';
 

@@ -11,8 +11,8 @@ import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import type { GateParts, GateSettings, GovernedState } from '../../src/governance/gate-core.ts';
 import { Gate } from '../../src/governance/gate.ts';
 import { licenceOf } from '../../src/governance/tenancy/licence.ts';
-import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entry.ts';
-import { positionsOf } from '../../src/log/entry.ts';
+import type { AccessRecord, CommittedEntry, EntryDraft, TokenRecord, TypeDefinition } from '../../src/log/entries/entry.ts';
+import { positionsOf } from '../../src/log/entries/entry.ts';
 import type {
   Appended,
   AppendOptions,
@@ -23,7 +23,7 @@ import type {
   LogStore,
   NextPlace,
 } from '../../src/log/log-store.ts';
-import { FOREVER } from '../../src/log/timestamp.ts';
+import { FOREVER } from '../../src/log/values/timestamp.ts';
 import {
   pathColumn,
   type AccessPaths,

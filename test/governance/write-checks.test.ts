@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Command, Outcome } from '../../src/projections/command.ts';
-import { cellAt } from '../../src/log/vector-builder.ts';
+import { cellAt } from '../../src/log/values/vector-builder.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import { analyst, TestStore, type InputRow } from '../harness.ts';
 

@@ -13,8 +13,8 @@ import type { Door } from '../../src/doors/door.ts';
 import { doorStatuses } from '../../src/doors/doors.ts';
 import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { assert } from '../../src/errors.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { parseInstant } from '../../src/log/timestamp.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { parseInstant } from '../../src/log/values/timestamp.ts';
 import type { LookupFiles } from '../../src/planner/standing/lookup-tables.ts';
 import { Service } from '../../src/service.ts';
 

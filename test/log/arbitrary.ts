@@ -1,6 +1,6 @@
 /** Random values of everything that a log can hold. */
 import fc from 'fast-check';
-import type { NamedColumn, RowBatch, Vector } from '../../src/log/columns.ts';
+import type { NamedColumn, RowBatch, Vector } from '../../src/log/values/columns.ts';
 import {
   type AccessRecord,
   type AgreementBody,
@@ -20,10 +20,10 @@ import {
   type TenantRecord,
   type TypeBody,
   type TypeDefinition,
-} from '../../src/log/entry.ts';
-import { canonicalJson, type Json } from '../../src/log/canonical-json.ts';
-import { type ColumnType, columnTypes, compareText } from '../../src/log/value.ts';
-import { VectorBuilder } from '../../src/log/vector-builder.ts';
+} from '../../src/log/entries/entry.ts';
+import { canonicalJson, type Json } from '../../src/log/values/canonical-json.ts';
+import { type ColumnType, columnTypes, compareText } from '../../src/log/values/value.ts';
+import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
 
 export const text = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 12 }),

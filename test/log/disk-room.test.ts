@@ -1,8 +1,8 @@
 /** A disk that takes no more for a while: what was taken is kept and written once there is room, and nothing is taken meanwhile. */
 import { expect, test } from 'vitest';
-import { noRoomIn } from '../../src/log/disk.ts';
-import { DiskError } from '../../src/log/memory-disk.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
+import { noRoomIn } from '../../src/log/disk/disk.ts';
+import { DiskError } from '../../src/log/disk/memory-disk.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { Gate, RecordingDisk } from './recording-disk.ts';
 import { subjectDraft } from './subjects.ts';
 import { accessDraft, all, directory, openLog, rowsDraft, settle, worldOn } from './world.ts';

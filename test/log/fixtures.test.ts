@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { kindNumber } from '../../src/log/body-codec.ts';
-import { openKinds } from '../../src/log/entry.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { kindNumber } from '../../src/log/entries/body-codec.ts';
+import { openKinds } from '../../src/log/entries/entry.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Projections } from '../../src/projections/projections.ts';
-import { cellAt } from '../../src/log/vector-builder.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
+import { cellAt } from '../../src/log/values/vector-builder.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { all, directory, keyringOf, openLog, plain, worldOn } from './world.ts';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/logs/', import.meta.url));

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lastInstantOf } from '../../src/log/chain.ts';
-import { openCheckpoint } from '../../src/log/checkpoint-note.ts';
-import type { CommittedEntry, EntryDraft } from '../../src/log/entry.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { FOREVER } from '../../src/log/timestamp.ts';
+import { lastInstantOf } from '../../src/log/files/chain.ts';
+import { openCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
+import type { CommittedEntry, EntryDraft } from '../../src/log/entries/entry.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { FOREVER } from '../../src/log/values/timestamp.ts';
 import { Gate, RecordingDisk } from './recording-disk.ts';
 import { accessDraft, all, context, openLog, origin, plain, rowsDraft, settle, worldOn } from './world.ts';
 

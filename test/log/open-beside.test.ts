@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { LocalLogOptions } from '../../src/log/log.ts';
-import { hexOf } from '../../src/log/sha256.ts';
-import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/workers.ts';
+import { hexOf } from '../../src/log/bytes/sha256.ts';
+import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/threads/workers.ts';
 import { draftsFor, textOf } from '../simulation/drafts.ts';
 import { rewritten } from '../simulation/forgery.ts';
 import { Seeded } from '../simulation/seeded.ts';

@@ -1,11 +1,11 @@
 /** What a log offers to proofs: entries found by leaf and position, heads that are stored before they are handed out. */
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { openCheckpoint } from '../../src/log/checkpoint-note.ts';
-import type { EntryDraft } from '../../src/log/entry.ts';
-import { leafHashOf } from '../../src/log/entry-codec.ts';
+import { openCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
+import type { EntryDraft } from '../../src/log/entries/entry.ts';
+import { leafHashOf } from '../../src/log/entries/entry-codec.ts';
 import type { LocalLog } from '../../src/log/log.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { proveRow } from '../../src/log/row-proof.ts';
 import { verifierPath } from '../proofs/judges.ts';
 import { accessDraft, directory, openLog, origin, rowsDraft, worldOn } from './world.ts';

@@ -1,6 +1,6 @@
 /** A memory disk that writes down every step, and lets a test hold or fail one. */
-import type { Disk, DiskFile } from '../../src/log/disk.ts';
-import { DiskError, MemoryDisk } from '../../src/log/memory-disk.ts';
+import type { Disk, DiskFile } from '../../src/log/disk/disk.ts';
+import { DiskError, MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 
 export class RecordingDisk implements Disk {
   readonly inner = new MemoryDisk();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FRAME_HEADER_BYTES, FILE_HEADER_BYTES, judgeTail, type TailEvidence } from '../../src/log/log-file.ts';
+import { FRAME_HEADER_BYTES, FILE_HEADER_BYTES, judgeTail, type TailEvidence } from '../../src/log/files/log-file.ts';
 import { hasTurn } from '../runner/turn.ts';
 import { RecordingDisk } from './recording-disk.ts';
 import { all, openLog, plain, rowsDraft, settle, type World, worldOn } from './world.ts';

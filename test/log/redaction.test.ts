@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import type { CommittedEntry, EntryDraft } from '../../src/log/entry.ts';
-import { openPayload } from '../../src/log/entry-codec.ts';
-import { FILE_HEADER_BYTES, FrameScanner, frameEntries } from '../../src/log/log-file.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import type { CommittedEntry, EntryDraft } from '../../src/log/entries/entry.ts';
+import { openPayload } from '../../src/log/entries/entry-codec.ts';
+import { FILE_HEADER_BYTES, FrameScanner, frameEntries } from '../../src/log/files/log-file.ts';
 import type { LocalLog } from '../../src/log/log.ts';
 import { proveRow, type RowProof } from '../../src/log/row-proof.ts';
-import { cellAt } from '../../src/log/vector-builder.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
+import { cellAt } from '../../src/log/values/vector-builder.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { crashImage } from '../simulation/crash-image.ts';
 import { FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
 import { Seeded } from '../simulation/seeded.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { signCheckpoint } from '../../src/log/checkpoint-note.ts';
+import { signCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
 import type { LocalLog, LocalLogOptions } from '../../src/log/log.ts';
-import type { ResumeOptions, SavedLog } from '../../src/log/saved-log.ts';
-import { hexOf } from '../../src/log/sha256.ts';
+import type { ResumeOptions, SavedLog } from '../../src/log/files/saved-log.ts';
+import { hexOf } from '../../src/log/bytes/sha256.ts';
 import { draftsFor, textOf } from '../simulation/drafts.ts';
 import { Seeded } from '../simulation/seeded.ts';
 import { RecordingDisk } from './recording-disk.ts';

@@ -3,9 +3,9 @@
  * before each disk call. Every row that was acknowledged is there with its cells, or as a hash where its subject was erased.
  */
 import { expect, test } from 'vitest';
-import type { RowsBody } from '../../src/log/entry.ts';
-import { type KeyStore, openKeyring } from '../../src/log/keys.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
+import type { RowsBody } from '../../src/log/entries/entry.ts';
+import { type KeyStore, openKeyring } from '../../src/log/keys/keys.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { crashImage, sameImage } from '../simulation/crash-image.ts';
 import { type DiskState, FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
 import { Seeded } from '../simulation/seeded.ts';

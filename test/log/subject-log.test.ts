@@ -1,14 +1,14 @@
 /** A log of rows that are sealed by subject: written by whoever seals, replayed by whoever opens, before and after an erasure. */
 import { expect, test } from 'vitest';
-import type { SealRequest } from '../../src/log/body-sealer.ts';
-import type { BulkOptions } from '../../src/log/bulk-sealer.ts';
-import type { RowsBody } from '../../src/log/entry.ts';
-import type { Keyring } from '../../src/log/keys.ts';
+import type { SealRequest } from '../../src/log/entries/body-sealer.ts';
+import type { BulkOptions } from '../../src/log/entries/bulk-sealer.ts';
+import type { RowsBody } from '../../src/log/entries/entry.ts';
+import type { Keyring } from '../../src/log/keys/keys.ts';
 import type { LocalLog, LocalLogOptions } from '../../src/log/log.ts';
 import { proveRow, type RowProof } from '../../src/log/row-proof.ts';
-import { hexOf, sha256 } from '../../src/log/sha256.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
-import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/workers.ts';
+import { hexOf, sha256 } from '../../src/log/bytes/sha256.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/threads/workers.ts';
 import { textOf } from '../simulation/drafts.ts';
 import { verifierPath } from '../proofs/judges.ts';
 import { MemorySubjectKeys } from './memory-subject-keys.ts';

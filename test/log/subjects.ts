@@ -1,8 +1,8 @@
 /** Rows that belong to subjects. */
 import fc from 'fast-check';
-import type { Vector } from '../../src/log/columns.ts';
-import type { EntryDraft, RowsBody } from '../../src/log/entry.ts';
-import { VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { Vector } from '../../src/log/values/columns.ts';
+import type { EntryDraft, RowsBody } from '../../src/log/entries/entry.ts';
+import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import { rowsBodyOf, text } from './arbitrary.ts';
 import { rowsDraft } from './world.ts';
 

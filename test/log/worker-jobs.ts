@@ -1,7 +1,7 @@
 /** A job for tests of the worker seam, in a file that a thread can load by itself. */
 import { ServiceError } from '../../src/errors.ts';
-import type { Progress, SteppedJob } from '../../src/log/stepping-job.ts';
-import type { Job } from '../../src/log/workers.ts';
+import type { Progress, SteppedJob } from '../../src/log/threads/stepping-job.ts';
+import type { Job } from '../../src/log/threads/workers.ts';
 
 /** Adds up what it is asked; refuses to go down, and dies of a zero. */
 export const sums: Job<{ readonly shared: Int32Array; readonly from: number }, number, number> = {

@@ -1,11 +1,11 @@
 /** A small world for tests of the log: a clock that is told the time, repeatable random bytes, and drafts to append. */
 import { createHash } from 'node:crypto';
 import type { Clock, Random } from '../../src/clock.ts';
-import type { Disk } from '../../src/log/disk.ts';
-import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft, RowsBody } from '../../src/log/entry.ts';
-import { type Keyring, openKeyring } from '../../src/log/keys.ts';
+import type { Disk } from '../../src/log/disk/disk.ts';
+import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft, RowsBody } from '../../src/log/entries/entry.ts';
+import { type Keyring, openKeyring } from '../../src/log/keys/keys.ts';
 import { LocalLog, type LocalLogOptions } from '../../src/log/log.ts';
-import { VectorBuilder } from '../../src/log/vector-builder.ts';
+import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
 
 export class ManualClock implements Clock {
   nanoseconds = 1_700_000_000_000_000_000n;

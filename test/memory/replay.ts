@@ -11,7 +11,7 @@ import { verbs } from '../../src/doors/verbs/all.ts';
 import { readDocument } from '../../src/doors/documents/chunks.ts';
 import { assert } from '../../src/errors.ts';
 import { untenanted } from '../../src/governance/caller.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Service } from '../../src/service.ts';
 
 export interface ReplayFigures {

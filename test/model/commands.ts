@@ -1,7 +1,7 @@
 /** What callers and fate may do to a store, as fast-check commands: each is done to the model and to the real stack. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
+import { formatInstant, parseInstant } from '../../src/log/values/timestamp.ts';
 import {
   apply,
   asRow,

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { formatInstant } from '../../src/log/timestamp.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import { analyst, TestStore } from '../harness.ts';
 

@@ -1,9 +1,9 @@
 /** A sketch against the cells that it was made of: near the truth, and the same however they came. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Vector } from '../../src/log/columns.ts';
-import { type Cell, type ColumnType, compareText } from '../../src/log/value.ts';
-import { VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { Vector } from '../../src/log/values/columns.ts';
+import { type Cell, type ColumnType, compareText } from '../../src/log/values/value.ts';
+import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import { ColumnSketch } from '../../src/planner/column-sketch.ts';
 import { TextInterner } from '../../src/planner/expressions/text-interner.ts';
 

@@ -1,9 +1,9 @@
 /** A world of documents that is drawn from a seed, for tests that hold an index against what the rows themselves say. */
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action } from '../../src/governance/gate-contract.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { formatInstant } from '../../src/log/timestamp.ts';
-import { inlineWorker } from '../../src/log/workers.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
+import { inlineWorker } from '../../src/log/threads/workers.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { analyst, rowsOf, TestClock, TestRandom, TestStore } from '../harness.ts';
 

@@ -4,12 +4,12 @@
  * that was restored; and a planner without any pass that reads row by row.
  */
 import { expect, test } from 'vitest';
-import { formatInstant } from '../../src/log/timestamp.ts';
-import type { Cell } from '../../src/log/value.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
+import type { Cell } from '../../src/log/values/value.ts';
 import { GroupKernels } from '../../src/planner/kernels/group-kernels.ts';
 import { RowMask } from '../../src/planner/kernels/row-mask.ts';
 import { passes, Planner } from '../../src/planner/planner.ts';
-import { SegmentColumns } from '../../src/projections/rows/segment-columns.ts';
+import { SegmentColumns } from '../../src/projections/rows/segments/segment-columns.ts';
 import { ColumnStore } from '../../src/projections/rows/store/column-store.ts';
 import { analyst, rowsOf } from '../harness.ts';
 import { seedBase } from '../runner/seed.ts';

@@ -1,6 +1,6 @@
 /** `npm run equal` in small: one history, every way to keep and to evaluate it, the same bits. */
 import { expect, test } from 'vitest';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { textDifferences } from './equality/texts.ts';
 import { differences, modes, type Outcome, type Place, runMode } from './equality/modes.ts';
 

@@ -3,11 +3,11 @@ import { noSearchConfig } from '../../src/projections/tenants/search-config.ts';
 import { protectionOf } from '../../src/projections/catalog/protection.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../src/governance/gate-contract.ts';
-import type { Dictionary, Vector } from '../../src/log/columns.ts';
-import type { MaskKind, PropertyDefinition, TypeDefinition } from '../../src/log/entry.ts';
-import { FOREVER } from '../../src/log/timestamp.ts';
-import { type Cell, type ColumnType, systemColumns } from '../../src/log/value.ts';
-import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { Dictionary, Vector } from '../../src/log/values/columns.ts';
+import type { MaskKind, PropertyDefinition, TypeDefinition } from '../../src/log/entries/entry.ts';
+import { FOREVER } from '../../src/log/values/timestamp.ts';
+import { type Cell, type ColumnType, systemColumns } from '../../src/log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import {
   type RowBlock,
   type RowReader,

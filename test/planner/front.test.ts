@@ -1,8 +1,8 @@
 /** How questions come in: as text with values beside it, as a parsed statement, described, several on one snapshot. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
-import type { AccessRecord } from '../../src/log/entry.ts';
-import type { ColumnType } from '../../src/log/value.ts';
+import type { AccessRecord } from '../../src/log/entries/entry.ts';
+import type { ColumnType } from '../../src/log/values/value.ts';
 import { parseStatement } from '../../src/planner/languages/sql-parser.ts';
 import type { Answer, PlannerSession, QuestionOptions } from '../../src/planner/planner-contract.ts';
 import type { Literal, ParsedQuestion } from '../../src/planner/statement.ts';

@@ -5,9 +5,9 @@
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../src/governance/gate-contract.ts';
-import type { MaskKind } from '../../src/log/entry.ts';
-import type { Dictionary, Vector } from '../../src/log/columns.ts';
-import type { Cell } from '../../src/log/value.ts';
+import type { MaskKind } from '../../src/log/entries/entry.ts';
+import type { Dictionary, Vector } from '../../src/log/values/columns.ts';
+import type { Cell } from '../../src/log/values/value.ts';
 import { type RowBlock, type RowReader, shownOf } from '../../src/projections/access-paths.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { analyst, rowsOf, type TestStore } from '../harness.ts';

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
-import { formatInstant } from '../../src/log/timestamp.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
 import { linkExhibit, type Linked, openExhibit } from '../../src/planner/exhibits/link.ts';
 import { readRecipe } from '../../src/planner/exhibits/recipe.ts';
 import { Planner } from '../../src/planner/planner.ts';

@@ -3,7 +3,7 @@
  * hold NULLs, both zeros, the edges of integers and of text; keys are written, corrected for a span of time and deleted.
  */
 import fc from 'fast-check';
-import { formatInstant } from '../../src/log/timestamp.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
 import { type Row, TestStore } from '../harness.ts';
 
 const keys = 24;

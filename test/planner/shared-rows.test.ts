@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
-import type { AgreementTerms } from '../../src/log/entry.ts';
+import type { AgreementTerms } from '../../src/log/entries/entry.ts';
 import { linkExhibit, openExhibit } from '../../src/planner/exhibits/link.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { MaterializedViews } from '../../src/planner/standing/materialized-views.ts';

@@ -5,8 +5,8 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
-import type { Cell } from '../../src/log/value.ts';
+import { formatInstant, parseInstant } from '../../src/log/values/timestamp.ts';
+import type { Cell } from '../../src/log/values/value.ts';
 import type { Row, TestStore } from '../harness.ts';
 import { asOf, instants, openRandomTable, predicate } from './random-table.ts';
 import { whole } from '../runner/turn.ts';

@@ -3,7 +3,7 @@
  * predicate is made that is true of them, so that they must come out, through the door too.
  */
 import { describe, expect, test } from 'vitest';
-import type { Cell } from '../../src/log/value.ts';
+import type { Cell } from '../../src/log/values/value.ts';
 import { seedBase } from '../runner/seed.ts';
 import { tell } from '../runner/tell.ts';
 import { whole } from '../runner/turn.ts';

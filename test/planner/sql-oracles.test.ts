@@ -6,8 +6,8 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatInstant } from '../../src/log/timestamp.ts';
-import { compareText } from '../../src/log/value.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
+import { compareText } from '../../src/log/values/value.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { analyst, type Row, rowsOf, type TestStore } from '../harness.ts';
 import { asOf, multiset, openRandomTable, predicate, shown } from './random-table.ts';

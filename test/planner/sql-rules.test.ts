@@ -3,7 +3,7 @@
  * of numbers. Single answers are in `queries/`, named after the same rules.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatInstant, parseInstant } from '../../src/log/timestamp.ts';
+import { formatInstant, parseInstant } from '../../src/log/values/timestamp.ts';
 import { analyst, rowsOf, TestStore } from '../harness.ts';
 import { openPeople } from './people.ts';
 

@@ -4,8 +4,8 @@
  * that no short cut understands.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatInstant } from '../../src/log/timestamp.ts';
-import type { Cell } from '../../src/log/value.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
+import type { Cell } from '../../src/log/values/value.ts';
 import { multiset } from './random-table.ts';
 import { TestStore } from '../harness.ts';
 

@@ -6,7 +6,7 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Cell } from '../../src/log/value.ts';
+import type { Cell } from '../../src/log/values/value.ts';
 import { rowsOf, TestStore } from '../harness.ts';
 
 const runs = { numRuns: Number(process.env['SQL_ORACLE_RUNS'] ?? 250) };

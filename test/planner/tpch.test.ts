@@ -2,7 +2,7 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tpchQueries, tpchSizes, tpchTables } from '../../bench/tpch.ts';
-import { formatInstant } from '../../src/log/timestamp.ts';
+import { formatInstant } from '../../src/log/values/timestamp.ts';
 import { rowsOf, TestStore } from '../harness.ts';
 
 const sizes = tpchSizes(8_000);

@@ -1,4 +1,4 @@
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import { projectionContract } from './contract.ts';
 import { histories, play, registerPatients, type Step, subjectHistories } from './histories.ts';
 import { freshProjections, Store } from './store.ts';

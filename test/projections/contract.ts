@@ -1,13 +1,13 @@
 /** What every projection must keep, whatever it derives. All of them are replayed together, and compared one by one. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { LogStatus } from '../../src/log/log-store.ts';
-import { DerivedFileError } from '../../src/log/derived-file.ts';
-import { inlineWorker } from '../../src/log/workers.ts';
+import { DerivedFileError } from '../../src/log/blobs/derived-file.ts';
+import { inlineWorker } from '../../src/log/threads/workers.ts';
 import { Checkpoint } from '../../src/projections/checkpoint.ts';
 import type { Projector } from '../../src/projections/projector.ts';
-import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import type { RowStorageOptions } from '../../src/projections/rows/tables/row-storage.ts';
 import { withoutKeys } from './histories.ts';
 import { SavedState } from './saved-state.ts';
 import { recut } from './store.ts';

@@ -1,6 +1,6 @@
 /** Vectors that a model gave, saved a piece at a time, as they were when a checkpoint was captured, and counted in the budget of rows. */
 import { expect, test, vi } from 'vitest';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import { Embeddings } from '../../src/projections/embeddings/projection.ts';
 import { freshProjections } from './store.ts';
 

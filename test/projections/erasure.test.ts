@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { type CommittedEntry, mainBranch, type RowsBody } from '../../src/log/entry.ts';
-import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
-import { LettersInARow } from '../../src/projections/rows/text-beginnings.ts';
+import { type CommittedEntry, mainBranch, type RowsBody } from '../../src/log/entries/entry.ts';
+import type { RowStorageOptions } from '../../src/projections/rows/tables/row-storage.ts';
+import { LettersInARow } from '../../src/projections/rows/cells/text-beginnings.ts';
 import { SegmentFile } from '../../src/projections/rows/store/segment-file.ts';
 import { drained, play, property, registerPatients, subjectHistories, withoutKeys } from './histories.ts';
 import { SavedState } from './saved-state.ts';

@@ -1,7 +1,7 @@
 /** Random histories of commands, as fast-check arbitraries, and how they are played into a store. */
 import fc from 'fast-check';
 import { ServiceError } from '../../src/errors.ts';
-import type { RowBatch } from '../../src/log/columns.ts';
+import type { RowBatch } from '../../src/log/values/columns.ts';
 import {
   type CommittedEntry,
   type AgreementTerms,
@@ -9,10 +9,10 @@ import {
   type PropertyDefinition,
   type TokenRecord,
   isOpen,
-} from '../../src/log/entry.ts';
-import { isEmbedded } from '../../src/log/embedded.ts';
-import type { ColumnType } from '../../src/log/value.ts';
-import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
+} from '../../src/log/entries/entry.ts';
+import { isEmbedded } from '../../src/log/entries/embedded.ts';
+import type { ColumnType } from '../../src/log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { Command, PutRows } from '../../src/projections/command.ts';
 import { Names } from '../../src/projections/names.ts';
 import { batchOf, START, type Store } from './store.ts';

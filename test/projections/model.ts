@@ -1,5 +1,5 @@
 /** Row versions as a plain list, closed and filtered by walking all of it: what the columnar store must agree with. */
-import { FOREVER } from '../../src/log/timestamp.ts';
+import { FOREVER } from '../../src/log/values/timestamp.ts';
 import type { TimeBounds } from '../../src/projections/access-paths.ts';
 
 export interface ModelVersion {

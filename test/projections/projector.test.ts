@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { Projection } from '../../src/projections/projection.ts';
 import { Projector } from '../../src/projections/projector.ts';
 import { contextOf, START } from './store.ts';

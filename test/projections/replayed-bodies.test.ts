@@ -1,7 +1,7 @@
 /** Bodies of replayed entries lie in memory that is used again: no projection may hold on to a part of one. */
 import { expect, test } from 'vitest';
 import type { LocalLogOptions } from '../../src/log/log.ts';
-import { inlineWorker } from '../../src/log/workers.ts';
+import { inlineWorker } from '../../src/log/threads/workers.ts';
 import { AuditProjection } from '../../src/projections/audit/projection.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import { TestStore } from '../harness.ts';

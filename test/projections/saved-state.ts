@@ -1,12 +1,12 @@
 /** Checkpoints and segment files of a test: a disk, keys, and a log that says whatever a test wants of it. */
-import { ColumnMemory } from '../../src/log/column-memory.ts';
-import type { DerivedHome } from '../../src/log/derived-file.ts';
-import { openKeyring } from '../../src/log/keys.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import type { SavedLog } from '../../src/log/saved-log.ts';
+import { ColumnMemory } from '../../src/log/values/column-memory.ts';
+import type { DerivedHome } from '../../src/log/blobs/derived-file.ts';
+import { openKeyring } from '../../src/log/keys/keys.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import type { SavedLog } from '../../src/log/files/saved-log.ts';
 import { captureCheckpoint, Checkpoint, writeCheckpoint } from '../../src/projections/checkpoint.ts';
 import type { Projector } from '../../src/projections/projector.ts';
-import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import type { RowStorageOptions } from '../../src/projections/rows/tables/row-storage.ts';
 import { ColumnStore } from '../../src/projections/rows/store/column-store.ts';
 import { SeededRandom } from '../log/world.ts';
 
@@ -78,7 +78,7 @@ export class SavedState {
 
   /** Everything that was saved, in the clear. */
   async plain(): Promise<string> {
-    const { DerivedFile } = await import('../../src/log/derived-file.ts');
+    const { DerivedFile } = await import('../../src/log/blobs/derived-file.ts');
     let text = '';
     for (const name of await this.disk.list('/d/p')) {
       const file = (await DerivedFile.open(this.home, name))!;

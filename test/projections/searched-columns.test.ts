@@ -1,7 +1,7 @@
 /** Columns that were searched, or are declared to be indexed, have indexes before the first search after a start. */
 import { expect, test, vi } from 'vitest';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
-import { inlineWorker } from '../../src/log/workers.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { inlineWorker } from '../../src/log/threads/workers.ts';
 import { TestClock, TestRandom, TestStore } from '../harness.ts';
 
 const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;

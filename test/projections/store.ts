@@ -1,15 +1,15 @@
 /** A store without a log: decides commands, gives entries their places, applies them, reads answers back as plain rows. */
-import type { EntryBody, EntryContext, EntryDraft, CommittedEntry, Provenance } from '../../src/log/entry.ts';
-import { positionsOf } from '../../src/log/entry.ts';
-import type { Dictionary, NamedColumn, RowBatch, Vector } from '../../src/log/columns.ts';
-import type { Cell, ColumnType } from '../../src/log/value.ts';
-import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { EntryBody, EntryContext, EntryDraft, CommittedEntry, Provenance } from '../../src/log/entries/entry.ts';
+import { positionsOf } from '../../src/log/entries/entry.ts';
+import type { Dictionary, NamedColumn, RowBatch, Vector } from '../../src/log/values/columns.ts';
+import type { Cell, ColumnType } from '../../src/log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { AccessPaths, CatalogReader, RowBlock, ScanRequest, TimeBounds } from '../../src/projections/access-paths.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { columnTypeOf } from '../../src/projections/catalog/projection.ts';
 import type { Decision } from '../../src/projections/decision.ts';
 import { Projections } from '../../src/projections/projections.ts';
-import type { RowStorageOptions } from '../../src/projections/rows/row-storage.ts';
+import type { RowStorageOptions } from '../../src/projections/rows/tables/row-storage.ts';
 
 export type PlainRow = Readonly<Record<string, Cell>>;
 export type Columns = Readonly<Record<string, ColumnType>>;

@@ -1,7 +1,7 @@
 /** Branches that have their names within a tenant: two tenants and the store may have one of the same name. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { BranchTree } from '../../src/log/branches.ts';
-import type { BranchBody, CommittedEntry } from '../../src/log/entry.ts';
+import { BranchTree } from '../../src/log/entries/branches.ts';
+import type { BranchBody, CommittedEntry } from '../../src/log/entries/entry.ts';
 import { code } from './branch-world.ts';
 import { SavedState } from './saved-state.ts';
 import { contextOf, freshProjections, Store } from './store.ts';

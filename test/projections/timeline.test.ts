@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Timeline } from '../../src/log/timeline.ts';
+import { Timeline } from '../../src/log/values/timeline.ts';
 
 /** Entries as (positions, nanoseconds until the next one beyond them). Starts near where the low 32 bits overflow. */
 const entries = fc.array(

@@ -1,6 +1,6 @@
 /** Good and bad proofs by the thousand, each with what must be said of it. Deterministic: a seed gives the same cases. */
 import { createHash } from 'node:crypto';
-import { keyHash, noteSigner, signCheckpoint } from '../../src/log/checkpoint-note.ts';
+import { keyHash, noteSigner, signCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
 import { origin } from '../log/world.ts';
 import { type Document, ProofWorld, words } from './world.ts';
 

@@ -4,7 +4,7 @@
  * verifier. What must hold: the client never believes two values for one place, whatever it is sent, and never accuses a
  * server that is honest.
  */
-import { signCheckpoint } from '../../src/log/checkpoint-note.ts';
+import { signCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
 import { origin } from '../log/world.ts';
 import { Dice } from './cases.ts';
 import { verifierSays } from './judges.ts';

@@ -2,10 +2,10 @@
 import { proofJson } from '../../src/doors/proof-document.ts';
 import type { EntryProof, ProofRequest } from '../../src/governance/gate-contract.ts';
 import { GovernedProofs } from '../../src/governance/proofs.ts';
-import type { NoteSigner } from '../../src/log/checkpoint-note.ts';
-import type { EntryDraft } from '../../src/log/entry.ts';
+import type { NoteSigner } from '../../src/log/tree/checkpoint-note.ts';
+import type { EntryDraft } from '../../src/log/entries/entry.ts';
 import type { LocalLog } from '../../src/log/log.ts';
-import { MemoryDisk } from '../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { accessDraft, context, openLog, origin, rowsDraft, worldOn } from '../log/world.ts';
 
 /** A proof as the JSON that a server sends: tests change it at will. */

@@ -5,8 +5,8 @@
 import { describe, expect, it } from 'vitest';
 import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
 import { ServiceError } from '../../src/errors.ts';
-import { unfinishedRestore } from '../../src/log/restore.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
+import { unfinishedRestore } from '../../src/log/backup/restore.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { restoreStore } from '../../src/restores.ts';
 import type { ServiceParts } from '../../src/service.ts';
 import { TestRandom, TestStore } from '../harness.ts';

@@ -3,7 +3,7 @@
  * break one promise each: a simulation that lets them pass shows nothing.
  */
 import { describe, expect, it } from 'vitest';
-import type { Disk } from '../../src/log/disk.ts';
+import type { Disk } from '../../src/log/disk/disk.ts';
 import type { Appended, LogStore } from '../../src/log/log-store.ts';
 import { CrashSimulation } from './crash.ts';
 import { expectNoLoss } from './crash-states.ts';

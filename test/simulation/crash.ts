@@ -13,9 +13,9 @@
  * killed on a machine that lives on, and machines switched off for good.
  */
 import { assert, AssertionError, ServiceError } from '../../src/errors.ts';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { LogStore } from '../../src/log/log-store.ts';
-import { verifyDirectory } from '../../src/log/verify.ts';
+import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.ts';
 import { rowsBody, contextOf, textOf } from './drafts.ts';
 import { faultsOf, WithoutRoom } from './faults.ts';

@@ -1,9 +1,9 @@
 /** Small entries of every shape that the log orders, and a text that is equal only for equal entries. */
-import type { NamedColumn, RowBatch } from '../../src/log/columns.ts';
-import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft } from '../../src/log/entry.ts';
-import { FOREVER } from '../../src/log/timestamp.ts';
-import type { Cell, ColumnType } from '../../src/log/value.ts';
-import { cellAt, VectorBuilder } from '../../src/log/vector-builder.ts';
+import type { NamedColumn, RowBatch } from '../../src/log/values/columns.ts';
+import type { AccessRecord, CommittedEntry, EntryContext, EntryDraft } from '../../src/log/entries/entry.ts';
+import { FOREVER } from '../../src/log/values/timestamp.ts';
+import type { Cell, ColumnType } from '../../src/log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import type { Seeded } from './seeded.ts';
 
 export function contextOf(writer: number, submission: number): EntryContext {

@@ -1,5 +1,5 @@
 /** The failures that a disk may show at each kind of call. */
-import type { NoRoom } from '../../src/log/disk.ts';
+import type { NoRoom } from '../../src/log/disk/disk.ts';
 import type { Fault, Step } from './faulty-disk.ts';
 import { Seeded } from './seeded.ts';
 

@@ -8,8 +8,8 @@
  * - A failed sync drops what was pending, still shows it to readers, and the next sync of that file "succeeds".
  */
 import { dirname, normalize } from 'node:path/posix';
-import type { Disk, DiskFile, NoRoom } from '../../src/log/disk.ts';
-import { DiskError } from '../../src/log/memory-disk.ts';
+import type { Disk, DiskFile, NoRoom } from '../../src/log/disk/disk.ts';
+import { DiskError } from '../../src/log/disk/memory-disk.ts';
 import type { Seeded } from './seeded.ts';
 import { applied, type Change, tornFile } from './torn-file.ts';
 

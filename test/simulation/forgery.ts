@@ -1,8 +1,14 @@
 /** What an attacker can do who knows every format and holds no key: change a leaf and make everything unsigned fit again. */
-import { leafHashOf, noPreviousHash, type EncodedEntry } from '../../src/log/entry-codec.ts';
-import { decodeFrameHeader, encodeFrame, FILE_HEADER_BYTES, FRAME_HEADER_BYTES, frameEntries } from '../../src/log/log-file.ts';
-import { formatManifest, type LogFileRecord, manifestPath, parseManifest } from '../../src/log/manifest.ts';
-import { Frontier } from '../../src/log/merkle-tree.ts';
+import { leafHashOf, noPreviousHash, type EncodedEntry } from '../../src/log/entries/entry-codec.ts';
+import {
+  decodeFrameHeader,
+  encodeFrame,
+  FILE_HEADER_BYTES,
+  FRAME_HEADER_BYTES,
+  frameEntries,
+} from '../../src/log/files/log-file.ts';
+import { formatManifest, type LogFileRecord, manifestPath, parseManifest } from '../../src/log/files/manifest.ts';
+import { Frontier } from '../../src/log/tree/merkle-tree.ts';
 import type { Image } from './faulty-disk.ts';
 
 /** Where a leaf keeps the hash of the leaf before it. */

@@ -3,9 +3,9 @@
  * their order, each whole or not at all, with every acknowledged one and nothing that was refused.
  */
 import { createHash } from 'node:crypto';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { Appended, LogStore } from '../../src/log/log-store.ts';
-import type { ResumeOptions, SavedLog } from '../../src/log/saved-log.ts';
+import type { ResumeOptions, SavedLog } from '../../src/log/files/saved-log.ts';
 import { textOf } from './drafts.ts';
 
 export interface Submission {

@@ -1,7 +1,7 @@
 /** A disk that shows an image and takes no writes: for readers that look at one image many thousand times. */
 import { dirname } from 'node:path/posix';
-import type { Disk, DiskFile } from '../../src/log/disk.ts';
-import { DiskError } from '../../src/log/memory-disk.ts';
+import type { Disk, DiskFile } from '../../src/log/disk/disk.ts';
+import { DiskError } from '../../src/log/disk/memory-disk.ts';
 import type { Image } from './faulty-disk.ts';
 
 export function imageDisk(image: Image): Disk {

@@ -4,7 +4,7 @@
  * comparison with what had been promised is done anew.
  */
 import { createHash } from 'node:crypto';
-import type { CommittedEntry } from '../../src/log/entry.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { LogStore } from '../../src/log/log-store.ts';
 import { crashImage, sameImage } from './crash-image.ts';
 import { type DiskState, FaultyDisk, type Image, type Step } from './faulty-disk.ts';

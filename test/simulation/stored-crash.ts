@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { ServiceError } from '../../src/errors.ts';
-import { DerivedFileError } from '../../src/log/derived-file.ts';
+import { DerivedFileError } from '../../src/log/blobs/derived-file.ts';
 import type { Service } from '../../src/service.ts';
 import { rowsOf } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';

@@ -5,8 +5,8 @@
  */
 import { ServiceError } from '../../src/errors.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
-import { ColumnMemory } from '../../src/log/column-memory.ts';
-import type { Disk } from '../../src/log/disk.ts';
+import { ColumnMemory } from '../../src/log/values/column-memory.ts';
+import type { Disk } from '../../src/log/disk/disk.ts';
 import { Service } from '../../src/service.ts';
 import { loadSettings } from '../../src/config.ts';
 import { analyst, exactJson, TestClock, TestRandom } from '../harness.ts';

@@ -4,11 +4,11 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { LocalLog } from '../../src/log/log.ts';
-import { ByteDictionary } from '../../src/projections/rows/byte-dictionary.ts';
-import { Segment } from '../../src/projections/rows/segment.ts';
-import { SegmentColumns, type SegmentKeeper } from '../../src/projections/rows/segment-columns.ts';
-import { SegmentColumn } from '../../src/projections/rows/segment-column.ts';
-import type { RestingColumns, SegmentChanges } from '../../src/projections/rows/segment-state.ts';
+import { ByteDictionary } from '../../src/projections/rows/cells/byte-dictionary.ts';
+import { Segment } from '../../src/projections/rows/segments/segment.ts';
+import { SegmentColumns, type SegmentKeeper } from '../../src/projections/rows/segments/segment-columns.ts';
+import { SegmentColumn } from '../../src/projections/rows/segments/segment-column.ts';
+import type { RestingColumns, SegmentChanges } from '../../src/projections/rows/segments/segment-state.ts';
 import { StoredRounds } from './stored-rounds.ts';
 
 const seeds = Number(process.env['SIMULATION_ROUNDS_SEEDS'] ?? 2);

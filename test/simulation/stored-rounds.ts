@@ -7,8 +7,8 @@
  * - state and answers are those of a store that has the same log and no derived file;
  * - no cell, key or text of a row that was deleted for good is in memory, wherever it was read from.
  */
-import type { Vector } from '../../src/log/columns.ts';
-import type { Segment } from '../../src/projections/rows/segment.ts';
+import type { Vector } from '../../src/log/values/columns.ts';
+import type { Segment } from '../../src/projections/rows/segments/segment.ts';
 import type { Service } from '../../src/service.ts';
 import { TestClock } from '../harness.ts';
 import { crashImage, type Survivors } from './crash-image.ts';

@@ -1,9 +1,9 @@
 /** The log under test, put together as the service does it: lock, keys, then the log. */
 import type { KeyObject } from 'node:crypto';
 import type { LogStore } from '../../src/log/log-store.ts';
-import { type Keyring, keyFilePath, openKeyring } from '../../src/log/keys.ts';
+import { type Keyring, keyFilePath, openKeyring } from '../../src/log/keys/keys.ts';
 import { LocalLog } from '../../src/log/log.ts';
-import { SubjectKeyFiles } from '../../src/log/subject-keys.ts';
+import { SubjectKeyFiles } from '../../src/log/keys/subject-keys.ts';
 import type { FaultyDisk } from './faulty-disk.ts';
 import type { Seeded } from './seeded.ts';
 import { rememberSignatures } from './known-signatures.ts';

@@ -4,12 +4,12 @@
  * whole directories of yesterday, where somebody kept today's head.
  */
 import assert from 'node:assert/strict';
-import type { Keyring } from '../../src/log/keys.ts';
-import { openKeyring } from '../../src/log/keys.ts';
-import { decodeFrameHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES } from '../../src/log/log-file.ts';
-import { FileWindow, frameAt } from '../../src/log/verify-frames.ts';
-import { verifyDirectory, type VerifyReport } from '../../src/log/verify.ts';
-import { inlineWorker } from '../../src/log/workers.ts';
+import type { Keyring } from '../../src/log/keys/keys.ts';
+import { openKeyring } from '../../src/log/keys/keys.ts';
+import { decodeFrameHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES } from '../../src/log/files/log-file.ts';
+import { FileWindow, frameAt } from '../../src/log/verify/verify-frames.ts';
+import { verifyDirectory, type VerifyReport } from '../../src/log/verify/verify.ts';
+import { inlineWorker } from '../../src/log/threads/workers.ts';
 import { draftsFor } from './drafts.ts';
 import { FaultyDisk, type Image } from './faulty-disk.ts';
 import { rechained, withManifest } from './forgery.ts';

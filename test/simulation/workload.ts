@@ -1,10 +1,10 @@
 /** One short life of a log under a seed: several writers, seals, pauses, a clock that jumps, and mostly a clean end. */
 import { AssertionError, assert } from '../../src/errors.ts';
-import type { CommittedEntry } from '../../src/log/entry.ts';
-import type { BulkOptions } from '../../src/log/bulk-sealer.ts';
+import type { CommittedEntry } from '../../src/log/entries/entry.ts';
+import type { BulkOptions } from '../../src/log/entries/bulk-sealer.ts';
 import type { LogStore, WalSync } from '../../src/log/log-store.ts';
-import { inlineWorker, type StartWorker } from '../../src/log/workers.ts';
-import type { ResumeOptions } from '../../src/log/saved-log.ts';
+import { inlineWorker, type StartWorker } from '../../src/log/threads/workers.ts';
+import type { ResumeOptions } from '../../src/log/files/saved-log.ts';
 import { draftsFor } from './drafts.ts';
 import { type DiskState, FaultyDisk, type Fault, type Image, type Step } from './faulty-disk.ts';
 import { History, type Promises } from './history.ts';

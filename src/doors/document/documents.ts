@@ -1,9 +1,9 @@
 /** Documents as rows of DocumentEntry: found by key or by filter in the governed snapshot, written as commands of the gate. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { NamedColumn } from '../../log/columns.ts';
-import { type Cell, type ColumnType, limits, systemColumns } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { NamedColumn } from '../../log/values/columns.ts';
+import { type Cell, type ColumnType, limits, systemColumns } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { compileFilter, type Filter, isOperators } from '../../planner/documents/filter.ts';
 import { inTurns, readSteps, readText, textOf } from '../../planner/documents/json.ts';
 import { eachInTurns } from '../../planner/documents/turns.ts';

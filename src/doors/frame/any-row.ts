@@ -3,7 +3,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 
 export interface RowAsked {
   readonly type: string;

@@ -1,6 +1,6 @@
 /** Under which condition a request writes rows: by `?when=`, or by the headers that HTTP has for it. */
 import { ServiceError } from '../../errors.ts';
-import { I64_MAX } from '../../log/value.ts';
+import { I64_MAX } from '../../log/values/value.ts';
 import type { WriteCondition } from '../../projections/command.ts';
 import { toInstant } from '../instants.ts';
 import type { RequestFacts } from './context.ts';

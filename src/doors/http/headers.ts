@@ -1,6 +1,6 @@
 /** Reading headers: as UTF-8 text, once each, and what the specification's own headers mean. */
 import { ServiceError } from '../../errors.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText } from '../../log/values/value.ts';
 import type { RequestFacts } from './context.ts';
 
 /** Headers that decide who asks and for what: a second one of these is how a proxy and a server come to disagree. */

@@ -1,7 +1,7 @@
 /** A buffered JSON body, whatever its Content-Type says: valid UTF-8, at most 64 levels deep, no `__proto__` in it. */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
-import { limits } from '../../log/value.ts';
+import { limits } from '../../log/values/value.ts';
 import { parseExactJson } from './read-exact-json.ts';
 
 /** A body is parsed in one turn of the event loop, which this many bytes hold up for some 10 ms. Questions have a cap of their own. */

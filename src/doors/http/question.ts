@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText } from '../../log/values/value.ts';
 import type { Answer, RowTaker } from '../../planner/planner-contract.ts';
 import type { TypoTolerance } from '../../planner/search/query.ts';
 import { inBothCases, oneSpelling } from '../spellings.ts';

@@ -1,8 +1,8 @@
 /** What tenants and their usage look like in replies, for the three families of routes about them. Instants are ISO-8601. */
 import { z } from 'zod';
 import type { TenantUsage, TenantView } from '../../governance/desks.ts';
-import type { Json } from '../../log/canonical-json.ts';
-import { formatInstant } from '../../log/timestamp.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+import { formatInstant } from '../../log/values/timestamp.ts';
 import { toInstant } from '../instants.ts';
 
 /** Names of quotas in bodies, and in the record. */

@@ -5,10 +5,10 @@
 import { isUtf8 } from 'node:buffer';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { NamedColumn, Vector } from '../../log/columns.ts';
-import { FOREVER } from '../../log/timestamp.ts';
-import { type Cell, type ColumnType, limits, systemColumns } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { NamedColumn, Vector } from '../../log/values/columns.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
+import { type Cell, type ColumnType, limits, systemColumns } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';

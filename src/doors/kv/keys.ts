@@ -1,8 +1,8 @@
 /** What works on keys: deleting, expiring, listing. */
-import { FOREVER } from '../../log/timestamp.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { Cell } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Cell } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
 import { type Entry, keyOf } from './entries.ts';
 import { refusals } from './errors.ts';

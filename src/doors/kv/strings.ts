@@ -1,6 +1,6 @@
 /** GET, SET and what works on values. */
 import { ServiceError } from '../../errors.ts';
-import { FOREVER } from '../../log/timestamp.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
 import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
 import { type Entry, keyOf, type Put } from './entries.ts';
 import { refusals } from './errors.ts';

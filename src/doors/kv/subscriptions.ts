@@ -5,8 +5,8 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { sees } from '../../governance/caller.ts';
-import { tenantOf } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import { tenantOf } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { Asker } from '../frame/asker.ts';

@@ -1,7 +1,7 @@
 /** PutObject and CopyObject: one row, put as a whole, once its body is there. */
 import { parametersOf } from '../../governance/authentication/sigv4.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import { builtinTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Row } from '../verbs/rows.ts';

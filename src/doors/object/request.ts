@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../../errors.ts';
 import { parametersOf, type SignedRequest } from '../../governance/authentication/sigv4.ts';
-import { limits } from '../../log/value.ts';
+import { limits } from '../../log/values/value.ts';
 import { headerText } from '../http/headers.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';
 

@@ -1,7 +1,7 @@
 /** The bucket `types`: every row of every type that the caller may see, as `<Type>/<percent-encoded key>.json`; read-only. */
 import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
-import type { Cell } from '../../log/value.ts';
+import type { Cell } from '../../log/values/value.ts';
 import { exactJson } from '../http/exact-json.ts';
 import { quoted, type Row } from '../verbs/rows.ts';
 import { contentRange, isKnown, spanOf } from './conditions.ts';

@@ -6,8 +6,8 @@
 import { assert, didYouMean, ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { RowBatch } from '../../log/columns.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { RowBatch } from '../../log/values/columns.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { Transaction } from '../../planner/writes/transaction.ts';
 import { leased } from '../frame/lease.ts';

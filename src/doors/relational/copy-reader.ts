@@ -1,9 +1,9 @@
 /** Rows of COPY FROM STDIN: bytes in, however they were cut, and batches of columns out. */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
-import type { RowBatch } from '../../log/columns.ts';
-import { type ColumnType, limits } from '../../log/value.ts';
-import { VectorBuilder } from '../../log/vector-builder.ts';
+import type { RowBatch } from '../../log/values/columns.ts';
+import { type ColumnType, limits } from '../../log/values/value.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { parameterOid, parameterValue } from './parameters.ts';
 import type { CopyFormat } from './copy-statement.ts';
 

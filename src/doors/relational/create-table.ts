@@ -1,7 +1,7 @@
 /** CREATE TABLE as the registration of a type: what of it could not be kept is refused, not read over. */
 import { ServiceError } from '../../errors.ts';
-import type { PropertyDefinition } from '../../log/entry.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { PropertyDefinition } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { RegisterType } from '../../projections/command.ts';
 import { Tokens } from './tokens.ts';
 

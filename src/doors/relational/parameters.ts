@@ -1,7 +1,7 @@
 /** Values that a client binds to `$1`, `$2` …: bytes in one of two formats and of a Postgres type, as the planner takes them. */
 import { type ErrorReason, ServiceError } from '../../errors.ts';
-import { FOREVER, INSTANT_MIN, parseZonedDay, parseZonedInstant } from '../../log/timestamp.ts';
-import { type ColumnType, I64_MAX, I64_MIN } from '../../log/value.ts';
+import { FOREVER, INSTANT_MIN, parseZonedDay, parseZonedInstant } from '../../log/values/timestamp.ts';
+import { type ColumnType, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
 import { utf8 } from './codec.ts';
 import { microsecondsTo2000, parameterType } from './wire-types.ts';

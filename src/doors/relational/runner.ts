@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';

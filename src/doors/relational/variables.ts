@@ -3,8 +3,8 @@
  * change nothing is taken only at the value that is in force; all else is refused, never ignored.
  */
 import { ServiceError } from '../../errors.ts';
-import { FOREVER, parseZonedInstant } from '../../log/timestamp.ts';
-import { checkText } from '../../log/value.ts';
+import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
+import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { InstantStyle } from './wire-types.ts';
 

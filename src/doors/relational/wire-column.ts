@@ -1,7 +1,7 @@
 /** Cells of a column as clients of Postgres read them, in text and in binary. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { putI64, putInteger, putNumber } from '../../planner/formats/cell-text.ts';
-import { formatDay, formatZonedInstant } from '../../log/timestamp.ts';
+import { formatDay, formatZonedInstant } from '../../log/values/timestamp.ts';
 import type { Replies } from './replies.ts';
 import { binaryText, isFloat, putBinaryNumber } from './wire-binary.ts';
 import { dateNumber, instantMicroseconds, type WireType, wireTypes } from './wire-types.ts';

@@ -2,8 +2,8 @@
  * Types of columns as Postgres names them. Integers are int8, numbers float8; an instant of a
  * property is a timestamptz, the four system instants are int8 nanoseconds: they are cursors, and hold the greatest i64.
  */
-import { FOREVER } from '../../log/timestamp.ts';
-import { type ColumnType, systemColumns } from '../../log/value.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
+import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { ParameterType } from '../../planner/statement.ts';
 

@@ -1,7 +1,7 @@
 /** nl_query: a plain question. Source: specification, "Search", natural language. */
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText } from '../../log/values/value.ts';
 import { type Translated, translate, untranslated } from '../../planner/languages/natural-language.ts';
 import { answered, answerMembers } from './query.ts';
 import type { VerbSession } from './session.ts';

@@ -1,8 +1,8 @@
 /** Tools that ask: SQL, entities by type, figures, words and meaning together. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { checkText } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { checkText } from '../../log/values/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { literalOf } from '../../planner/languages/search-json.ts';
 import type { Literal } from '../../planner/statement.ts';

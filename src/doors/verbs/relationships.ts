@@ -1,6 +1,6 @@
 /** Edges of the snapshot: rows of link types, which graph triggers and associate write. Source: specification, "Tool protocol (MCP)". */
 import { z } from 'zod';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { knownType } from './query.ts';
 import { quoted, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';

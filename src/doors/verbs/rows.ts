@@ -1,8 +1,8 @@
 /** Between rows as verbs hold them, a few at a time, and rows as columns. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { Provenance, TypeDefinition } from '../../log/entry.ts';
-import { cellAt } from '../../log/vector-builder.ts';
-import type { Cell } from '../../log/value.ts';
+import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import type { Cell } from '../../log/values/value.ts';
 import { BodyReader, type IngestBatch } from '../../planner/formats/ingest-reader.ts';
 import { readSmallBody } from '../../planner/formats/small-body.ts';
 import type { Answer } from '../../planner/planner-contract.ts';

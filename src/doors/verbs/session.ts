@@ -9,7 +9,7 @@ import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Clock, Ids } from '../../clock.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
-import type { Provenance, TypeDefinition } from '../../log/entry.ts';
+import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { Embedder } from '../../governance/embedding/embedder.ts';
 import { readingThrough } from '../../planner/exhibits/pinned-invocation.ts';
 import type { Answer, PlannerDoor, PlannerSession } from '../../planner/planner-contract.ts';

@@ -1,7 +1,7 @@
 /** Whose a row is that is made from others: its sources' subject, or all of theirs together. It is erased with each of them. */
 import { ServiceError } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { jointSubject, ownSubject, subjectsIn } from '../../log/subjects.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
 import { listOf, quoted, type Row, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 

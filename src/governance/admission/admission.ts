@@ -2,7 +2,7 @@
  * One invocation on its way in, up to policy: running? -> branch -> standing -> purpose -> quota; and the slot and the place
  * that it holds until it is over. A purpose stated later is checked when it is used.
  */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
 import { readsOnly, unitsAtStart } from '../actions.ts';

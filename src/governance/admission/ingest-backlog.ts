@@ -5,7 +5,7 @@
  * under way, or it could never be.
  */
 import { ServiceError } from '../../errors.ts';
-import type { RowBatch, Vector } from '../../log/columns.ts';
+import type { RowBatch, Vector } from '../../log/values/columns.ts';
 
 export class IngestBacklog {
   readonly #bytesMax: number;

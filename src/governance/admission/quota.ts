@@ -3,7 +3,7 @@
  * A registered tenant's own quota holds instead of the settings. Refusals name the second at which trying again can help.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TenantQuota } from '../../log/entry.ts';
+import type { TenantQuota } from '../../log/entries/entry.ts';
 import { RateLimiter } from './rate-limit.ts';
 
 export interface QuotaLimits {

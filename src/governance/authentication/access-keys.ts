@@ -7,7 +7,7 @@
  * of a token. That is the token's hash, which rests sealed like every entry.
  */
 import { createHmac, hash } from 'node:crypto';
-import type { TokenRecord } from '../../log/entry.ts';
+import type { TokenRecord } from '../../log/entries/entry.ts';
 import { tokenId } from './bearer-tokens.ts';
 
 export interface KeyPair {

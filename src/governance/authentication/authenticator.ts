@@ -4,8 +4,8 @@
  */
 import type { Clock, Random } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
-import type { TokenRecord } from '../../log/entry.ts';
-import { tenantOf } from '../../log/value.ts';
+import type { TokenRecord } from '../../log/entries/entry.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';

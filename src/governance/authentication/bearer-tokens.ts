@@ -5,9 +5,9 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Ids, Random } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import type { TokenRecord } from '../../log/entry.ts';
-import { FOREVER } from '../../log/timestamp.ts';
-import { checkIdentifier } from '../../log/value.ts';
+import type { TokenRecord } from '../../log/entries/entry.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
+import { checkIdentifier } from '../../log/values/value.ts';
 import { covers } from '../caller.ts';
 import { checkOrganization } from '../tenancy/organization.ts';
 

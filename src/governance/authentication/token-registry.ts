@@ -1,5 +1,5 @@
 /** The registry as authentication sees it: standing tokens only. What was revoked or rotated away is as if never made. */
-import type { TokenRecord } from '../../log/entry.ts';
+import type { TokenRecord } from '../../log/entries/entry.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import type { TokenDirectory } from './bearer-tokens.ts';
 

@@ -1,6 +1,6 @@
 /** The condition of a sharing agreement as a policy: one permit, whatever its text tries to be. */
 import { ServiceError } from '../../errors.ts';
-import type { AgreementTerms } from '../../log/entry.ts';
+import type { AgreementTerms } from '../../log/entries/entry.ts';
 import { type Policy, readPolicies, type TypeLookup } from './cedar/policies.ts';
 
 /** Throws REL_INVALID, or REL_NOT_IMPLEMENTED, with the place of what is refused; null is every row. */

@@ -3,7 +3,7 @@
  * explanation is no second implementation. Refuses nothing.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Caller } from '../caller.ts';
 import type { PolicyExplanation } from '../gate-contract.ts';
 import type { CallerPolicies } from './cedar/decision.ts';

@@ -1,8 +1,8 @@
 /**
  * What one invocation may see, per type: the contract between policies, the gate and the planner. Pure types.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { MaskKind, TypeDefinition } from '../../log/entry.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { MaskKind, TypeDefinition } from '../../log/entries/entry.ts';
 
 /** A predicate over columns of one type; null cells are Cedar's absent attributes. */
 export interface RowCondition {

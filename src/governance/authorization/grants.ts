@@ -8,8 +8,8 @@
  */
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../errors.ts';
-import type { AgreementRecord, MaskKind, TypeDefinition } from '../../log/entry.ts';
-import { compareText, tenantOf } from '../../log/value.ts';
+import type { AgreementRecord, MaskKind, TypeDefinition } from '../../log/entries/entry.ts';
+import { compareText, tenantOf } from '../../log/values/value.ts';
 import { isInForce } from '../../projections/tenants/agreements.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import { tenantOfPath } from '../../projections/tenants/records.ts';

@@ -9,7 +9,7 @@
  * Asked wherever rows or cells of a type pass the gate, and answered by the type alone: never by what is stored.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Protection } from '../../projections/catalog/protection.ts';
 import type { Caller } from '../caller.ts';
 import type { CallerPolicies } from './cedar/decision.ts';

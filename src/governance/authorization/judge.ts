@@ -2,7 +2,7 @@
  * Decisions of one store: the rules that always hold, and the policies in force. Whoever asks, by whatever way, is judged
  * here, so that a policy which is installed counts from the next decision on.
  */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { Clock } from '../../clock.ts';
 import type { CatalogReader, TenantPaths } from '../../projections/access-paths.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';

@@ -3,7 +3,7 @@
  * the rules that determined it, so explaining is not a second implementation.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { ofTenant } from '../actions.ts';
 import { covers, type Caller } from '../caller.ts';
 import type { Action } from '../gate-contract.ts';

@@ -3,7 +3,7 @@
  * Strict mode admits registered purposes only; open mode, for development, any that is well formed.
  */
 import { ServiceError } from '../../errors.ts';
-import { checkIdentifier } from '../../log/value.ts';
+import { checkIdentifier } from '../../log/values/value.ts';
 
 export interface PurposeRules {
   readonly mode: 'strict' | 'open';

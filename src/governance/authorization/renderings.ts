@@ -4,11 +4,11 @@
  * stands for NULL too.
  */
 import { createHmac } from 'node:crypto';
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import { I64_MIN, type ColumnType } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import { I64_MIN, type ColumnType } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { RowWindow } from '../../projections/access-paths.ts';
-import { gather } from '../../projections/rows/gather.ts';
+import { gather } from '../../projections/rows/cells/gather.ts';
 import { tenantOfPath } from '../../projections/tenants/records.ts';
 import type { CellMask } from './grant.ts';
 

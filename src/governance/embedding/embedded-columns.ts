@@ -1,6 +1,6 @@
 /** What of a type says what its rows are about. */
-import type { TypeDefinition } from '../../log/entry.ts';
-import { type ColumnType, embeddingPrefix, holdsTexts } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { type ColumnType, embeddingPrefix, holdsTexts } from '../../log/values/value.ts';
 
 /** `_emb_` columns where there are any, else all columns of vectors. */
 export function vectorColumns({ properties }: TypeDefinition): readonly string[] {

@@ -12,11 +12,11 @@
  */
 import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { mainBranch, type TypeDefinition } from '../../log/entry.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { mainBranch, type TypeDefinition } from '../../log/entries/entry.ts';
 import type { Basis, LogStore } from '../../log/log-store.ts';
-import type { Timeline } from '../../log/timeline.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Timeline } from '../../log/values/timeline.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import { type AccessPaths, pathColumn, type RowBlock } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';
 import type { Embeddings } from '../../projections/embeddings/projection.ts';

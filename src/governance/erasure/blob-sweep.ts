@@ -3,10 +3,10 @@
  * others have their turn in between. What must hold: a body that somebody is about to name stays.
  */
 import { referredTo } from '../large-bodies.ts';
-import type { Blobs } from '../../log/blobs.ts';
-import { tenantOf } from '../../log/value.ts';
+import type { Blobs } from '../../log/blobs/blobs.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { PathCodes } from '../../projections/access-paths.ts';
-import type { StoredTexts, TextVector } from '../../projections/rows/stored-texts.ts';
+import type { StoredTexts, TextVector } from '../../projections/rows/erasure/stored-texts.ts';
 
 export interface BlobSweepParts {
   readonly blobs: Blobs;

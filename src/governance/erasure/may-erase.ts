@@ -1,7 +1,7 @@
 /** Whether policies let every version of a subject be erased: a subject goes as a whole, or not at all. */
-import { type ErasedVersions, tenantOfErased, type TypeDefinition } from '../../log/entry.ts';
+import { type ErasedVersions, tenantOfErased, type TypeDefinition } from '../../log/entries/entry.ts';
 import type { RowCheck } from '../../projections/decision.ts';
-import { refusedKeys } from '../../projections/rows/row-check.ts';
+import { refusedKeys } from '../../projections/rows/checks/row-check.ts';
 import { branchesNow, type BranchesRead } from './subject-rows.ts';
 
 /** `check` as the invocation has it; undefined: nothing is asked of rows. */

@@ -2,13 +2,13 @@
  * Entries that repeat a subject in texts of their own: what was asked or noted on exhibits, queries of views, keys of removed
  * rows, and whatever an entry of a kind that has no design yet holds. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
  */
-import { isOpen } from '../../log/entry.ts';
-import { tenantOf } from '../../log/value.ts';
+import { isOpen } from '../../log/entries/entry.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
 import type { Names, NameTest } from '../../projections/names.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
-import { LettersInARow } from '../../projections/rows/text-beginnings.ts';
+import { LettersInARow } from '../../projections/rows/cells/text-beginnings.ts';
 import { textsOf } from './open-texts.ts';
 import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 

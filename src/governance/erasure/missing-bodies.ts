@@ -1,9 +1,9 @@
 /** Bodies that rows of a log name, and that are not there: what an fsck has to find, for nobody else looks before a client asks. */
-import { type BlobName, listBlobs } from '../../log/blobs.ts';
-import type { Disk } from '../../log/disk.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
-import { cellAt } from '../../log/vector-builder.ts';
-import type { Finding } from '../../log/verify.ts';
+import { type BlobName, listBlobs } from '../../log/blobs/blobs.ts';
+import type { Disk } from '../../log/disk/disk.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import type { Finding } from '../../log/verify/verify.ts';
 import { bodyNamed } from '../large-bodies.ts';
 import { named } from './blob-sweep.ts';
 

@@ -1,7 +1,7 @@
 /** What an entry of a kind that has no design yet says, as texts that a subject may be looked for in. */
-import type { Json } from '../../log/canonical-json.ts';
-import { isEmbedded } from '../../log/embedded.ts';
-import type { OpenBody } from '../../log/entry.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
+import { isEmbedded } from '../../log/entries/embedded.ts';
+import type { OpenBody } from '../../log/entries/entry.ts';
 
 /** JSON as it stands, and its texts without their escapes; bytes as if they were text. */
 export function textsOf({ content }: OpenBody): string {

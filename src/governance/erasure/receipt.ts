@@ -9,10 +9,10 @@
  * receipt that is asked for again is the same to the byte, as long as the log and the erasure key are.
  */
 import { createHmac } from 'node:crypto';
-import { canonicalJson, type Json } from '../../log/canonical-json.ts';
-import type { NoteSigner } from '../../log/checkpoint-note.ts';
-import { KeyedHash, sha256Hex } from '../../log/sha256.ts';
-import type { StandingDigests } from '../../projections/rows/standing-versions.ts';
+import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
+import type { NoteSigner } from '../../log/tree/checkpoint-note.ts';
+import { KeyedHash, sha256Hex } from '../../log/bytes/sha256.ts';
+import type { StandingDigests } from '../../projections/rows/erasure/standing-versions.ts';
 
 export const receiptType = 'application/vnd.annals.erasure-receipt+json';
 

@@ -10,8 +10,8 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import type { Random } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import { canonicalJson } from '../../log/canonical-json.ts';
-import type { SubjectKeys } from '../../log/subject-keys.ts';
+import { canonicalJson } from '../../log/values/canonical-json.ts';
+import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
 
 export interface RecipeSealsParts {
   readonly keys: Pick<SubjectKeys, 'sealing' | 'opening'>;

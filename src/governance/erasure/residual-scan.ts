@@ -2,18 +2,18 @@
  * The look at everything that can be read now, after a subject was erased: what is still readable of it anywhere forbids the
  * certificate. In slices: others have their turn in between.
  */
-import { isBlank } from '../../log/blank-body.ts';
-import { type ErasedVersions, isOpen, type OpenBody, tenantOfErased } from '../../log/entry.ts';
-import { cellAt } from '../../log/vector-builder.ts';
-import { tenantOf } from '../../log/value.ts';
+import { isBlank } from '../../log/entries/blank-body.ts';
+import { type ErasedVersions, isOpen, type OpenBody, tenantOfErased } from '../../log/entries/entry.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
-import type { SubjectKeys } from '../../log/subject-keys.ts';
+import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
 import type { ExhibitView, PathCodes } from '../../projections/access-paths.ts';
 import type { Erasure } from '../../projections/erasures/projection.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
-import type { StoredTexts } from '../../projections/rows/stored-texts.ts';
+import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
 import { covers } from '../caller.ts';
-import { isEmbedded, withoutVectors } from '../../log/embedded.ts';
+import { isEmbedded, withoutVectors } from '../../log/entries/embedded.ts';
 import type { ErasedWords } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';

@@ -2,7 +2,7 @@
  * What a scan looks for. Who erases names the subject; a start that goes on with an erasure knows its commitment alone, and asks
  * of each text whether it would have led to that: slower, and as sure for whole texts. Pure.
  */
-import type { TextVector } from '../../projections/rows/stored-texts.ts';
+import type { TextVector } from '../../projections/rows/erasure/stored-texts.ts';
 import { Names } from '../../projections/names.ts';
 import { commitmentTest } from './receipt.ts';
 

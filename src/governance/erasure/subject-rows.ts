@@ -1,8 +1,8 @@
 /** Rows of a tenant on all branches as they are now. Ungoverned: whoever reads them here shows them to nobody. */
-import { mainBranch } from '../../log/entry.ts';
+import { mainBranch } from '../../log/entries/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';
-import type { BranchRows } from '../../projections/rows/branch-rows.ts';
+import type { BranchRows } from '../../projections/rows/tables/branch-rows.ts';
 import { type RowsOf, rowsOf } from '../../projections/rows/projection.ts';
 
 export interface BranchesRead {

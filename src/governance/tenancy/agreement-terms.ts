@@ -3,8 +3,8 @@
  * would hide nothing, and a condition that can't be decided would share nothing.
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
-import type { AgreementTerms, TypeDefinition } from '../../log/entry.ts';
-import { systemColumns } from '../../log/value.ts';
+import type { AgreementTerms, TypeDefinition } from '../../log/entries/entry.ts';
+import { systemColumns } from '../../log/values/value.ts';
 import { readAgreementCondition } from '../authorization/agreement-policy.ts';
 import { readPolicies } from '../authorization/cedar/policies.ts';
 import { isClassified } from '../authorization/egress.ts';

@@ -2,9 +2,9 @@
  * A tenant may have an id that was another's before. Whatever goes by its paths and is older (records of access, entries,
  * views, exhibits) was the other's, and is nobody's to see but the administrator's.
  */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { AuditQuery, AuditReader } from '../../projections/access-paths.ts';
-import { sha256Hex } from '../../log/sha256.ts';
+import { sha256Hex } from '../../log/bytes/sha256.ts';
 import type { Command } from '../../projections/command.ts';
 import type { RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';

@@ -7,7 +7,7 @@
 import * as crypto from 'node:crypto';
 import { parseKey, readSettingFile, type Settings } from '../../config.ts';
 import { ConfigError } from '../../errors.ts';
-import { canonicalJson, type Json } from '../../log/canonical-json.ts';
+import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
 import { bytesPerGb, licenceOf, type Licence } from './licence.ts';
 
 export type LicenceSettings = Pick<

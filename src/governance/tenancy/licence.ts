@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
-import { formatInstant } from '../../log/timestamp.ts';
+import { formatInstant } from '../../log/values/timestamp.ts';
 import type { CommandKind } from '../../projections/command.ts';
 
 export interface Licence {

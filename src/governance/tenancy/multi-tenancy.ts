@@ -4,8 +4,8 @@
  * organisation header is needed: the token's own tenant is the path in force.
  */
 import { ServiceError } from '../../errors.ts';
-import type { TokenRecord } from '../../log/entry.ts';
-import { tenantOf } from '../../log/value.ts';
+import type { TokenRecord } from '../../log/entries/entry.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
 import { platformAdmin, type Rule } from '../authorization/policy.ts';

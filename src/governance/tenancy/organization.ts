@@ -3,7 +3,7 @@
  * folding, no Unicode normalisation: two spellings are two organisations, so nobody reaches a neighbour by respelling.
  */
 import { ServiceError } from '../../errors.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText } from '../../log/values/value.ts';
 import { covers } from '../caller.ts';
 
 const pathBytesMax = 512;

@@ -2,7 +2,7 @@
  * Which part of the registry of tenants a command is about: whose, and whether that tenant's own administrator may do it.
  * Registering, suspending and ending tenants, their tiers and quotas are for who runs the store.
  */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { AgreementSide, Command } from '../../projections/command.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { RegistryPart } from '../authorization/policy.ts';

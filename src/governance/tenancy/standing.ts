@@ -2,7 +2,7 @@
  * Whether the tenant that a caller acts in may be used: a suspended one pays first, a deleted one is gone. Organisations
  * that were never registered have no standing to lose. Whoever runs the store is not stopped: only they can end it.
  */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';

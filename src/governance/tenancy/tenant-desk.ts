@@ -4,8 +4,8 @@
  * the same rules are asked again.
  */
 import { ServiceError } from '../../errors.ts';
-import type { AgreementRecord, AgreementState, AgreementTerms, TypeDefinition } from '../../log/entry.ts';
-import { tenantOf } from '../../log/value.ts';
+import type { AgreementRecord, AgreementState, AgreementTerms, TypeDefinition } from '../../log/entries/entry.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { AgreementSide, ChangeAgreement, MoveAgreement, ProposeAgreement } from '../../projections/command.ts';
 import { mayMove, stateAt } from '../../projections/tenants/agreements.ts';
 import type { KnownAgreement, RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';

@@ -2,10 +2,10 @@
  * What tenants used in a stretch of time, from their access records, and what they hold, from their own rows. Nothing here
  * depends on what another tenant does: stored bytes are measured on the tenant's rows, never as a share of the store's.
  */
-import { type AccessRecord, mainBranch, type TypeDefinition } from '../../log/entry.ts';
+import { type AccessRecord, mainBranch, type TypeDefinition } from '../../log/entries/entry.ts';
 import type { Basis } from '../../log/log-store.ts';
-import { type Cell, type ColumnType, systemColumns, tenantOf } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import { type Cell, type ColumnType, systemColumns, tenantOf } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { AccessPaths, AuditReader, RowReader } from '../../projections/access-paths.ts';
 import { answers } from '../actions.ts';
 import { covers } from '../caller.ts';

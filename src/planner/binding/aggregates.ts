@@ -1,5 +1,5 @@
 /** Aggregate functions in expressions: where they stand, and what they yield. */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { isVector } from '../expressions/bind-call.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';

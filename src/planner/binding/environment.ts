@@ -1,5 +1,5 @@
 /** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
-import type { MaskKind } from '../../log/entry.ts';
+import type { MaskKind } from '../../log/entries/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Caveat } from '../expressions/caveats.ts';
 import type { Guard } from '../expressions/bound-expression.ts';

@@ -2,7 +2,7 @@
  * MATCH and `_score` of one SELECT. Over rows of one type they are columns of a search that takes the place of the scan, so that
  * conditions, order and projection use them like any other; elsewhere a MATCH is a condition on the text that it is given.
  */
-import { holdsTexts } from '../../log/value.ts';
+import { holdsTexts } from '../../log/values/value.ts';
 import { notText, readMatch } from '../expressions/bind-match.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { Match, PlanColumn, PlanNode, SearchNode } from '../logical-plan.ts';

@@ -1,6 +1,6 @@
 /** Columns that leave a SELECT: their names, their types, what hides their cells, and the projection that makes them. */
-import type { MaskKind } from '../../log/entry.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { MaskKind } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode } from '../logical-plan.ts';

@@ -1,5 +1,5 @@
 /** Window functions: what they take, and the node that adds their results as a column of the rows that they are over. */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { commonResult } from '../expressions/bind-call.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { OverCall, PlanNode, SortKey } from '../logical-plan.ts';

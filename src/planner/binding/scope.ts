@@ -3,7 +3,7 @@
  * stands in two tables says nothing; a name of an outer query is told apart from one that nobody knows.
  */
 import { didYouMean } from '../../errors.ts';
-import { systemColumns } from '../../log/value.ts';
+import { systemColumns } from '../../log/values/value.ts';
 import { shownColumn } from '../../projections/access-paths.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import { at } from '../places.ts';

@@ -1,7 +1,7 @@
 /**
  * One SELECT to a plan: FROM and WHERE, then groups or rows, then order and limit of the query that it is the body of.
  */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { vectorAsText } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';

@@ -1,7 +1,7 @@
 /** FROM to a plan: scans, subqueries, views and common tables, and the joins between them. */
 import { didYouMean } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { systemColumns } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { systemColumns } from '../../log/values/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import { commonResult } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';

@@ -1,7 +1,7 @@
 /** Putting an answer or words on an exhibit: runs the statement under the gate, seals what it came to, and appends. */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation, PinnedGrant } from '../../governance/gate-contract.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText } from '../../log/values/value.ts';
 import type { ExhibitLink } from '../../projections/access-paths.ts';
 import { textHash } from '../../projections/exhibits/seal.ts';
 import type { PlannerContract } from '../planner-contract.ts';

@@ -5,8 +5,8 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GovernedSnapshot, PinnedGrant } from '../../governance/gate-contract.ts';
-import { canonicalJson, type Json } from '../../log/canonical-json.ts';
-import { compareText, tenantOf } from '../../log/value.ts';
+import { canonicalJson, type Json } from '../../log/values/canonical-json.ts';
+import { compareText, tenantOf } from '../../log/values/value.ts';
 
 /** Raised when the same statement may mean something else. */
 export const dialect = 'annals-sql/1';

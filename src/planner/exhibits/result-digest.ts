@@ -8,9 +8,9 @@
  * piece by piece, so that an answer of a million rows holds up nobody.
  */
 import { createHash } from 'node:crypto';
-import { canonicalJson, canonicalString, type Json } from '../../log/canonical-json.ts';
-import type { Cell } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import { canonicalJson, canonicalString, type Json } from '../../log/values/canonical-json.ts';
+import type { Cell } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Answer, Facets } from '../planner-contract.ts';
 
 const pieceLength = 64 * 1024;

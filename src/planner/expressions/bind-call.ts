@@ -1,6 +1,6 @@
 /** Calls to functions of the registry: the signature that fits, and what its arguments become. */
 import { didYouMean, type ErrorReason, type ServiceError } from '../../errors.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Place, StatedType } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';

@@ -3,7 +3,7 @@
  * (`Leaf`): a column of a type, an output of an aggregate, an alias.
  */
 import { didYouMean, type ServiceError } from '../../errors.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Subselect } from '../statement.ts';
 import {

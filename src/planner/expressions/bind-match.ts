@@ -1,5 +1,5 @@
 /** The call MATCH: what it is of, what it seeks, and how. */
-import { holdsTexts } from '../../log/value.ts';
+import { holdsTexts } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import { type MatchMode, matchModes } from '../search/query.ts';
 import type { Expression } from '../statement.ts';

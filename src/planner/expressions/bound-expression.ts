@@ -2,7 +2,7 @@
  * Expressions after binding: names are column numbers of the operator's input, every node has a type. Literals stay
  * slots, so that one bound tree serves every statement of a template. Nodes are never changed, only rebuilt.
  */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { MatchMode } from '../search/query.ts';
 import type { ScalarFunction } from './scalar-functions.ts';

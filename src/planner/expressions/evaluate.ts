@@ -3,8 +3,8 @@
  * once per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
  */
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
-import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/timestamp.ts';
-import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
+import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/values/timestamp.ts';
+import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { intervalNanoseconds } from '../languages/interval.ts';
 import { at } from '../places.ts';
 import type { Literal, Place } from '../statement.ts';

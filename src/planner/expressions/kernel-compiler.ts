@@ -9,7 +9,7 @@
  *   kernel of bigints, exact to 64 bits.
  * - A predicate over one dictionary column is a table lookup: the text is judged once per code.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { type Bound, childrenOf, columnsIn } from './bound-expression.ts';
 import { KernelCode } from './kernel-code.ts';
 import { isConstantSet } from './kernel-text.ts';

@@ -3,8 +3,8 @@
  * for, and per dictionary a table that remembers a predicate's verdict on each code, so that text is looked at once.
  */
 import { assert } from '../../errors.ts';
-import type { Dictionary } from '../../log/columns.ts';
-import type { Cell } from '../../log/value.ts';
+import type { Dictionary } from '../../log/values/columns.ts';
+import type { Cell } from '../../log/values/value.ts';
 import { noSearchConfig } from '../../projections/tenants/search-config.ts';
 import { SearchRules } from '../search/text-rules.ts';
 import type { Literal, Place } from '../statement.ts';

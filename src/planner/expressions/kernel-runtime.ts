@@ -1,5 +1,5 @@
 /** What a running kernel may call: the few things that are no loop over typed arrays. */
-import { compareText } from '../../log/value.ts';
+import { compareText } from '../../log/values/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import type { Bound } from './bound-expression.ts';
 import { countedEvaluator, type Evaluator } from './functions/scalar-function.ts';

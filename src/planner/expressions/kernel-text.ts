@@ -1,5 +1,5 @@
 /** Pieces of kernel text that stand by themselves: signs, rails and halves put together. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { type Bound, columnsIn, type CompareOp } from './bound-expression.ts';
 
 /** `int`: an exact integer in a double. `code`: a code of the context's interner of the whole expression. */

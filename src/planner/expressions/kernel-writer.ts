@@ -1,5 +1,5 @@
 /** A kernel's text while it grows: what is declared ahead of the loop, the lines inside it, and the objects it refers to. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { AssertionError } from '../../errors.ts';
 import type { Bound, BoundColumn } from './bound-expression.ts';
 import { generated } from './generated.ts';

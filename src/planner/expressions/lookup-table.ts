@@ -1,6 +1,6 @@
 /** A table of texts by key beside the store: `LOOKUP name(column) -> field`. */
-import type { Dictionary } from '../../log/columns.ts';
-import type { Cell } from '../../log/value.ts';
+import type { Dictionary } from '../../log/values/columns.ts';
+import type { Cell } from '../../log/values/value.ts';
 import type { TextInterner } from './text-interner.ts';
 
 export interface LookupTable {

@@ -2,7 +2,7 @@
  * Distinct texts by code, in order of first appearance: a dictionary that grows while rows go by. Bytes are hashed and
  * compared where they lie, so meeting a known text allocates nothing.
  */
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { work } from './work.ts';
 
 const encoder = new TextEncoder();

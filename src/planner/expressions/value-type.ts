@@ -1,5 +1,5 @@
 /** What a value of an expression may be. */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 
 /** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */
 export type ValueType = ColumnType | 'null' | 'interval';

@@ -26,7 +26,7 @@ import {
   Utf8,
 } from 'apache-arrow';
 import { assert, ServiceError } from '../../errors.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { slicesOf } from './batch-slices.ts';
 import { copyWords, wordSlack } from './copy-words.ts';

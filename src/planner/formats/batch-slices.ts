@@ -1,5 +1,5 @@
 /** An answer's batches in slices that a column at a time can be encoded of without holding up others. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { OutputBatch } from '../planner-contract.ts';
 
 export interface SliceLimits {

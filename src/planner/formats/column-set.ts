@@ -7,12 +7,12 @@
  * kinds to text, and anything else to JSON text. A widened column stays so for the rest of the stream, so that later batches agree with earlier ones.
  */
 import { AssertionError, didYouMean, ServiceError } from '../../errors.ts';
-import type { NamedColumn, RowBatch } from '../../log/columns.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { SentCells } from '../../projections/command.ts';
-import { coarseHint, isBound, isCoarse } from '../../log/timestamp.ts';
-import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/value.ts';
-import { VectorBuilder } from '../../log/vector-builder.ts';
+import { coarseHint, isBound, isCoarse } from '../../log/values/timestamp.ts';
+import { type ColumnType, checkIdentifier, limits, systemColumns } from '../../log/values/value.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { exactInDouble, jsonFrom, numbersFrom, scalarToken, textFrom, typedFromText, typeOfKind } from './inferred-column.ts';
 import { instantAt } from './instant-text.ts';
 import type { ColumnNames } from './json-reader.ts';

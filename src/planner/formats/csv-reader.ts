@@ -6,7 +6,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
-import { checkIdentifier } from '../../log/value.ts';
+import { checkIdentifier } from '../../log/values/value.ts';
 import type { ColumnSet } from './column-set.ts';
 import { JsonReader, type RowStatus } from './json-reader.ts';
 import { cellKind, RowTape } from './row-tape.ts';

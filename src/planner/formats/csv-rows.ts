@@ -3,7 +3,7 @@
  * among them, and nothing else does: so `""` is the empty text and an empty field NULL, `"7"` a text and `7` an integer,
  * and whoever guesses a file's dialect from its first rows meets a quote there. Integers and instants are their digits.
  */
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { putField, putI64, putInteger, putNumber } from './cell-text.ts';

@@ -4,9 +4,9 @@
  * object or array becomes JSON text.
  */
 import { AssertionError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
-import { VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { integerAt, latin1 } from './json-tokens.ts';
 import { cellKind } from './row-tape.ts';
 

@@ -7,8 +7,8 @@
  * before it were handed out.
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { RowBatch } from '../../log/columns.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { RowBatch } from '../../log/values/columns.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { RowRejection, SentCells } from '../../projections/command.ts';
 import { ColumnSet } from './column-set.ts';
 import { CsvReader } from './csv-reader.ts';

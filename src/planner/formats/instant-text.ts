@@ -1,5 +1,5 @@
 /** Instants in rows on their way in: the common ISO-8601 forms read from bytes, everything else through `parseInstant`. */
-import { parseInstant } from '../../log/timestamp.ts';
+import { parseInstant } from '../../log/values/timestamp.ts';
 import { latin1 } from './json-tokens.ts';
 
 /** Nanoseconds of the UTC ISO-8601 text bytes[start..end). Throws REL_INVALID where `parseInstant` does. */

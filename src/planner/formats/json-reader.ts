@@ -9,7 +9,7 @@
  * The next column is predicted from the last row's order of names and checked by comparing bytes.
  */
 import { isUtf8 } from 'node:buffer';
-import { I64_MAX, I64_MIN, limits } from '../../log/value.ts';
+import { I64_MAX, I64_MIN, limits } from '../../log/values/value.ts';
 import { hexDigits, integerAt, latin1, simpleEscapes } from './json-tokens.ts';
 import { cellKind, type RowTape } from './row-tape.ts';
 

@@ -3,7 +3,7 @@
  * Integers and instants are bare exact tokens, numbers the shortest text that reads back as the same double, JSON
  * columns as they were given, vectors arrays. A number that JSON can't say (the result of an overflow) is null.
  */
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { ByteWriter, escapeOf, FixedTexts, numberBytes, putEscaped } from './byte-writer.ts';
 import { putInteger, putNumber } from './cell-text.ts';
 import { viewOf } from './copy-words.ts';

@@ -9,7 +9,7 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { writeColumn } from 'hyparquet-writer/src/column.js';
 import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
 import { assert, AssertionError } from '../../errors.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import { slicesOf } from './batch-slices.ts';
 

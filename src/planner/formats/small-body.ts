@@ -7,7 +7,7 @@
  * nothing of one body can tell in the next. An open type's learn from what they see, and a vector's length may: those are
  * made anew.
  */
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { ColumnSet } from './column-set.ts';
 import type { IngestBatch } from './ingest-reader.ts';
 import { JsonReader } from './json-reader.ts';

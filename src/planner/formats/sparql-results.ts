@@ -3,7 +3,7 @@
  * predicate is an IRI wherever one may be written so, an object where it is an absolute one; `_:x` is a blank node. NULL leaves a
  * variable unbound.
  */
-import { cellAt } from '../../log/vector-builder.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Answer } from '../planner-contract.ts';
 
 export const sparqlResultsType = 'application/sparql-results+json';

@@ -4,8 +4,8 @@
  *   HYBRID_SEARCH FROM Doc QUERY 'solar panels' LIMIT 5
  *   SELECT * FROM HYBRID_SEARCH('Doc', 'solar panels', FUSION => 'linear') LIMIT 5
  */
-import type { TypeDefinition } from '../../log/entry.ts';
-import { holdsTexts } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { holdsTexts } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import { HybridOperator, prepareHybrid, rerankedColumn } from '../search/hybrid-operator.ts';
 import type { Words } from './argument-spec.ts';

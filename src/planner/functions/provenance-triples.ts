@@ -10,8 +10,8 @@
  *
  * `prov:` stands for its IRI.
  */
-import type { Vector } from '../../log/columns.ts';
-import { VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { noMasks } from '../binding/environment.ts';
 import type { PlanColumn, ScanNode } from '../logical-plan.ts';
 import { type Batch, type Execution, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';

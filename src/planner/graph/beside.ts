@@ -1,6 +1,6 @@
 /** Work of a question that a worker does, while whoever drives the question waits. */
-import type { SteppedJob } from '../../log/stepping-job.ts';
-import type { WorkerKeeper } from '../../log/worker-keeper.ts';
+import type { SteppedJob } from '../../log/threads/stepping-job.ts';
+import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
 import type { Execution } from '../operators/operator.ts';
 import type { Steps } from './steps.ts';
 

@@ -4,7 +4,7 @@
  * all of them.
  */
 import { assert } from '../../errors.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { fetchVersion } from '../operators/ranked-rows.ts';
 import type { Execution } from '../operators/operator.ts';
 import type { Graph } from './graph.ts';

@@ -1,7 +1,7 @@
 /** Edges as they are read; `graph-making.ts` makes a graph of them. */
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import { cellAt } from '../../log/vector-builder.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from '../operators/operator.ts';
 import { EndNumbers } from './end-numbers.ts';

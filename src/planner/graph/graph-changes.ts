@@ -1,7 +1,7 @@
 /** What happened to the rows that a graph was read from, between two instants: nothing, a few edges, or more than can be followed. */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { ColumnType } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { ScanRequest, TimeBounds, ZonePredicate } from '../../projections/access-paths.ts';
 import { degreeOf, type Graph } from './graph.ts';
 import { changedGraph, type EdgeChange } from './graph-delta.ts';

@@ -1,5 +1,5 @@
 /** An algorithm over a graph, in a worker: the arrays of the graph lie in shared memory, so none of them is copied. */
-import type { SteppedJob } from '../../log/stepping-job.ts';
+import type { SteppedJob } from '../../log/threads/stepping-job.ts';
 import { MemoryMeter } from '../operators/operator.ts';
 import { algorithmOf } from './algorithms/all.ts';
 import { type Answered, answered, type CallParts, countedCall, type Work } from './counted-call.ts';

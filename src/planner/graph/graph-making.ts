@@ -1,5 +1,5 @@
 /** Edges that were read become a graph: pure, in steps, here or in a worker. */
-import type { SteppedJob } from '../../log/stepping-job.ts';
+import type { SteppedJob } from '../../log/threads/stepping-job.ts';
 import { column, edgesAtOnce, inOrder, offsetsOf, type Records, roomFor, turned } from './edge-order.ts';
 import type { Adjacency, GraphParts } from './graph.ts';
 import { halvesOf } from './instant-floats.ts';

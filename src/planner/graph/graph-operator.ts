@@ -2,9 +2,9 @@
  * A function over the graph at work: the graph of what the caller may see, read through the same scans as any question or kept
  * from an earlier one, the algorithm in steps, its rows in order.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { WorkerKeeper } from '../../log/worker-keeper.ts';
-import { VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Opening } from '../functions/table-function.ts';
 import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
 import type { Place } from '../statement.ts';

@@ -2,7 +2,7 @@
  * Reads the graph of a call: edges by the scans of its plan, nodes by scans of their own, all of them through the gate. Types
  * that the caller did not name and may not read have no edges and no nodes for it.
  */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { Opening } from '../functions/table-function.ts';
 import type { ScanNode } from '../logical-plan.ts';
 import type { Operator } from '../operators/operator.ts';

@@ -3,10 +3,10 @@
  * `from_id` and `to_id`, as types of graph triggers have. Rows of every other type are nodes, called by `id`, else by `_pk`; those of
  * a type of edges are where an end references it, or is the row itself.
  */
-import type { EdgeColumns, TypeDefinition } from '../../log/entry.ts';
+import type { EdgeColumns, TypeDefinition } from '../../log/entries/entry.ts';
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import { compareText } from '../../log/value.ts';
+import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { at } from '../places.ts';

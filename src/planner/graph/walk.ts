@@ -3,9 +3,9 @@
  * Rows stay in their order; walks of one row come in the order of their edges.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Opening, TableFunction } from '../functions/table-function.ts';
 import { RowSink } from '../operators/column-sink.ts';
 import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';

@@ -3,7 +3,7 @@
  * layout, as a range of its values or a set of codes; where no such thing says exactly what the condition does, there is
  * none, and the condition is left to generated code.
  */
-import type { Dictionary, Vector } from '../../log/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import {
   type Bound,
   type BoundColumn,

@@ -3,7 +3,7 @@
  * stays with the functions, in arrays of their own, so that any batch can be taken by generated code instead; doubles go
  * through a kernel as they stand, integers come out as what the batch adds.
  */
-import { type Workspace, workspaceIn } from '../../log/column-memory.ts';
+import { type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
 import { type Accumulator, isFixed, type KernelShare, type KernelStep, type RowCounts } from '../operators/accumulate.ts';
 import type { GroupTable, KeyTable, KeyTables } from '../operators/group-table.ts';
 import type { Batch } from '../operators/operator.ts';

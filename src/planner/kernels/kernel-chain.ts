@@ -1,5 +1,5 @@
 /** Which parts of a plan kernels work for: what EXPLAIN calls `by kernel`, and what the executor builds. */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
 import type { AggregateNode, FilterNode, PlanNode } from '../logical-plan.ts';
 import { splitPredicate } from './column-tests.ts';

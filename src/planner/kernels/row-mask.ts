@@ -2,8 +2,8 @@
  * Which rows of a block are visible and pass some tests, found by kernels where the columns rest. A block that kernels can't
  * read, or of which a test says what no kernel can, is left to whoever asked.
  */
-import { memoryOf, type Workspace, workspaceIn } from '../../log/column-memory.ts';
-import type { Vector } from '../../log/columns.ts';
+import { memoryOf, type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Sift } from '../../projections/access-paths.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import { both, type ColumnTest, type Demand, demandOf } from './column-tests.ts';

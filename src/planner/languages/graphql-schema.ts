@@ -22,8 +22,8 @@ import {
   specifiedDirectives,
   specifiedScalarTypes,
 } from 'graphql';
-import type { TypeDefinition } from '../../log/entry.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { readableColumns } from '../binding/source-binder.ts';
 
 /** As much of a schema as introspection reads. */

@@ -21,7 +21,7 @@ import {
   type VariableNode,
 } from 'graphql';
 import { didYouMean, ServiceError } from '../../errors.ts';
-import { checkText, I64_MAX, I64_MIN } from '../../log/value.ts';
+import { checkText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, ParsedQuestion, Place, ProjectionItem, Slot } from '../statement.ts';
 import { allOf, columnOf, equal, queryOf, selectOf } from './trees.ts';

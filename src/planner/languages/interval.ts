@@ -1,6 +1,6 @@
 /** `'N <unit>'` as nanoseconds. Source: specification, "SQL dialect" rule 6: a month is 30 days, a year 365. */
 import { ServiceError } from '../../errors.ts';
-import { FOREVER } from '../../log/timestamp.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
 
 const minute = 60_000_000_000n;
 const day = 1440n * minute;

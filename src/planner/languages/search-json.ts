@@ -5,8 +5,8 @@
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { checkIdentifier, checkText, holdsTexts, I64_MAX, I64_MIN, tenantOf } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { checkIdentifier, checkText, holdsTexts, I64_MAX, I64_MIN, tenantOf } from '../../log/values/value.ts';
 import { splitTypeName, tenantTypeName } from '../../projections/access-paths.ts';
 import { shifted } from '../binding/environment.ts';
 import { scoreName } from '../binding/matches.ts';

@@ -10,7 +10,7 @@
 import { Parser } from '@traqula/parser-sparql-1-1';
 import { AstFactory, lex } from '@traqula/rules-sparql-1-1';
 import { ServiceError } from '../../errors.ts';
-import { checkText } from '../../log/value.ts';
+import { checkText } from '../../log/values/value.ts';
 import { provenancePredicates } from '../functions/provenance-triples.ts';
 import { at } from '../places.ts';
 import type { ColumnRef, Expression, Literal, ParsedQuestion, Place, ProjectionItem, Query, Slot, Source } from '../statement.ts';

@@ -6,7 +6,7 @@
  * Lines and columns count from 1; a column is a UTF-16 code unit, as in most editors.
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
-import { FOREVER } from '../../log/timestamp.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
 import { at as errorAt } from '../places.ts';
 import { type Literal, type Place, type StatedType, TypedValue } from '../statement.ts';
 

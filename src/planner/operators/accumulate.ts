@@ -3,7 +3,7 @@
  * plain loop over typed arrays, and the same work as steps for kernels, where columns rest in their reach.
  */
 import { AssertionError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { generated } from '../expressions/generated.ts';
 import type { CodePairs } from './group-table.ts';
 import type { Batch } from './operator.ts';

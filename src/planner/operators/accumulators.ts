@@ -4,8 +4,8 @@
  * words apart, put together at the end.
  */
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import { type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, type Fragment, type KernelShare, type KernelStep, isFixed, larger, RowByRow } from './accumulate.ts';

@@ -1,5 +1,5 @@
 /** The best rows met so far, by score; ties by `_pk` bytewise, then by system_from. */
-import { compareText } from '../../log/value.ts';
+import { compareText } from '../../log/values/value.ts';
 
 export interface RankedRow {
   readonly score: number;

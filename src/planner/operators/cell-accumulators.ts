@@ -3,10 +3,10 @@
  * and any, lists. Doubles are added in the order of rows.
  */
 import { AssertionError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { formatInstant } from '../../log/timestamp.ts';
-import type { Cell, ColumnType } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { formatInstant } from '../../log/values/timestamp.ts';
+import type { Cell, ColumnType } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
 import { bounded } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';

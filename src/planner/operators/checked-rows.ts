@@ -2,8 +2,8 @@
  * Rows by keys of which one alone, integers that lie close together, tells them apart: that one finds the row, the others
  * only have to agree with it. Values of the others are compared by the small numbers that they get.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { DenseIntegers } from './dense-integers.ts';
 import type { Batch } from './operator.ts';
 import { type RowIndex, rowsPerStep } from './row-index.ts';

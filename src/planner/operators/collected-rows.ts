@@ -3,8 +3,8 @@
  * pieces and put together once, a share a step: one growing copy would move all that is there whenever it doubles, and all
  * of its columns would do so at the same row.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { ColumnSink, RowSink } from './column-sink.ts';
 import type { Batch } from './operator.ts';
 

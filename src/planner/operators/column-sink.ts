@@ -3,8 +3,8 @@
  * dictionary, then text), so that a sink has one layout whatever the segments had.
  */
 import { assert } from '../../errors.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { generated } from '../expressions/generated.ts';
 import type { Batch } from './operator.ts';
 

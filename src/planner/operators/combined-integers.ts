@@ -2,7 +2,7 @@
  * Rows by two or more integer keys whose values lie close enough together for one number to say them all: that number is
  * hashed, once for a row, and no key by itself.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Batch } from './operator.ts';
 import { type RowIndex, rowsPerStep } from './row-index.ts';
 

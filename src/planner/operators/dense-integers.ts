@@ -1,5 +1,5 @@
 /** Rows by an integer key whose values lie close together: the key itself is the place in the table, nothing is hashed. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Batch } from './operator.ts';
 import { type RowIndex, rowsPerStep } from './row-index.ts';
 

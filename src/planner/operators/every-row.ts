@@ -1,5 +1,5 @@
 /** The index of a join without keys: every row is a partner of every other. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Batch } from './operator.ts';
 import { type Building, type RowIndex, rowsPerStep } from './row-index.ts';
 

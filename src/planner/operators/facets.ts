@@ -4,8 +4,8 @@
  * value is listed: there are no more of them than rows counted.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { type ColumnType, compareText } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { type ColumnType, compareText } from '../../log/values/value.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
 import type { PlanColumn } from '../logical-plan.ts';
 import type { Facets, FacetStats } from '../planner-contract.ts';

@@ -3,7 +3,7 @@
  * other side beside a row only once it is known to come out. Loops are generated per layout, so that each stays a plain
  * loop over one kind of array.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { generated } from '../expressions/generated.ts';
 
 /** Which cells, and where they go. */

@@ -3,8 +3,8 @@
  * until one is left: a group. All on typed arrays; dictionary codes go through a table, text is compared where it lies.
  * Numbers are given in order of first appearance, so the order of groups follows the order of rows and nothing else.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { Batch } from './operator.ts';
 import { fillOf, PairNumbers } from './pair-numbers.ts';
 import { TextNumbers, type ValueNumbers, valueNumbers } from './value-numbers.ts';

@@ -1,6 +1,6 @@
 /** A timestamp or integer column as 64-bit nanoseconds, whatever layout it rests in. */
 import { assert } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 
 export class Instants {
   #values = new BigInt64Array(0);

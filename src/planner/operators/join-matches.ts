@@ -3,7 +3,7 @@
  * right side. Blocks are bounded: a row with a million partners comes out in pieces, and pairs that the residual condition
  * drops count as work. The columns of a side are fetched for pairs that come out, and for no others.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { type Fetch, Gatherer } from './gatherer.ts';

@@ -6,8 +6,8 @@
  * Held on the right: left rows go by and look their partners up. Held on the left: right rows go by, those with a partner
  * are kept and chained to it, then the left rows are gone through once more.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import { compileFilter, type FilterKernel, KernelCache } from '../expressions/kernel-compiler.ts';
 import { type JoinNode, yieldsRight } from '../logical-plan.ts';

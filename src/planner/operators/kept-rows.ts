@@ -1,5 +1,5 @@
 /** Rows that every round of a recursion asks for and that no round changes: read from the store once, then from memory. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { PlanColumn } from '../logical-plan.ts';
 import { RowSink } from './column-sink.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';

@@ -2,7 +2,7 @@
  * Keys of one side of a join, told to a scan of the other side: a row without such a key would meet nobody, so it leaves the
  * scan no more. What is told is exact or wider, and goes by the keys alone: nothing depends on how rows lie in blocks.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { type Batch, emptyBatch, type Operator } from './operator.ts';
 import { rowsPerStep } from './row-index.ts';
 

@@ -2,7 +2,7 @@
  * Which rows of a join's left side have a partner: those rows alone (semi), the others (anti), or all of them with a column
  * that says so (mark). A row's partners are tried until one passes the residual condition, a bounded number of pairs at once.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';
 import type { JoinNode } from '../logical-plan.ts';
 import { type Fetch, Gatherer } from './gatherer.ts';

@@ -4,8 +4,8 @@
  * it holds on to, counted cell by cell: how storage lays rows out depends on rows that the caller may not see.
  */
 import type { Clock } from '../../clock.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { type AggregateNode, inputsOf, type LogicalPlan, nodesOf, type PlanNode } from '../logical-plan.ts';
 import type { Batch, Operator, Watch } from './operator.ts';
 

@@ -1,6 +1,6 @@
 /** Rows by keys of any types, which are reduced to the numbers that their values and pairs of values get. */
-import type { Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { type Building, type RowIndex, rowsPerStep } from './row-index.ts';

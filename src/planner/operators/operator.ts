@@ -4,10 +4,10 @@
  * A batch is valid until the next call: who keeps rows longer copies them (`column-sink.ts`).
  */
 import { ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { WorkerKeeper } from '../../log/worker-keeper.ts';
+import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
 import type { Embedder, EmbeddingWishes } from '../../governance/embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from '../graph/long-work.ts';

@@ -3,9 +3,9 @@
  * partition and order, results worked out along that order, and the rows delivered as they came, with columns more. Each step
  * is bounded. Doubles are added one by one in the order of the window, for each frame anew unless it only grows.
  */
-import type { Vector } from '../../log/columns.ts';
-import { type Cell, type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { type Cell, type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
 import type { OverCall, OverNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';

@@ -1,5 +1,5 @@
 /** Computes columns. A plain column is passed on as it is; a computed one is written at the rows' own numbers. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import {
   type CompiledProject,

@@ -3,7 +3,7 @@
  * one by one once it is known which they are. A version is found by its system_from, which no other has.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { RowBlock } from '../../projections/access-paths.ts';
 import type { FunctionNode } from '../logical-plan.ts';
 import type { RankedRow } from './best-rows.ts';

@@ -1,5 +1,5 @@
 /** What a join asks of the side that it holds: the rows of a key. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Batch } from './operator.ts';
 
 /**

@@ -2,8 +2,8 @@
  * Order of rows by keys: a comparator generated for the layout of the keys, a merge sort that can be interrupted, and a
  * test that tells early which rows can't be among the first n. NULL comes last, ascending and descending alike, unless a key says first.
  */
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import { compareText } from '../../log/value.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import { compareText } from '../../log/values/value.ts';
 import { generated } from '../expressions/generated.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { SortKey } from '../logical-plan.ts';

@@ -2,7 +2,7 @@
  * Many rows in the order of keys: by digits where the first key is numbers or instants, and only rows that it does not tell
  * apart by the keys behind it. Stable, NULLs where the key says, and interruptible as `mergeSorted` is.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { SortKey } from '../logical-plan.ts';
 import { type Compare, comparator, mergeSorted } from './row-order.ts';
 

@@ -1,8 +1,8 @@
 /** Rows of a type from the snapshot: the only operator that touches storage, and it can name governed rows only. */
 import { assert, ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { FOREVER } from '../../log/timestamp.ts';
-import type { Cell } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
+import type { Cell } from '../../log/values/value.ts';
 import type { PlacedRows, RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
 import type { ScanNode, Zone } from '../logical-plan.ts';
 import type { Batch, Execution, Operator } from './operator.ts';

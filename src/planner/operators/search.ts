@@ -5,7 +5,7 @@
  * without an index, one is made of each block as it comes.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { Candidates, IndexedRows, PlacedRows, RowBlock, ScanRequest } from '../../projections/access-paths.ts';
 import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
 import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';

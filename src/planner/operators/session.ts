@@ -3,8 +3,8 @@
  * ends with its last row plus the gap. Partitions come in order of first appearance, rows of one instant in that of the
  * input. Everything is collected first: a later row may lie between two earlier ones.
  */
-import type { Vector } from '../../log/columns.ts';
-import { I64_MAX } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { I64_MAX } from '../../log/values/value.ts';
 import { integerOverflow } from '../expressions/evaluate.ts';
 import type { WindowNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';

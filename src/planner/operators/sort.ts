@@ -3,7 +3,7 @@
  * the rows that can still come out are kept, and what the last of them rules out is not collected at all. Rows that the
  * keys don't tell apart keep the order of the input.
  */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 import type { SortNode } from '../logical-plan.ts';
 import { CollectedRows } from './collected-rows.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';

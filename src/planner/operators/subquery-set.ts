@@ -2,8 +2,8 @@
  * The rows of a subquery behind IN. A number of any layout is held once: as a double where that is exact, else as a bigint,
  * so that integers, numbers and instants meet exactly whatever form either side has.
  */
-import type { Vector } from '../../log/columns.ts';
-import type { Cell } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { Cell } from '../../log/values/value.ts';
 import type { Batch } from './operator.ts';
 import type { CellSet } from '../expressions/evaluate.ts';
 import { TextInterner } from '../expressions/text-interner.ts';

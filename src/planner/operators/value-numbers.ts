@@ -3,8 +3,8 @@
  * the same number whatever layout or dictionary it comes in. Open addressing over typed arrays, no object per value.
  */
 import { assert } from '../../errors.ts';
-import type { Dictionary, Vector } from '../../log/columns.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { TextInterner } from '../expressions/text-interner.ts';
 import type { Batch } from './operator.ts';
 import { doubled, hashWords } from './pair-numbers.ts';

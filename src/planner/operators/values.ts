@@ -1,5 +1,5 @@
 /** Rows that the statement spells out. */
-import { VectorBuilder } from '../../log/vector-builder.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { ValuesNode } from '../logical-plan.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 

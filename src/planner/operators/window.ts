@@ -4,8 +4,8 @@
  * after window, in blocks of bounded size. Windows are aligned to the epoch: instants before it floor downwards.
  */
 import { ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { I64_MAX, I64_MIN } from '../../log/value.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { integerOverflow } from '../expressions/evaluate.ts';
 import type { WindowNode } from '../logical-plan.ts';
 import type { Slot } from '../statement.ts';

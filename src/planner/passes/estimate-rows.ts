@@ -3,7 +3,7 @@
  * sketched they know how many values differ; a plan serves every literal, so it goes by a value as frequent as any, and only
  * EXPLAIN, which has `cells`, by the values that are asked for.
  */
-import type { Cell } from '../../log/value.ts';
+import type { Cell } from '../../log/values/value.ts';
 import type { ColumnSketch } from '../column-sketch.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { FilterNode, JoinNode, PlanNode } from '../logical-plan.ts';

@@ -3,7 +3,7 @@
  * computed gets a column of its own.
  */
 import { type Bound, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import {
   joinColumns,
   type JoinNode,

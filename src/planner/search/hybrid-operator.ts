@@ -7,9 +7,9 @@
  * instant that is asked about; rows without either are ranked by words, and the answer says how many there are.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { type ColumnType, holdsTexts } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { type ColumnType, holdsTexts } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { EmbeddingReader } from '../../projections/access-paths.ts';
 import { jsonTexts } from '../../projections/rows/indexes/text/json-texts.ts';
 import { addHashed, cosineOf, hashedDims } from '../embedding/hashing.ts';

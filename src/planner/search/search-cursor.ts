@@ -1,6 +1,6 @@
 /** Where the next page of a search begins: so many rows into an order that is pinned, instants of both axes included. */
 import { ServiceError } from '../../errors.ts';
-import { I64_MAX } from '../../log/value.ts';
+import { I64_MAX } from '../../log/values/value.ts';
 
 export interface SearchCursor {
   /** Nanoseconds. */

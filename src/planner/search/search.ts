@@ -4,9 +4,9 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { Vector } from '../../log/columns.ts';
-import type { Cell, ColumnType } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { Cell, ColumnType } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { searchStatement } from '../languages/search-json.ts';
 import type { Answer, OutputBatch, OutputColumn, PlannerDoor } from '../planner-contract.ts';
 import { readSearchCursor, type SearchCursor, searchCursor } from './search-cursor.ts';

@@ -1,5 +1,5 @@
 /** How the texts of one execution are searched: by what the tenant set, as of what is read, and by what the request says. */
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { splitTypeName } from '../../projections/access-paths.ts';
 import type { SearchConfig } from '../../projections/tenants/search-config.ts';
 import { TextMatcher } from '../expressions/match.ts';

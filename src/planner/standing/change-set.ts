@@ -8,10 +8,10 @@
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { Vector } from '../../log/columns.ts';
-import { FOREVER } from '../../log/timestamp.ts';
-import type { ColumnType } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import {
   opColumn,
   type PathCodes,

@@ -16,7 +16,7 @@ import { ServiceError } from '../../errors.ts';
 import { covers } from '../../governance/caller.ts';
 import type { ResidualHit } from '../../governance/erasure/receipt.ts';
 import type { Sought } from '../../governance/erasure/sought.ts';
-import { type Cell, checkIdentifier, checkText, tenantOf } from '../../log/value.ts';
+import { type Cell, checkIdentifier, checkText, tenantOf } from '../../log/values/value.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
 
 export interface LookupFiles {

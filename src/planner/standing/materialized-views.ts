@@ -16,7 +16,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { type RowBlock, type RowReader, type ScanRequest, shownColumn, type ViewRecord } from '../../projections/access-paths.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputBatch, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import type { Query } from '../statement.ts';
 import { nearestView, viewsKey } from '../binding/views.ts';

@@ -1,7 +1,7 @@
 /** Groups of new versions merged into known ones: counts and sums add up, the least and the greatest are compared. */
-import type { Cell } from '../../log/value.ts';
-import { compareText } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Cell } from '../../log/values/value.ts';
+import { compareText } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
 import type { GroupColumn } from './view-definition.ts';
 

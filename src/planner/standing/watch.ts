@@ -12,7 +12,7 @@
  * - Nothing is done, and so nothing recorded, when rows change that the caller may not see.
  * - Commits don't wait: rounds run outside the turn that commits, in slices, and take no more than a share of the time.
  */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { Clock, Ids } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';

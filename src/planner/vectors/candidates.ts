@@ -2,8 +2,8 @@
  * Which rows may be among the best, by vectors of one byte a component (`coarse-vectors.ts`): a row is left out only where its
  * bound says that its cosine, as it would be worked out, is below what is asked for.
  */
-import { memoryOf, type Workspace, workspaceIn } from '../../log/column-memory.ts';
-import type { CoarseCells } from '../../log/columns.ts';
+import { memoryOf, type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
+import type { CoarseCells } from '../../log/values/columns.ts';
 import type { Batch } from '../operators/operator.ts';
 import type { Direction } from './cosine.ts';
 import { kernelsIn } from './vector-kernels.ts';

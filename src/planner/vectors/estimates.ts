@@ -2,7 +2,7 @@
  * Estimates of cosines, by the loop of `kernels/vector-kernels.ts` over vectors where they rest. Vectors of a segment that still
  * grows rest in no memory that the loop can reach: they are copied into one, some at a time.
  */
-import { memoryOf, type Workspace, workspaceIn } from '../../log/column-memory.ts';
+import { memoryOf, type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
 import type { Batch } from '../operators/operator.ts';
 import type { VectorColumn } from './vector-column.ts';
 import { kernelsIn } from './vector-kernels.ts';

@@ -1,7 +1,7 @@
 /** Who scores rows of a batch by how like they are, and offers the best of them. */
 import { assert } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { BestRows } from '../operators/best-rows.ts';
 import type { Batch, Execution } from '../operators/operator.ts';
 

@@ -4,8 +4,8 @@
  */
 import { assert } from '../../errors.ts';
 import type { EmbeddingReader, Near } from '../../projections/access-paths.ts';
-import type { Cell } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { Cell } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Opening } from '../functions/table-function.ts';
 import type { FunctionNode, PlanColumn, ScanNode } from '../logical-plan.ts';
 import { BestRows } from '../operators/best-rows.ts';

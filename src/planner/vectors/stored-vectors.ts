@@ -1,5 +1,5 @@
 /** Vectors that the model gave for rows of a type, as they were on record at the instant that is asked about. */
-import type { Cell } from '../../log/value.ts';
+import type { Cell } from '../../log/values/value.ts';
 import type { EmbeddingReader } from '../../projections/access-paths.ts';
 import type { Execution } from '../operators/operator.ts';
 

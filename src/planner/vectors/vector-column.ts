@@ -1,4 +1,4 @@
 /** A column of vectors, where a batch has one. */
-import type { Vector } from '../../log/columns.ts';
+import type { Vector } from '../../log/values/columns.ts';
 
 export type VectorColumn = Extract<Vector, { readonly kind: 'vec' }>;

@@ -1,6 +1,6 @@
 /** Columns of RETURNING, and types of `$1`, `$2` … in a statement that writes: what a column takes says which value is meant for it. */
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import { exampleValues, inferredTypes, markerTypes, openSlots } from '../describe.ts';
 import type { LexedStatement } from '../languages/sql-lexer.ts';

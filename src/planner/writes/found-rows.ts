@@ -1,8 +1,8 @@
 /** Rows that a write has read: copied cell by cell, since there are few, and what they come from does not last. */
 import { ServiceError } from '../../errors.ts';
-import type { Vector } from '../../log/columns.ts';
-import type { Cell, ColumnType } from '../../log/value.ts';
-import { cellAt, VectorBuilder } from '../../log/vector-builder.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import type { Cell, ColumnType } from '../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { batchRowsMax } from '../../projections/command.ts';
 import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
 

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { assert, type ErrorCode, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
-import type { EdgeColumns, TypeDefinition } from '../../log/entry.ts';
+import type { EdgeColumns, TypeDefinition } from '../../log/entries/entry.ts';
 import { defaultEnds, endsOf } from '../../projections/catalog/edge-columns.ts';
 import type { Batch, Outcome, PutRows } from '../../projections/command.ts';
 import { smallAnswer } from '../answers.ts';

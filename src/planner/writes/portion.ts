@@ -1,6 +1,6 @@
 /** FOR PORTION OF VALID_TIME: which versions are written, and which part of each. */
-import type { NamedColumn } from '../../log/columns.ts';
-import { FOREVER, parseZonedInstant } from '../../log/timestamp.ts';
+import type { NamedColumn } from '../../log/values/columns.ts';
+import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { at } from '../places.ts';
 import type { DefaultTime, Literal, Slot } from '../statement.ts';
 import type { Portion } from '../write-statement.ts';

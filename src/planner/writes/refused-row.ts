@@ -1,6 +1,6 @@
 /** What a protocol can tell of a row that was refused: its missing property, or its key that is there already. */
 import type { RefusedRow } from '../../errors.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { DeleteRows, PutRows, RowRejection } from '../../projections/command.ts';
 
 export function refusedRow(

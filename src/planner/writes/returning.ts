@@ -4,8 +4,8 @@
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, WrittenRows } from '../../governance/gate-contract.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { RowOutcome } from '../../projections/command.ts';
 import { readableColumns } from '../binding/source-binder.ts';
 import { columnsIn } from '../expressions/bound-expression.ts';

@@ -5,8 +5,8 @@
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { PutRows } from '../../projections/command.ts';
 import { smallAnswer } from '../answers.ts';
 import { columnOf, equal, queryOf, selectOf } from '../languages/trees.ts';

@@ -2,7 +2,7 @@
  * What a write reads, as queries: the rows that it changes with the values that it sets, and, of ON CONFLICT, the rows that are
  * there already. They run as any query does; names that begin with a NUL are those that no text can say.
  */
-import type { ColumnType } from '../../log/value.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type {
   ColumnRef,
   CommonTable,

@@ -1,8 +1,8 @@
 /** The type that a write names, and which of its columns it may write. */
 import { didYouMean } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
-import { type ColumnType, embeddingPrefix, systemColumns } from '../../log/value.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
+import { type ColumnType, embeddingPrefix, systemColumns } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import type { Assignment, Conflict, InsertStatement, NamedPlace, WriteStatement } from '../write-statement.ts';
 

@@ -8,10 +8,10 @@
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation, WrittenRows } from '../../governance/gate-contract.ts';
-import type { NamedColumn, RowBatch } from '../../log/columns.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { type Cell, type ColumnType, systemColumns } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { type Cell, type ColumnType, systemColumns } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Batch, DeleteRows, Outcome, PutRows, RowOutcome, SentCells } from '../../projections/command.ts';
 import { smallAnswer } from '../answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';

@@ -1,8 +1,8 @@
 /** Values of a statement as cells of their columns, where SQL takes one for the other and a row of JSON would not. */
 import { type ErrorFacts, ServiceError } from '../../errors.ts';
-import type { NamedColumn } from '../../log/columns.ts';
-import { parseZonedInstant } from '../../log/timestamp.ts';
-import type { Cell, ColumnType } from '../../log/value.ts';
+import type { NamedColumn } from '../../log/values/columns.ts';
+import { parseZonedInstant } from '../../log/values/timestamp.ts';
+import type { Cell, ColumnType } from '../../log/values/value.ts';
 import { type FoundRows, vectorOf } from './found-rows.ts';
 
 /** A text is read as the JSON, the instant or the vector that its column takes; all else is for the contract of the type to judge. */

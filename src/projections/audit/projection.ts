@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { assert } from '../../errors.ts';
-import type { AgreementBody, CommittedEntry } from '../../log/entry.ts';
+import type { AgreementBody, CommittedEntry } from '../../log/entries/entry.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 
 /** A run of leaves that is read back as one. */

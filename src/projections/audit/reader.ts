@@ -1,6 +1,6 @@
 /** Answers about access records and moves of agreements by reading them back from the log, stretch by stretch. Holds one page at most. */
 import { ServiceError } from '../../errors.ts';
-import type { AccessRecord, CommittedEntry } from '../../log/entry.ts';
+import type { AccessRecord, CommittedEntry } from '../../log/entries/entry.ts';
 import type { AuditEntry, AuditPage, AuditQuery, AuditReader } from '../access-paths.ts';
 import { type AuditProjection, moveAction } from './projection.ts';
 

@@ -3,9 +3,9 @@
  * tenant; what another tenant has under the name is no hindrance, and not told of. Pure.
  */
 import { ServiceError } from '../../errors.ts';
-import { mainBranch, type BranchBody, type EntryDraft } from '../../log/entry.ts';
+import { mainBranch, type BranchBody, type EntryDraft } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier, limits } from '../../log/value.ts';
+import { checkIdentifier, limits } from '../../log/values/value.ts';
 import type { DeleteBranch, ForkBranch } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { heldBy } from '../retention/holds.ts';

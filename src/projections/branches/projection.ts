@@ -4,9 +4,9 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { mainBranch, type BranchBody, type CommittedEntry, scopeOfName } from '../../log/entry.ts';
-import { TenantNames } from '../../log/tenant-names.ts';
-import { compareText } from '../../log/value.ts';
+import { mainBranch, type BranchBody, type CommittedEntry, scopeOfName } from '../../log/entries/entry.ts';
+import { TenantNames } from '../../log/values/tenant-names.ts';
+import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 

@@ -4,8 +4,8 @@
  * shares the tables of its source until either of the two changes a type.
  */
 import { assert } from '../../errors.ts';
-import type { TypeDefinition } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { builtinTypes } from './builtin-types.ts';
 

@@ -2,8 +2,8 @@
  * Types that exist without being registered, and the types whose rows never leave. Source: specification, "Compatibility
  * doors", "Memory types", "Other resources" and "Classified types". Pure; every room may name it.
  */
-import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
-import type { ColumnType } from '../../log/value.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 
 const property = (type: ColumnType): PropertyDefinition => ({
   type,

@@ -1,6 +1,6 @@
 /** Registering and evolving types: a command and the catalog to a `type` entry. Pure. */
 import { didYouMean, ServiceError } from '../../errors.ts';
-import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entry.ts';
+import type { EntryDraft, GraphTrigger, PropertyDefinition, TypeDefinition, TypeGuard } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import {
   becomesText,
@@ -11,7 +11,7 @@ import {
   limits,
   systemColumns,
   tenantOf,
-} from '../../log/value.ts';
+} from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { EvolveType, RegisterType } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';

@@ -1,5 +1,5 @@
 /** Which types have rows that are edges. */
-import type { EdgeColumns, TypeDefinition } from '../../log/entry.ts';
+import type { EdgeColumns, TypeDefinition } from '../../log/entries/entry.ts';
 
 export const defaultEnds: EdgeColumns = { from: 'from_id', to: 'to_id' };
 

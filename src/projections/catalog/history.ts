@@ -5,8 +5,8 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { type CommittedEntry, type PropertyDefinition, scopeOfName, type TypeDefinition } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import { type CommittedEntry, type PropertyDefinition, scopeOfName, type TypeDefinition } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

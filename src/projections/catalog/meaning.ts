@@ -1,7 +1,7 @@
 /** What a definition says of what rows of a type are: edges and between what, their role, what names their thing, their language. */
 import { didYouMean, ServiceError } from '../../errors.ts';
-import type { PropertyDefinition } from '../../log/entry.ts';
-import { checkIdentifier, type ColumnType, systemColumns } from '../../log/value.ts';
+import type { PropertyDefinition } from '../../log/entries/entry.ts';
+import { checkIdentifier, type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { GivenMeaning, TypeMeaning } from '../command.ts';
 
 /** Properties that together name a thing, at most. */

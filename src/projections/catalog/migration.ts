@@ -1,5 +1,5 @@
 /** Registering and evolving several types at once: each step is decided on what those before it made. Pure. */
-import type { EntryDraft, TypeDefinition } from '../../log/entry.ts';
+import type { EntryDraft, TypeDefinition } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import type { MigrateTypes } from '../command.ts';

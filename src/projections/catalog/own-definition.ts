@@ -1,5 +1,5 @@
 /** Definitions as catalogs keep them: thousands in a store of many tenants, most of their properties alike. */
-import type { PropertyDefinition, TypeDefinition } from '../../log/entry.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 
 /** By what they say, but for those that name a type: a tenant's names go with the tenant. */
 const known = new Map<string, PropertyDefinition>();

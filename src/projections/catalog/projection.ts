@@ -4,9 +4,9 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
-import { type CommittedEntry, type PropertyDefinition, scopeOfName, type TypeDefinition } from '../../log/entry.ts';
-import { compareText, type ColumnType, systemColumns } from '../../log/value.ts';
+import { BranchTree, lineageOf, type SavedBranches } from '../../log/entries/branches.ts';
+import { type CommittedEntry, type PropertyDefinition, scopeOfName, type TypeDefinition } from '../../log/entries/entry.ts';
+import { compareText, type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { CatalogReader, ReadableColumn } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

@@ -2,7 +2,7 @@
  * What guards the rows of a type wherever they are read. Types fork with rows, and what protects rows must not stay behind:
  * a branch that was forked before a guard was raised reads the same rows. So what any definition of a lineage asks for, holds.
  */
-import type { GraphTrigger, TypeDefinition } from '../../log/entry.ts';
+import type { GraphTrigger, TypeDefinition } from '../../log/entries/entry.ts';
 import { edgeColumns } from './edge-columns.ts';
 import { subjectProperty } from './subject.ts';
 

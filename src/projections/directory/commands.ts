@@ -1,6 +1,6 @@
 /** Minting, rotating and revoking tokens: a command and the registry to a `token` entry. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { TokenBody, TokenRecord } from '../../log/entry.ts';
+import type { TokenBody, TokenRecord } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
 import type { MintToken, RevokeToken, RotateToken } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';

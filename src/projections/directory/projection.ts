@@ -1,8 +1,8 @@
 /** The registry of tokens, by id and by secret hash. Secrets are nowhere in it. */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry, TokenRecord } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import type { CommittedEntry, TokenRecord } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 

@@ -1,14 +1,14 @@
 /** Vectors that a model gave for stored versions: a command to entries. Pure. */
 import { assert } from '../../errors.ts';
-import type { Embedded, EntryDraft } from '../../log/entry.ts';
+import type { Embedded, EntryDraft } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader } from '../access-paths.ts';
 import { subjectProperty } from '../catalog/subject.ts';
 import type { EmbedRows } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { BranchRows } from '../rows/branch-rows.ts';
-import { subjectText } from '../rows/subjects.ts';
+import type { BranchRows } from '../rows/tables/branch-rows.ts';
+import { subjectText } from '../rows/edges/subjects.ts';
 
 /** Versions that are gone by now have no vector: while the model was asked, somebody may have been erased. */
 export function decideEmbed(

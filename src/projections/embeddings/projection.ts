@@ -5,11 +5,11 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { isEmbedded } from '../../log/embedded.ts';
-import { type CommittedEntry, type Embedded, type EntryContext, isOpen, scopeOfName } from '../../log/entry.ts';
-import { TenantNames } from '../../log/tenant-names.ts';
-import type { Timeline } from '../../log/timeline.ts';
-import { tenantOf } from '../../log/value.ts';
+import { isEmbedded } from '../../log/entries/embedded.ts';
+import { type CommittedEntry, type Embedded, type EntryContext, isOpen, scopeOfName } from '../../log/entries/entry.ts';
+import { TenantNames } from '../../log/values/tenant-names.ts';
+import type { Timeline } from '../../log/values/timeline.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { EmbeddedVector, EmbeddingModel, EmbeddingReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

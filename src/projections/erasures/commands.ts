@@ -1,8 +1,8 @@
 /** Intending and completing an erasure: commands to entries. Pure. */
 import { assert, ServiceError } from '../../errors.ts';
-import type { ErasedVersions, ErasureBody } from '../../log/entry.ts';
+import type { ErasedVersions, ErasureBody } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier, compareText } from '../../log/value.ts';
+import { checkIdentifier, compareText } from '../../log/values/value.ts';
 import type { HoldReader } from '../access-paths.ts';
 import type { CompleteErasure, IntendErasure } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';

@@ -4,7 +4,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry, ErasedVersions, ErasureBody } from '../../log/entry.ts';
+import type { CommittedEntry, ErasedVersions, ErasureBody } from '../../log/entries/entry.ts';
 import type { ErasureReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

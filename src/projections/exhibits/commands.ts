@@ -1,8 +1,8 @@
 /** The next link of an exhibit: numbered and sealed here, so that links of one turn follow each other. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { ExhibitBody } from '../../log/entry.ts';
+import type { ExhibitBody } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier } from '../../log/value.ts';
+import { checkIdentifier } from '../../log/values/value.ts';
 import type { LinkExhibit } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Tenants } from '../tenants/projection.ts';

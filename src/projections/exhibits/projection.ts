@@ -5,9 +5,9 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
-import { TenantNames } from '../../log/tenant-names.ts';
-import { compareText, tenantOf } from '../../log/value.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { TenantNames } from '../../log/values/tenant-names.ts';
+import { compareText, tenantOf } from '../../log/values/value.ts';
 import type { ExhibitLink, ExhibitView } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

@@ -2,7 +2,7 @@
  * What hard deletes and erasures took away, as far as a question about the past needs it: for each type and organisation path, which
  * removal took versions from below which position. Tells an answer that lost its rows from one that was tampered with.
  */
-import { compareText } from '../../log/value.ts';
+import { compareText } from '../../log/values/value.ts';
 
 export interface Removal {
   /** Position of the removal's own entry. */

@@ -4,8 +4,8 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { isEmbedded } from '../../log/embedded.ts';
-import { type CommittedEntry, isOpen, type OpenKind } from '../../log/entry.ts';
+import { isEmbedded } from '../../log/entries/embedded.ts';
+import { type CommittedEntry, isOpen, type OpenKind } from '../../log/entries/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 

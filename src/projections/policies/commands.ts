@@ -1,8 +1,8 @@
 /** Installing and deleting policies: a command and the set to a `policy` entry. Pure. That a text means something was seen to before. */
 import { ServiceError } from '../../errors.ts';
-import type { PolicyBody } from '../../log/entry.ts';
+import type { PolicyBody } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier, checkText } from '../../log/value.ts';
+import { checkIdentifier, checkText } from '../../log/values/value.ts';
 import type { DeletePolicy, PutPolicy } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { type Policies, policyDigest } from './projection.ts';

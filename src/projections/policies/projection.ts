@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { canonicalJson } from '../../log/canonical-json.ts';
-import type { CommittedEntry, PolicyBody } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import { canonicalJson } from '../../log/values/canonical-json.ts';
+import type { CommittedEntry, PolicyBody } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 

@@ -5,8 +5,8 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import type { RecallReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

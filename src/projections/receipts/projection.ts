@@ -7,7 +7,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { isLast } from './outcome.ts';

@@ -4,7 +4,7 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { Embeddings } from '../embeddings/projection.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';

@@ -7,9 +7,9 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import { BranchTree, lineageOf, type SavedBranches } from '../../log/entries/branches.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import type { Removal, RemovalReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { NameTest } from '../names.ts';

@@ -1,16 +1,16 @@
 /** Scheduling, holding and releasing rows, and removing one whose time is over: commands to entries. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { RetentionBody, TypeDefinition } from '../../log/entry.ts';
+import type { RetentionBody, TypeDefinition } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { FOREVER } from '../../log/timestamp.ts';
-import { checkIdentifier, I64_MAX } from '../../log/value.ts';
+import { FOREVER } from '../../log/values/timestamp.ts';
+import { checkIdentifier, I64_MAX } from '../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import type { ExpireRetention, HoldRow, ReleaseRetention, ScheduleRetention } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
-import type { BranchRows } from '../rows/branch-rows.ts';
-import { EdgeRemovals } from '../rows/edge-removals.ts';
-import { removalOf } from '../rows/removal.ts';
-import { refusedKeys, type WritePlace } from '../rows/row-check.ts';
+import type { BranchRows } from '../rows/tables/branch-rows.ts';
+import { EdgeRemovals } from '../rows/edges/edge-removals.ts';
+import { removalOf } from '../rows/checks/removal.ts';
+import { refusedKeys, type WritePlace } from '../rows/checks/row-check.ts';
 import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
 import type { Kept, Retention } from './projection.ts';
 

@@ -1,5 +1,5 @@
 /** Which holds stand in the way of removing versions: a hold is about a row, whatever version it was asked for at. Pure. */
-import { tenantOf } from '../../log/value.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../access-paths.ts';
 import { type Rows, type RowsOf, rowsOf } from '../rows/projection.ts';
 import type { Kept, Retention } from './projection.ts';

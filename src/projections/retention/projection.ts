@@ -5,9 +5,9 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import { type Branch, BranchTree, lineageOf, type SavedBranches } from '../../log/branches.ts';
-import type { CommittedEntry, RetentionBody } from '../../log/entry.ts';
-import { compareText } from '../../log/value.ts';
+import { type Branch, BranchTree, lineageOf, type SavedBranches } from '../../log/entries/branches.ts';
+import type { CommittedEntry, RetentionBody } from '../../log/entries/entry.ts';
+import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 

@@ -4,9 +4,9 @@
  * has a layer of its own over those that it descends from.
  */
 import { assert } from '../../errors.ts';
-import { type Branch, BranchTree, lineageOf } from '../../log/branches.ts';
-import { type CommittedEntry, type ErasedVersions, type RowsBody, scopeOfName, tenantOfErased } from '../../log/entry.ts';
-import { holdsTexts, tenantOf } from '../../log/value.ts';
+import { type Branch, BranchTree, lineageOf } from '../../log/entries/branches.ts';
+import { type CommittedEntry, type ErasedVersions, type RowsBody, scopeOfName, tenantOfErased } from '../../log/entries/entry.ts';
+import { holdsTexts, tenantOf } from '../../log/values/value.ts';
 import type {
   CatalogReader,
   PathCodes,
@@ -20,30 +20,30 @@ import type {
   ScanRequest,
 } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
-import type { Timeline } from '../../log/timeline.ts';
-import type { StartWorker } from '../../log/workers.ts';
-import { BranchRows } from './branch-rows.ts';
-import type { ColumnSpace } from './extents.ts';
+import type { Timeline } from '../../log/values/timeline.ts';
+import type { StartWorker } from '../../log/threads/workers.ts';
+import { BranchRows } from './tables/branch-rows.ts';
+import type { ColumnSpace } from './cells/extents.ts';
 import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
-import { declaredTypes, Layer, type ScopedNames } from './layer.ts';
-import { provenanceOf } from './lineage.ts';
+import { declaredTypes, Layer, type ScopedNames } from './tables/layer.ts';
+import { provenanceOf } from './scan/lineage.ts';
 import { subjectProperty } from '../catalog/subject.ts';
-import { rowsNear } from './near.ts';
-import { estimateRows, scanRows } from './scan.ts';
-import type { ScanSource } from './scan-source.ts';
-import { Scopes } from './scopes.ts';
-import { StandingVersions } from './standing-versions.ts';
-import { type StoredTexts, storedTexts } from './stored-texts.ts';
-import { cellsOf, textsOf, type ToldTexts } from './subject-texts.ts';
-import { DerivedVersions, isDerivable } from './derived-versions.ts';
-import { findVersions, type SubjectVersions } from './subject-versions.ts';
-import type { Table } from './table.ts';
+import { rowsNear } from './scan/near.ts';
+import { estimateRows, scanRows } from './scan/scan.ts';
+import type { ScanSource } from './scan/scan-source.ts';
+import { Scopes } from './cells/scopes.ts';
+import { StandingVersions } from './erasure/standing-versions.ts';
+import { type StoredTexts, storedTexts } from './erasure/stored-texts.ts';
+import { cellsOf, textsOf, type ToldTexts } from './erasure/subject-texts.ts';
+import { DerivedVersions, isDerivable } from './erasure/derived-versions.ts';
+import { findVersions, type SubjectVersions } from './erasure/subject-versions.ts';
+import type { Table } from './tables/table.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
-import { columnDigestJob, DigestShares, stretchesOf } from './column-digests.ts';
-import { type CellHashes, hashOverlay, TableDigest } from './table-digest.ts';
-import { type RowStorage, type RowStorageOptions, rowStorage } from './row-storage.ts';
-import { restoreRows, saveRows } from './table-checkpoint.ts';
-import type { PruningCounts } from './zones.ts';
+import { columnDigestJob, DigestShares, stretchesOf } from './digests/column-digests.ts';
+import { type CellHashes, hashOverlay, TableDigest } from './digests/table-digest.ts';
+import { type RowStorage, type RowStorageOptions, rowStorage } from './tables/row-storage.ts';
+import { restoreRows, saveRows } from './tables/table-checkpoint.ts';
+import type { PruningCounts } from './tables/zones.ts';
 
 /** Whose rows, where, and what the tenant's catalog of the branch says of them. */
 export interface RowsOf {

@@ -1,8 +1,8 @@
 /** Position <-> nanosecond for all that was applied: readers turn an instant into a position bound once, and compare positions. */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
-import type { CommittedEntry } from '../../log/entry.ts';
-import { type SavedTimeline, Timeline } from '../../log/timeline.ts';
+import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { type SavedTimeline, Timeline } from '../../log/values/timeline.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 

@@ -15,9 +15,9 @@ import {
   type EntryDraft,
   maskKinds,
   sharedHistories,
-} from '../../log/entry.ts';
+} from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier, checkText } from '../../log/value.ts';
+import { checkIdentifier, checkText } from '../../log/values/value.ts';
 import type { AgreementSide, ChangeAgreement, MoveAgreement, ProposeAgreement } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Tenants } from './projection.ts';

@@ -7,7 +7,7 @@
  * ended, its tokens are revoked, and `since` tells what else is older than the new one.
  */
 import { ServiceError } from '../../errors.ts';
-import { canonicalJson } from '../../log/canonical-json.ts';
+import { canonicalJson } from '../../log/values/canonical-json.ts';
 import {
   type DeletionManner,
   type EntryDraft,
@@ -16,10 +16,10 @@ import {
   type TenantMember,
   type TenantQuota,
   type TenantRecord,
-} from '../../log/entry.ts';
+} from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { isShallow } from '../../log/record-codec.ts';
-import { checkIdentifier, checkText, compareText, limits } from '../../log/value.ts';
+import { isShallow } from '../../log/entries/record-codec.ts';
+import { checkIdentifier, checkText, compareText, limits } from '../../log/values/value.ts';
 import type { ChangeTenant, CreateTenant, DeleteTenant, MemberChange, ReactivateTenant, SuspendTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { Directory } from '../directory/projection.ts';

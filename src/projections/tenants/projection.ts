@@ -11,10 +11,10 @@ import type {
   DeletionManner,
   TenantBody,
   TenantRecord,
-} from '../../log/entry.ts';
-import { canonicalJson } from '../../log/canonical-json.ts';
-import { recordOf, recordText } from '../../log/record-codec.ts';
-import { compareText } from '../../log/value.ts';
+} from '../../log/entries/entry.ts';
+import { canonicalJson } from '../../log/values/canonical-json.ts';
+import { recordOf, recordText } from '../../log/entries/record-codec.ts';
+import { compareText } from '../../log/values/value.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
 import { tenantOfPath } from './records.ts';

@@ -7,10 +7,10 @@
  * of the tenant end with it, so that a later tenant of its id starts without them.
  */
 import { assert, ServiceError } from '../../errors.ts';
-import { type EntryDraft, mainBranch, type TypeDefinition } from '../../log/entry.ts';
+import { type EntryDraft, mainBranch, type TypeDefinition } from '../../log/entries/entry.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { compareText } from '../../log/value.ts';
-import { cellAt } from '../../log/vector-builder.ts';
+import { compareText } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
 import { type HoldReader, pathColumn, type RowReader, type TimeBounds } from '../access-paths.ts';
 import { deletionOf } from '../branches/commands.ts';
 import type { Branches } from '../branches/projection.ts';
@@ -18,8 +18,8 @@ import type { Catalog } from '../catalog/projection.ts';
 import type { PurgeCursor, PurgeTenant } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import { heldBy } from '../retention/holds.ts';
-import type { BranchRows } from '../rows/branch-rows.ts';
-import { removalOf } from '../rows/removal.ts';
+import type { BranchRows } from '../rows/tables/branch-rows.ts';
+import { removalOf } from '../rows/checks/removal.ts';
 import { type Rows, rowsOf } from '../rows/projection.ts';
 import type { Tenants } from './projection.ts';
 import { covers, recordDraft } from './records.ts';

@@ -1,8 +1,8 @@
 /** Drafts of records, and the paths that they are about. Pure. */
 import { ServiceError } from '../../errors.ts';
-import type { AgreementBody, EntryContext, EntryDraft, TenantBody } from '../../log/entry.ts';
-import { recordOf, recordText } from '../../log/record-codec.ts';
-import { checkIdentifier } from '../../log/value.ts';
+import type { AgreementBody, EntryContext, EntryDraft, TenantBody } from '../../log/entries/entry.ts';
+import { recordOf, recordText } from '../../log/entries/record-codec.ts';
+import { checkIdentifier } from '../../log/values/value.ts';
 
 const recordTextMax = 1 << 20;
 

@@ -4,7 +4,7 @@
  */
 import { textLanguages } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Json } from '../../log/canonical-json.ts';
+import type { Json } from '../../log/values/canonical-json.ts';
 import { tokensOf } from '../rows/indexes/text/tokens.ts';
 
 export interface SearchConfig {

@@ -1,7 +1,7 @@
 /** CREATE and DROP MATERIALIZED VIEW to entries. */
 import { ServiceError } from '../../errors.ts';
 import type { NextPlace } from '../../log/log-store.ts';
-import { checkIdentifier, checkText, tenantOf } from '../../log/value.ts';
+import { checkIdentifier, checkText, tenantOf } from '../../log/values/value.ts';
 import type { CatalogReader, ViewRecord } from '../access-paths.ts';
 import type { CreateView, DropView } from '../command.ts';
 import { type DecideContext, type Decision, decideOne } from '../decision.ts';

@@ -6,7 +6,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { doors } from '../../../src/doors/doors.ts';
 import { mintToken } from '../../../src/cli/token.ts';
 import { loadSettings } from '../../../src/config.ts';
-import { nodeDisk } from '../../../src/log/node-disk.ts';
+import { nodeDisk } from '../../../src/log/disk/node-disk.ts';
 import { checkBoot } from '../../../src/service.ts';
 import { bearer, closeWorlds, codeOf, opened, question } from './conformance-world.ts';
 import { type Reply, send } from './door-world.ts';

@@ -22,7 +22,7 @@ import type {
   InvocationRequest,
   TokenView,
 } from '../../../src/governance/gate-contract.ts';
-import type { TypeDefinition } from '../../../src/log/entry.ts';
+import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
 import type { Answer, QuestionRequest } from '../../../src/planner/planner-contract.ts';
 import { LookupTables } from '../../../src/planner/standing/lookup-tables.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ErasureChores } from '../../../src/governance/erasure/erasure-chores.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { systemClock } from '../../../src/clock.ts';
-import { formatInstant } from '../../../src/log/timestamp.ts';
+import { formatInstant } from '../../../src/log/values/timestamp.ts';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 

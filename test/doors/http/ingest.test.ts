@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ServiceError } from '../../../src/errors.ts';
 import { exactJson } from '../../../src/doors/http/exact-json.ts';
 import { replyText } from '../../../src/doors/http/routes/ingest.ts';
-import { cellAt } from '../../../src/log/vector-builder.ts';
+import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import type { Command, PutRows } from '../../../src/projections/command.ts';
 import { DoorWorld, goodToken, openType, type Reply } from './door-world.ts';
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { restoreStore } from '../../../src/restores.ts';
-import { ColumnMemory } from '../../../src/log/column-memory.ts';
+import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';

@@ -1,7 +1,7 @@
 /** Ruling 38: policies are put, shown and deleted on the admin listener; a text that can't be decided is refused with its place. */
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { canonicalJson } from '../../../src/log/canonical-json.ts';
+import { canonicalJson } from '../../../src/log/values/canonical-json.ts';
 import { adminSecret } from './store-world.ts';
 import { type Reply, send } from './door-world.ts';
 import { codeOf, TenantWorld } from './tenant-world.ts';

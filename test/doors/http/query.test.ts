@@ -4,8 +4,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { OutputColumn } from '../../../src/planner/planner-contract.ts';
-import { VectorBuilder } from '../../../src/log/vector-builder.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 import { DoorWorld, emptyAnswer, goodToken } from './door-world.ts';
 

@@ -3,7 +3,7 @@
  * or forgotten is in `forget-conformance.test.ts`, tenants are in `control-plane.test.ts`, licences in `licence.test.ts`.
  */
 import { afterEach, describe, expect, test } from 'vitest';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { closeWorlds, codeOf, opened } from './conformance-world.ts';
 import type { Reply } from './door-world.ts';
 import type { StoreWorld } from './store-world.ts';

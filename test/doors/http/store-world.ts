@@ -5,7 +5,7 @@ import { loadSettings } from '../../../src/config.ts';
 import type { Door } from '../../../src/doors/door.ts';
 import { doorStatuses } from '../../../src/doors/doors.ts';
 import type { HttpDoor } from '../../../src/doors/http/server.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { Service, type ServiceParts } from '../../../src/service.ts';
 import { type Reply, send } from './door-world.ts';
 

@@ -1,6 +1,6 @@
 /** Materialized views: names for queries, and cached answers that are never anything but the query's own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatInstant } from '../../../src/log/timestamp.ts';
+import { formatInstant } from '../../../src/log/values/timestamp.ts';
 import { StoreWorld } from './store-world.ts';
 
 type Headers = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 /** GET /watch/stream over the whole store. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { EventStream, type StreamedEvent } from './event-stream.ts';
 import { StoreWorld } from './store-world.ts';
 

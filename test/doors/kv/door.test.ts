@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import type { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { ByteDictionary } from '../../../src/projections/rows/byte-dictionary.ts';
+import { ByteDictionary } from '../../../src/projections/rows/cells/byte-dictionary.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { kvConnected, kvSecret, refusalOf } from './kv-client.ts';
 

@@ -19,9 +19,9 @@ import { type Upload, Uploads } from '../../../src/doors/object/uploads.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';
-import { Blobs, listBlobs } from '../../../src/log/blobs.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify.ts';
+import { Blobs, listBlobs } from '../../../src/log/blobs/blobs.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { verifyDirectory } from '../../../src/log/verify/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {
   clientOf,

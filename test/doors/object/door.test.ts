@@ -34,7 +34,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { checksumOf } from '../../../src/doors/object/checksums.ts';
 import { keyPairOf } from '../../../src/governance/authentication/access-keys.ts';
 import { keyIdOf } from '../../../src/governance/authentication/sigv4.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {
   bearer,

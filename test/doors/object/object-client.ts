@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import { GetObjectCommand, PutObjectCommand, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
-import type { Disk } from '../../../src/log/disk.ts';
+import type { Disk } from '../../../src/log/disk/disk.ts';
 import { StoreWorld } from '../http/store-world.ts';
 
 export const objectToken = 'bearer-for-tests';

@@ -5,7 +5,7 @@ import { Inbox } from '../../../src/doors/frame/inbox.ts';
 import { relationalCodec } from '../../../src/doors/relational/codec.ts';
 import { commandOf, splitStatements } from '../../../src/doors/relational/commands.ts';
 import { parameterValue } from '../../../src/doors/relational/parameters.ts';
-import { formatZonedInstant } from '../../../src/log/timestamp.ts';
+import { formatZonedInstant } from '../../../src/log/values/timestamp.ts';
 import { ScramExchange, scramSecret } from '../../../src/governance/authentication/scram.ts';
 import { seeds } from '../../fuzz/targets/relational-codec.ts';
 

@@ -7,7 +7,7 @@ import pgvector from 'pgvector/pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CopyReader, type CopyColumn } from '../../../src/doors/relational/copy-reader.ts';
 import { copyOf } from '../../../src/doors/relational/copy-statement.ts';
-import { cellAt } from '../../../src/log/vector-builder.ts';
+import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import { Choices } from '../../planner/generator/random.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { framed } from './frames.ts';

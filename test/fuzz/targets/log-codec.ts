@@ -5,13 +5,13 @@
  */
 import * as crypto from 'node:crypto';
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { decodeBody, encodeBody } from '../../../src/log/body-codec.ts';
-import { ByteReader, ByteWriter } from '../../../src/log/byte-stream.ts';
-import { noteSigner, openCheckpoint, signCheckpoint } from '../../../src/log/checkpoint-note.ts';
-import { decodeBatch, encodeBatch } from '../../../src/log/column-codec.ts';
-import { decodeEntry, decodeLeaf, EntrySealer, noPreviousHash, openPayload } from '../../../src/log/entry-codec.ts';
-import type { EntryBody, EntryDraft } from '../../../src/log/entry.ts';
-import type { Keyring } from '../../../src/log/keys.ts';
+import { decodeBody, encodeBody } from '../../../src/log/entries/body-codec.ts';
+import { ByteReader, ByteWriter } from '../../../src/log/bytes/byte-stream.ts';
+import { noteSigner, openCheckpoint, signCheckpoint } from '../../../src/log/tree/checkpoint-note.ts';
+import { decodeBatch, encodeBatch } from '../../../src/log/entries/column-codec.ts';
+import { decodeEntry, decodeLeaf, EntrySealer, noPreviousHash, openPayload } from '../../../src/log/entries/entry-codec.ts';
+import type { EntryBody, EntryDraft } from '../../../src/log/entries/entry.ts';
+import type { Keyring } from '../../../src/log/keys/keys.ts';
 import {
   decodeFileHeader,
   decodeFrameHeader,
@@ -20,8 +20,8 @@ import {
   FRAME_HEADER_BYTES,
   frameEntries,
   frameIsWhole,
-} from '../../../src/log/log-file.ts';
-import { formatManifest, type Manifest, parseManifest } from '../../../src/log/manifest.ts';
+} from '../../../src/log/files/log-file.ts';
+import { formatManifest, type Manifest, parseManifest } from '../../../src/log/files/manifest.ts';
 import { MemorySubjectKeys } from '../../log/memory-subject-keys.ts';
 import { subjectDraft } from '../../log/subjects.ts';
 import { accessDraft, context, rowsDraft, SeededRandom } from '../../log/world.ts';

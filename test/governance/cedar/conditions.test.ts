@@ -1,8 +1,8 @@
 /** Many rules over blocks of columns: the same rows pass as when each rule is asked of each row. */
 import { describe, expect, test } from 'vitest';
-import type { Dictionary, Vector } from '../../../src/log/columns.ts';
-import type { TypeDefinition } from '../../../src/log/entry.ts';
-import type { ColumnType } from '../../../src/log/value.ts';
+import type { Dictionary, Vector } from '../../../src/log/values/columns.ts';
+import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
+import type { ColumnType } from '../../../src/log/values/value.ts';
 import type { Asker } from '../../../src/governance/authorization/cedar/entities.ts';
 import type { RowCondition } from '../../../src/governance/authorization/grant.ts';
 import { PolicySet } from '../../../src/governance/authorization/policy-set.ts';

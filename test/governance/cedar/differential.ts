@@ -8,7 +8,7 @@ import { operands } from '../../../src/governance/authorization/cedar/syntax.ts'
 import { typesOf } from '../../../src/governance/authorization/cedar/compile.ts';
 import { PolicySet } from '../../../src/governance/authorization/policy-set.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import { systemColumns, type ColumnType } from '../../../src/log/value.ts';
+import { systemColumns, type ColumnType } from '../../../src/log/values/value.ts';
 import { Seeded } from '../../simulation/seeded.ts';
 import {
   askerFor,

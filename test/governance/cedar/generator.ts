@@ -1,7 +1,7 @@
 /** Random types, rows, callers and policies: what the differential test asks both deciders about. Repeatable by seed. */
-import type { TypeDefinition } from '../../../src/log/entry.ts';
-import type { Dictionary, Vector } from '../../../src/log/columns.ts';
-import type { ColumnType } from '../../../src/log/value.ts';
+import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
+import type { Dictionary, Vector } from '../../../src/log/values/columns.ts';
+import type { ColumnType } from '../../../src/log/values/value.ts';
 import type { Seeded } from '../../simulation/seeded.ts';
 import type { Asker } from '../../../src/governance/authorization/cedar/entities.ts';
 

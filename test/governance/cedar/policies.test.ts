@@ -5,7 +5,7 @@ import { fold } from '../../../src/governance/authorization/cedar/fold.ts';
 import { policyDigest, readPolicies } from '../../../src/governance/authorization/cedar/policies.ts';
 import { textOf } from '../../../src/governance/authorization/cedar/syntax.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import { sha256Hex } from '../../../src/log/sha256.ts';
+import { sha256Hex } from '../../../src/log/bytes/sha256.ts';
 import { typeOf } from './generator.ts';
 
 const permit = (condition: string): string => `permit(principal, action, resource) when { ${condition} };`;

@@ -1,10 +1,10 @@
 /** Vectors that a model gives for rows: written beside what is asked, read as of an instant, erased with their rows, and never twice. */
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { type CommittedEntry, type Embedded, isOpen } from '../../../src/log/entry.ts';
-import { isEmbedded } from '../../../src/log/embedded.ts';
+import { type CommittedEntry, type Embedded, isOpen } from '../../../src/log/entries/entry.ts';
+import { isEmbedded } from '../../../src/log/entries/embedded.ts';
 import { RedactionChore } from '../../../src/governance/erasure/redaction-chore.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { verifyDirectory } from '../../../src/log/verify/verify.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { analyst, rowsOf, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { FakeModel } from './model.ts';

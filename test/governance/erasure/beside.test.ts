@@ -1,8 +1,8 @@
 /** Erasing beside everything else: writes that come meanwhile, a drain, policies, a start that knows commitments alone. */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { untenanted } from '../../../src/governance/caller.ts';
-import type { DiskFile } from '../../../src/log/disk.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import type { DiskFile } from '../../../src/log/disk/disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';
 
 /** Files of columns are written once they are let go. */

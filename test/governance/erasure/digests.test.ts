@@ -1,7 +1,7 @@
 /** The digests of a receipt: which versions stood before and after, as anybody finds who folds the log. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { CommittedEntry } from '../../../src/log/entry.ts';
+import type { CommittedEntry } from '../../../src/log/entries/entry.ts';
 import type { ErasureStatement } from '../../../src/governance/erasure/receipt.ts';
 import { acme, type Answered, ErasureWorld, globex } from './erasure-world.ts';
 

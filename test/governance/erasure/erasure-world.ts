@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Envelope } from '../../../src/governance/erasure/receipt.ts';
-import type { Disk } from '../../../src/log/disk.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import type { PropertyDefinition } from '../../../src/log/entry.ts';
+import type { Disk } from '../../../src/log/disk/disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import type { PropertyDefinition } from '../../../src/log/entries/entry.ts';
 import type { ServiceParts } from '../../../src/service.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 

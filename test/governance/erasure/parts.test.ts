@@ -12,9 +12,9 @@ import {
 } from '../../../src/governance/erasure/receipt.ts';
 import { RecipeSeals, sealedKeyOf } from '../../../src/governance/erasure/recipe-seals.ts';
 import { SoughtCommitment, SoughtText } from '../../../src/governance/erasure/sought.ts';
-import { noteSigner } from '../../../src/log/checkpoint-note.ts';
-import type { Vector } from '../../../src/log/columns.ts';
-import { VectorBuilder } from '../../../src/log/vector-builder.ts';
+import { noteSigner } from '../../../src/log/tree/checkpoint-note.ts';
+import type { Vector } from '../../../src/log/values/columns.ts';
+import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import { MemorySubjectKeys } from '../../log/memory-subject-keys.ts';
 import { TestRandom } from '../../harness.ts';
 

@@ -1,8 +1,8 @@
 /** Who was erased stays erased in what is restored, whatever the backup and the keys are from. */
 import { expect, test } from 'vitest';
 import type { RestoreReport } from '../../../src/doors/http/system-desk.ts';
-import type { KeyContents } from '../../../src/log/keys.ts';
-import { verifyDirectory } from '../../../src/log/verify.ts';
+import type { KeyContents } from '../../../src/log/keys/keys.ts';
+import { verifyDirectory } from '../../../src/log/verify/verify.ts';
 import { restoreStore } from '../../../src/restores.ts';
 import { TestRandom, TestStore } from '../../harness.ts';
 import { acme, ErasureWorld, globex, settings, verifyReceipt } from './erasure-world.ts';

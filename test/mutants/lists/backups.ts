@@ -8,21 +8,21 @@ const digests = ['test/backup-digests.test.ts'];
 export const mutants: readonly Mutant[] = [
   {
     name: 'backup: a document is believed unsigned',
-    file: 'src/log/backup-artefact.ts',
+    file: 'src/log/backup/backup-artefact.ts',
     find: 'if (!publicKeys.some((key) => verifySignature(key, message, signed))) {',
     replace: 'if (publicKeys.length === 0) {',
     killedBy: store,
   },
   {
     name: 'backup: the copy is not read back',
-    file: 'src/log/backup-copy.ts',
+    file: 'src/log/backup/backup-copy.ts',
     find: '(behind) => this.#checkCopy(behind)',
     replace: 'async () => undefined',
     killedBy: store,
   },
   {
     name: 'backup: the document is written before the copy',
-    file: 'src/log/backup-copy.ts',
+    file: 'src/log/backup/backup-copy.ts',
     find: '    await disk.makeDirectory(`${home}/log`);\n',
     replace:
       '    await disk.makeDirectory(`${home}/log`);\n    await disk.replaceFile(`${home}/backup.json`, new Uint8Array(0));\n',
@@ -30,7 +30,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'restore: checksums are not compared',
-    file: 'src/log/restore.ts',
+    file: 'src/log/backup/restore.ts',
     find: 'if (found !== sha256)',
     replace: "if (found === '')",
     killedBy: store,

@@ -1,7 +1,7 @@
 /** Mistakes by which a branch would show what is not its own, or lose what is. */
 import type { Mutant } from '../mutant.ts';
 
-const projections = ['test/projections/branches.test.ts', 'test/projections/branch-types.test.ts'];
+const projections = ['test/projections/rows/tables/branches.test.ts', 'test/projections/catalog/branch-types.test.ts'];
 const gate = ['test/governance/branches.test.ts'];
 const contract = ['test/projections/contract.test.ts'];
 
@@ -17,35 +17,35 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'branches: a branch sees what its source wrote after the fork',
-    file: 'src/projections/rows/scan.ts',
+    file: 'src/projections/rows/scan/scan.ts',
     find: 'visibilityOf(request, Math.min(basis, inherited.end), timeline)',
     replace: 'visibilityOf(request, basis, timeline)',
     killedBy: projections,
   },
   {
     name: 'branches: a child sees what its parent closed after the child was forked',
-    file: 'src/projections/rows/overlay.ts',
+    file: 'src/projections/rows/tables/overlay.ts',
     find: 'if (closing < end && closing < least) least = closing;',
     replace: 'if (closing < least) least = closing;',
     killedBy: projections,
   },
   {
     name: 'branches: a closing in an overlay counts at any instant',
-    file: 'src/projections/rows/scan.ts',
+    file: 'src/projections/rows/scan/scan.ts',
     find: 'openAt: openOnly ? bound : null',
     replace: 'openAt: openOnly ? basis : null',
     killedBy: projections,
   },
   {
     name: 'branches: a source that widens a column widens it for its branches',
-    file: 'src/projections/rows/segment-columns.ts',
+    file: 'src/projections/rows/segments/segment-columns.ts',
     find: 'if (keepFormer) pushTo(',
     replace: 'if (!keepFormer) pushTo(',
     killedBy: projections,
   },
   {
     name: 'branches: deleting a branch takes its rows from its children',
-    file: 'src/log/branches.ts',
+    file: 'src/log/entries/branches.ts',
     find: 'for (const stretch of lineageOf(branch)) read.add(stretch.branch);',
     replace: 'read.add(branch);',
     killedBy: [...projections, ...contract],

@@ -1,8 +1,8 @@
 /** Mistakes in the disks under the log. */
 import type { Mutant } from '../mutant.ts';
 
-const killedBy = ['test/log/disks.test.ts'];
-const file = 'src/log/node-disk.ts';
+const killedBy = ['test/log/disk/disks.test.ts'];
+const file = 'src/log/disk/node-disk.ts';
 
 export const mutants: readonly Mutant[] = [
   { name: 'lock that never refuses', file, find: 'if (!takeFlock(fd, holder)) {', replace: 'if (false) {', killedBy },

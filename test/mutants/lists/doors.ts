@@ -29,7 +29,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'milliseconds that are taken for nanoseconds',
-    file: 'src/log/timestamp.ts',
+    file: 'src/log/values/timestamp.ts',
     find: 'return size >= coarseMin && size < coarseMax;',
     replace: 'return size >= coarseMin && size < coarseMin;',
     killedBy: test('exact-values'),

@@ -5,7 +5,7 @@ const policies = ['test/governance/gate-policies.test.ts'];
 const guards = ['test/governance/guards.test.ts'];
 const writes = ['test/governance/write-checks.test.ts'];
 const guardsFile = 'src/governance/authorization/guards.ts';
-const rowCheck = 'src/projections/rows/row-check.ts';
+const rowCheck = 'src/projections/rows/checks/row-check.ts';
 
 export const mutants: readonly Mutant[] = [
   {

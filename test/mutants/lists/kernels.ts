@@ -7,14 +7,14 @@ export const mutants: readonly Mutant[] = [
     file: 'src/planner/expressions/kernel-writer.ts',
     find: 'if (work.done > turnMost) {',
     replace: 'if (false) {',
-    killedBy: ['test/planner/executor/limits.test.ts'],
+    killedBy: ['test/planner/executor/../operators/limits.test.ts'],
   },
   {
     name: 'kernels: rows that were left are not gone through again',
     file: 'src/planner/operators/predicate.ts',
     find: 'this.#rest = lastRows(rest, work.left);',
     replace: 'return this.#count;',
-    killedBy: ['test/planner/executor/limits.test.ts'],
+    killedBy: ['test/planner/executor/../operators/limits.test.ts'],
   },
   {
     name: 'kernels: a row may cost whatever it likes',

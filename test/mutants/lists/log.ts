@@ -4,22 +4,22 @@ import type { Mutant } from '../mutant.ts';
 const crash = ['test/simulation/crash.test.ts'];
 const regressions = ['test/simulation/regressions.test.ts'];
 const tamper = ['test/simulation/tampering.test.ts'];
-const bulk = ['test/log/bulk-sealer.test.ts'];
+const bulk = ['test/log/entries/bulk-sealer.test.ts'];
 
 const groupCommit = 'src/log/group-commit.ts';
-const writer = 'src/log/log-writer.ts';
+const writer = 'src/log/files/log-writer.ts';
 const recovery = 'src/log/recovery.ts';
-const logFile = 'src/log/log-file.ts';
+const logFile = 'src/log/files/log-file.ts';
 const log = 'src/log/log.ts';
-const rowHashes = ['test/log/row-hashes.test.ts'];
-const rowHashesSource = 'src/log/row-hashes.ts';
-const chain = 'src/log/chain.ts';
-const verify = 'src/log/verify.ts';
+const rowHashes = ['test/log/entries/row-hashes.test.ts'];
+const rowHashesSource = 'src/log/entries/row-hashes.ts';
+const chain = 'src/log/files/chain.ts';
+const verify = 'src/log/verify/verify.ts';
 
-const savedLog = 'src/log/saved-log.ts';
+const savedLog = 'src/log/files/saved-log.ts';
 const resume = ['test/log/resume.test.ts'];
-const frameFeed = 'src/log/frame-feed.ts';
-const frameOpener = 'src/log/frame-opener.ts';
+const frameFeed = 'src/log/files/frame-feed.ts';
+const frameOpener = 'src/log/files/frame-opener.ts';
 const beside = ['test/log/open-beside.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'takes a short write for a whole one',
-    file: 'src/log/disk.ts',
+    file: 'src/log/disk/disk.ts',
     find: '    at += written;\n',
     replace: '    at = source.length;\n',
     killedBy: crash,
@@ -175,7 +175,7 @@ export const mutants: readonly Mutant[] = [
     file: logFile,
     find: 'source.u64() === offset;',
     replace: 'source.u64() >= 0;',
-    killedBy: ['test/log/codec.test.ts', ...tamper, ...crash],
+    killedBy: ['test/log/entries/codec.test.ts', ...tamper, ...crash],
   },
   {
     name: 'does not follow the chain',
@@ -221,7 +221,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'believes an fsync that says that there is no room',
-    file: 'src/log/disk.ts',
+    file: 'src/log/disk/disk.ts',
     find: "if (syscall === 'fsync' || syscall === 'fdatasync') return null;",
     replace: '',
     killedBy: ['test/log/disk-room.test.ts'],
@@ -278,7 +278,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'verify takes for granted what nobody vouched for',
-    file: 'src/log/verify-bodies.ts',
+    file: 'src/log/verify/verify-bodies.ts',
     find: 'boolean => vouches(known, first + i);',
     replace: 'boolean => known !== null && first + i >= 0;',
     killedBy: tamper,

@@ -1,10 +1,10 @@
 /** Mistakes that would make a projection drift from the log, or a read show another time than it was asked for. */
 import type { Mutant } from '../mutant.ts';
 
-const travel = ['test/projections/time-travel.test.ts'];
-const versions = ['test/projections/versions.test.ts'];
+const travel = ['test/projections/rows/scan/time-travel.test.ts'];
+const versions = ['test/projections/rows/scan/versions.test.ts'];
 const projector = ['test/projections/projector.test.ts'];
-const put = ['test/projections/put-rows.test.ts'];
+const put = ['test/projections/rows/writes/put-rows.test.ts'];
 const directory = ['test/projections/directory.test.ts'];
 
 export const mutants: readonly Mutant[] = [
@@ -17,98 +17,98 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'projections: a closing is skipped',
-    file: 'src/projections/rows/table.ts',
+    file: 'src/projections/rows/tables/table.ts',
     find: 'if (superseded) {',
     replace: 'if (superseded && closed > 0) {',
     killedBy: versions,
   },
   {
     name: 'projections: a version is closed one position late',
-    file: 'src/projections/rows/table.ts',
+    file: 'src/projections/rows/tables/table.ts',
     find: 'open.close(openAt, position);',
     replace: 'open.close(openAt, position + 1);',
     killedBy: travel,
   },
   {
     name: 'projections: a version closed at the bound is already gone',
-    file: 'src/projections/rows/visibility.ts',
+    file: 'src/projections/rows/scan/visibility.ts',
     find: 'Math.min(bound - segment.base, OPEN)',
     replace: 'Math.min(bound - segment.base + 1, OPEN)',
     killedBy: travel,
   },
   {
     name: 'projections: by key, a version closed at the bound is already gone',
-    file: 'src/projections/rows/visibility.ts',
+    file: 'src/projections/rows/scan/visibility.ts',
     find: 'segment.closingOf(row) < visibility.bound',
     replace: 'segment.closingOf(row) <= visibility.bound',
     killedBy: travel,
   },
   {
     name: 'projections: valid_from is exclusive',
-    file: 'src/projections/rows/visibility.ts',
+    file: 'src/projections/rows/scan/visibility.ts',
     find: 'if (before < 0) {\n    for (let row = first; row < end; row++) if (from[row]! <= at)',
     replace: 'if (before < 0) {\n    for (let row = first; row < end; row++) if (from[row]! < at)',
     killedBy: versions,
   },
   {
     name: 'projections: valid_to is inclusive',
-    file: 'src/projections/rows/visibility.ts',
+    file: 'src/projections/rows/scan/visibility.ts',
     find: 'for (let row = first; row < end; row++) if (at < to[row]!)',
     replace: 'for (let row = first; row < end; row++) if (at <= to[row]!)',
     killedBy: versions,
   },
   {
     name: 'projections: the bitmap of now answers for a basis before now',
-    file: 'src/projections/rows/visibility.ts',
+    file: 'src/projections/rows/scan/visibility.ts',
     find: 'if (segment.closedMost < bound) {',
     replace: 'if (segment.closedMost < Infinity) {',
     killedBy: travel,
   },
   {
     name: 'projections: the chain of now answers for a basis before now',
-    file: 'src/projections/rows/scan.ts',
+    file: 'src/projections/rows/scan/scan.ts',
     find: 'visibility.openOnly && table.positionOf(newest) < visibility.bound',
     replace: 'visibility.openOnly',
     killedBy: travel,
   },
   {
     name: 'projections: system_to shows what the snapshot does not see',
-    file: 'src/projections/rows/block-columns.ts',
+    file: 'src/projections/rows/scan/block-columns.ts',
     find: 'if (closing >= below) {',
     replace: 'if (closing === Infinity) {',
     killedBy: travel,
   },
   {
     name: 'projections: an update closes what it only touches',
-    file: 'src/projections/rows/version-plan.ts',
+    file: 'src/projections/rows/checks/version-plan.ts',
     find: 'other.from < version.to && version.from < other.to',
     replace: 'other.from <= version.to && version.from <= other.to',
     killedBy: versions,
   },
   {
     name: 'projections: what an update leaves uncovered is lost',
-    file: 'src/projections/rows/version-plan.ts',
+    file: 'src/projections/rows/checks/version-plan.ts',
     find: 'if (version.to < other.to) left.unshift(this.#remainder(other, version.to, other.to));',
     replace: '',
     killedBy: versions,
   },
   {
     name: 'projections: a delete ends a row before it began',
-    file: 'src/projections/rows/version-plan.ts',
+    file: 'src/projections/rows/checks/version-plan.ts',
     find: 'until < other.from ? other.from : until',
     replace: 'until',
     killedBy: versions,
   },
   {
     name: 'projections: two rows of one batch with one key both stay open',
-    file: 'src/projections/rows/put-whole.ts',
+    file: 'src/projections/rows/writes/put-whole.ts',
     find: 'if (group < known) closes.push(at.position + latest[group]!);',
     replace: 'if (group < known) closes.push();',
     killedBy: versions,
   },
   {
     name: 'projections: an integer is rounded into a number',
-    file: 'src/projections/rows/fit-column.ts',
+    file: 'src/projections/rows/checks/fit-column.ts',
     find: 'return BigInt(Number(value)) === value ? Number(value) : undefined;',
     replace: 'return Number(value);',
     killedBy: put,

@@ -6,7 +6,7 @@ const sizes = ['test/planner/equal-at-size.test.ts'];
 export const mutants: readonly Mutant[] = [
   {
     name: 'search: of rows that were gathered, those of the first chunk alone are found',
-    file: 'src/projections/rows/scan.ts',
+    file: 'src/projections/rows/scan/scan.ts',
     in: 'placed',
     find: 'const gathered = made.first !== first || made.selection !== rows;',
     replace: 'const gathered = false;',
@@ -14,7 +14,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'search: texts that no segment stores are absent',
-    file: 'src/projections/rows/scan.ts',
+    file: 'src/projections/rows/scan/scan.ts',
     find: "if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;",
     replace: '',
     killedBy: sizes,

@@ -1,12 +1,12 @@
 /** Mistakes about rows that are sealed by subject: what shows without a key, what is taken for an erasure, what is said twice. */
 import type { Mutant } from '../mutant.ts';
 
-const rows = ['test/log/subject-rows.test.ts'];
+const rows = ['test/log/entries/subject-rows.test.ts'];
 const log = ['test/log/subject-log.test.ts'];
-const seal = 'src/log/subject-seal.ts';
-const open = 'src/log/subject-open.ts';
-const sections = 'src/log/subject-sections.ts';
-const entryCodec = 'src/log/entry-codec.ts';
+const seal = 'src/log/entries/subject-seal.ts';
+const open = 'src/log/entries/subject-open.ts';
+const sections = 'src/log/entries/subject-sections.ts';
+const entryCodec = 'src/log/entries/entry-codec.ts';
 
 export const mutants: readonly Mutant[] = [
   {

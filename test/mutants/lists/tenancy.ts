@@ -5,7 +5,7 @@ const tenants = ['test/projections/tenants/tenants.test.ts'];
 const agreements = ['test/projections/tenants/agreements.test.ts'];
 const purge = ['test/projections/tenants/purge.test.ts'];
 
-const types = ['test/projections/tenant-types.test.ts'];
+const types = ['test/projections/catalog/tenant-types.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {

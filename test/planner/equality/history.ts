@@ -2,7 +2,7 @@
  * A history of any size, the same for the same number of rows: three organisations, five columns, new keys and old ones,
  * corrections of what was true earlier, deletions, and in its middle the same keys in batch after batch.
  */
-import { parseInstant } from '../../../src/log/timestamp.ts';
+import { parseInstant } from '../../../src/log/values/timestamp.ts';
 
 export const paths = ['acme', 'acme/eu', 'globex'] as const;
 export const regions = 40;

@@ -2,8 +2,8 @@
  * Questions that can be put as SQL, and answered by the plainest means there are: every version that the caller may see is
  * looked at, cell by cell, in the order of system_from. No plan, kernel, generated code, bitmap, index or zone has a part in it.
  */
-import { formatInstant } from '../../../src/log/timestamp.ts';
-import { type Cell, type ColumnType, compareText } from '../../../src/log/value.ts';
+import { formatInstant } from '../../../src/log/values/timestamp.ts';
+import { type Cell, type ColumnType, compareText } from '../../../src/log/values/value.ts';
 import { type History, instantAt, paths } from './history.ts';
 
 export const columnTypes = {

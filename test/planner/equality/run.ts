@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { nodeDisk } from '../../../src/log/node-disk.ts';
+import { nodeDisk } from '../../../src/log/disk/node-disk.ts';
 import { textDifferences } from './texts.ts';
 import { differences, type Mode, modes, type Outcome, runMode } from './modes.ts';
 

@@ -4,8 +4,8 @@
  * inherited (all of these read on a fork of the branch that holds them, beside rows of its own).
  */
 import type { Caller } from '../../../src/governance/caller.ts';
-import { inlineWorker } from '../../../src/log/workers.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { analyst, type InputRow, type Row, rowsOf, TestStore } from '../../harness.ts';
 
 export interface TextSizes {

@@ -1,7 +1,7 @@
 /** Operators over arrays: rows in any layout and cut into blocks at will, and what an operator puts out as rows of cells. */
-import type { Dictionary, Vector } from '../../../src/log/columns.ts';
-import { type Cell, type ColumnType, I64_MAX } from '../../../src/log/value.ts';
-import { cellAt, VectorBuilder } from '../../../src/log/vector-builder.ts';
+import type { Dictionary, Vector } from '../../../src/log/values/columns.ts';
+import { type Cell, type ColumnType, I64_MAX } from '../../../src/log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import { KernelContext } from '../../../src/planner/expressions/kernel-context.ts';
 import { type Batch, type Execution, MemoryMeter, type Operator } from '../../../src/planner/operators/operator.ts';
 import type { Bound } from '../../../src/planner/expressions/bound-expression.ts';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../../src/governance/gate-contract.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { linkExhibit, type Linked, openExhibit } from '../../../src/planner/exhibits/link.ts';
 import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';
 import type { Command } from '../../../src/projections/command.ts';

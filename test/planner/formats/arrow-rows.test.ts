@@ -1,7 +1,7 @@
 /** Arrow IPC streams, read by the library that everybody else reads them with. */
 import { type Table, tableFromIPC } from 'apache-arrow';
 import { describe, expect, test } from 'vitest';
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { writeArrowPieces } from '../../../src/planner/formats/arrow-rows.ts';
 import { hardColumns, hardRows, layouts, letsOut, type Rows, rowsOf } from './output-fixtures.ts';
 

@@ -6,7 +6,7 @@ import { DuckDBConnection } from '@duckdb/node-api';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Cell, ColumnType } from '../../../src/log/value.ts';
+import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import { writeCsvChunks } from '../../../src/planner/formats/csv-rows.ts';
 import type { OutputColumn } from '../../../src/planner/planner-contract.ts';
 import { definition, property, read, cells as readCells } from './ingest-fixtures.ts';

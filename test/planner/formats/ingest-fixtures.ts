@@ -1,12 +1,12 @@
 /** Shared by the format tests: bodies in any chunks, and what came of them. */
-import type { PropertyDefinition, TypeDefinition } from '../../../src/log/entry.ts';
-import type { ColumnType } from '../../../src/log/value.ts';
-import { cellAt } from '../../../src/log/vector-builder.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../../src/log/entries/entry.ts';
+import type { ColumnType } from '../../../src/log/values/value.ts';
+import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import { type IngestBatch, type IngestOptions, readIngest } from '../../../src/planner/formats/ingest-reader.ts';
 import { ByteWriter } from '../../../src/planner/formats/byte-writer.ts';
 import { RowsText } from '../../../src/planner/formats/json-rows.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
-import type { RowBatch } from '../../../src/log/columns.ts';
+import type { RowBatch } from '../../../src/log/values/columns.ts';
 import { type Exact, exactParse } from './exact-parse.ts';
 
 export const open: Omit<IngestOptions, 'definition'> & { definition: TypeDefinition | null } = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Dictionary, Vector } from '../../../src/log/columns.ts';
-import type { Cell, ColumnType } from '../../../src/log/value.ts';
-import { VectorBuilder } from '../../../src/log/vector-builder.ts';
+import type { Dictionary, Vector } from '../../../src/log/values/columns.ts';
+import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
+import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import { ByteWriter } from '../../../src/planner/formats/byte-writer.ts';
 import { moreRows, RowsText, writeNdjson, writeRowChunks } from '../../../src/planner/formats/json-rows.ts';
 import type { OutputBatch } from '../../../src/planner/planner-contract.ts';

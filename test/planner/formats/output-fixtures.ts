@@ -1,7 +1,7 @@
 /** Answers for the writers of rows: the hard cells of every type, in every layout that a store may keep them in. */
-import type { Dictionary, Vector } from '../../../src/log/columns.ts';
-import type { Cell, ColumnType } from '../../../src/log/value.ts';
-import { VectorBuilder } from '../../../src/log/vector-builder.ts';
+import type { Dictionary, Vector } from '../../../src/log/values/columns.ts';
+import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
+import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import type { OutputBatch, OutputColumn } from '../../../src/planner/planner-contract.ts';
 
 export interface Rows {

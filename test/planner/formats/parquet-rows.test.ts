@@ -6,7 +6,7 @@ import { DuckDBConnection, DuckDBListValue } from '@duckdb/node-api';
 import { type AsyncBuffer, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { writeParquetPieces } from '../../../src/planner/formats/parquet-rows.ts';
 import { hardColumns, hardRows, layouts, letsOut, type Rows, rowsOf } from './output-fixtures.ts';
 

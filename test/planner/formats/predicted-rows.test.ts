@@ -1,7 +1,7 @@
 /** Rows that are read many at a time must come out as the general reader has them, to the byte and the error. */
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
-import type { TypeDefinition } from '../../../src/log/entry.ts';
+import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
 import { ColumnSet } from '../../../src/planner/formats/column-set.ts';
 import { BodyReader, type IngestBatch, type IngestOptions } from '../../../src/planner/formats/ingest-reader.ts';
 import { JsonReader } from '../../../src/planner/formats/json-reader.ts';

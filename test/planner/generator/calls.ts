@@ -2,7 +2,7 @@
  * Functions, casts, patterns, dates and JSON as the generator calls them: what we write, what SQLite writes, and what comes out
  * where no argument is NULL.
  */
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import type { Choices } from './random.ts';
 import type { Expr, Facts, Type } from './tree.ts';
 

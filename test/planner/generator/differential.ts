@@ -1,6 +1,6 @@
 /** One statement put to the store and to SQLite. */
 import { ServiceError } from '../../../src/errors.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { Planner } from '../../../src/planner/planner.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 import { analyst, rowsOf, type TestStore } from '../../harness.ts';

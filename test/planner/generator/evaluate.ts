@@ -2,7 +2,7 @@
  * Expressions over one row, evaluated as the dialect defines them and in the plainest way: what a pivot row must satisfy is
  * known without asking the planner. NULL is unknown in three-valued logic.
  */
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { called } from './calls.ts';
 import type { CompareOp, Expr } from './tree.ts';
 

@@ -2,7 +2,7 @@
  * Random expressions of a wanted type over given leaves. Every one is valid: an engine that refuses it has a bug. Magnitudes
  * stay where no engine overflows.
  */
-import { FOREVER } from '../../../src/log/timestamp.ts';
+import { FOREVER } from '../../../src/log/values/timestamp.ts';
 import { callFacts, callNamed, calls } from './calls.ts';
 import type { Choices } from './random.ts';
 import {

@@ -3,8 +3,8 @@
  * a budget that holds a few columns; packed; and as a crash left them, restored from a checkpoint with a tail of log behind
  * it. Whatever memory is given back is overwritten, so that a view that outlives its turn reads nonsense.
  */
-import { ColumnMemory } from '../../../src/log/column-memory.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { TestStore } from '../../harness.ts';
 import { crashImage } from '../../simulation/crash-image.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';

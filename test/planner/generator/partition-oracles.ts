@@ -2,7 +2,7 @@
  * Partitioning by a predicate, its negation and its NULL (TLP), counting with and without the filter (NoREC), and rows
  * picked first for which a predicate is made that is true of them (PQS).
  */
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { rowsOf } from '../../harness.ts';
 import { valueIn } from './evaluate.ts';
 import { aggregateOf, anyType } from './expressions.ts';

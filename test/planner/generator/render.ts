@@ -11,7 +11,7 @@
  * - Booleans are 0 and 1 there, sums of integers that leave 64 bits an error in both and integer products there a double,
  *   doubles are summed with compensation there: the generator keeps to values where none of this shows.
  */
-import { FOREVER, formatInstant } from '../../../src/log/timestamp.ts';
+import { FOREVER, formatInstant } from '../../../src/log/values/timestamp.ts';
 import { calls } from './calls.ts';
 import {
   type AsOfNode,

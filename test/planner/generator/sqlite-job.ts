@@ -1,7 +1,7 @@
 /** What the thread of `sqlite.ts` runs. It imports nothing of the file that starts threads: that one waits for this. */
 import initSqlJs from 'sql.js';
-import type { Job } from '../../../src/log/workers.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import type { Job } from '../../../src/log/threads/workers.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 
 type SqlJs = Awaited<ReturnType<typeof initSqlJs>>;
 /** Integers come out exact; the types of the package leave the option out. */

@@ -3,8 +3,8 @@
  * be interrupted, and some statements keep it for hours: a thread can be ended.
  */
 import { setTimeout } from 'node:timers/promises';
-import { threadWorker, type Worker } from '../../../src/log/workers.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import { threadWorker, type Worker } from '../../../src/log/threads/workers.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import type { TestStore } from '../../harness.ts';
 import { type Request, sqliteJob } from './sqlite-job.ts';
 import type { World } from './world.ts';

@@ -2,8 +2,8 @@
  * Random small schemas with a history, the same for a seed: tables that join, columns full of NULLs, edges of integers and
  * of text, keys written, corrected for a span of time and deleted.
  */
-import { FOREVER, formatInstant, parseInstant } from '../../../src/log/timestamp.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import { FOREVER, formatInstant, parseInstant } from '../../../src/log/values/timestamp.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import { analyst, type InputRow, TestStore } from '../../harness.ts';
 import { Choices } from './random.ts';

@@ -5,7 +5,7 @@
  */
 import initSqlJs from 'sql.js';
 import { ServiceError } from '../../../src/errors.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { rowsOf, TestStore } from '../../harness.ts';
 import { Choices } from './random.ts';
 

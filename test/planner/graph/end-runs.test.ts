@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Action } from '../../../src/governance/gate-contract.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { inlineWorker } from '../../../src/log/workers.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { seedBase } from '../../runner/seed.ts';
 import { Seeded } from '../../simulation/seeded.ts';

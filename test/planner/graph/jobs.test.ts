@@ -1,7 +1,7 @@
 /** A question about a graph that takes long is a job while it lasts: listed, and ended by its id or by whoever asked going away. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
-import { inlineWorker, threadWorker } from '../../../src/log/workers.ts';
+import { inlineWorker, threadWorker } from '../../../src/log/threads/workers.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 import { analyst, TestStore } from '../../harness.ts';
 

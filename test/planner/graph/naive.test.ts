@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Action } from '../../../src/governance/gate-contract.ts';
-import { formatInstant } from '../../../src/log/timestamp.ts';
+import { formatInstant } from '../../../src/log/values/timestamp.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { seedBase } from '../../runner/seed.ts';
 import { inTurn } from '../../runner/turn.ts';

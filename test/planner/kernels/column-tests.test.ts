@@ -3,7 +3,7 @@ import { SearchRules } from '../../../src/planner/search/text-rules.ts';
 import { noSearchConfig } from '../../../src/projections/tenants/search-config.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Vector } from '../../../src/log/columns.ts';
+import type { Vector } from '../../../src/log/values/columns.ts';
 import type { Bound, CompareOp } from '../../../src/planner/expressions/bound-expression.ts';
 import { evaluate } from '../../../src/planner/expressions/evaluate.ts';
 import { KernelContext } from '../../../src/planner/expressions/kernel-context.ts';

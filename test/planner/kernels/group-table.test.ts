@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Vector } from '../../../src/log/columns.ts';
+import type { Vector } from '../../../src/log/values/columns.ts';
 import { GroupTable } from '../../../src/planner/operators/group-table.ts';
 
 test('tables of many columns grow at different rows', () => {

@@ -5,8 +5,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { ServiceError } from '../../../src/errors.ts';
-import type { Vector } from '../../../src/log/columns.ts';
-import type { ColumnType } from '../../../src/log/value.ts';
+import type { Vector } from '../../../src/log/values/columns.ts';
+import type { ColumnType } from '../../../src/log/values/value.ts';
 import { Planner } from '../../../src/planner/planner.ts';
 import { Seeded } from '../../simulation/seeded.ts';
 import { tuplesOf } from '../fake-snapshot.ts';

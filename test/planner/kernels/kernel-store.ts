@@ -3,9 +3,9 @@
  * the first, generated code the second. Blocks leave unsifted where they may, as storage gives them.
  */
 import type { Invocation } from '../../../src/governance/gate-contract.ts';
-import { ColumnMemory } from '../../../src/log/column-memory.ts';
-import type { Dictionary, Vector } from '../../../src/log/columns.ts';
-import type { ColumnType } from '../../../src/log/value.ts';
+import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
+import type { Dictionary, Vector } from '../../../src/log/values/columns.ts';
+import type { ColumnType } from '../../../src/log/values/value.ts';
 import type { RowBlock, ScanRequest, Sift } from '../../../src/projections/access-paths.ts';
 import { FakeStore } from '../fake-snapshot.ts';
 

@@ -5,7 +5,7 @@
  */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import type { Cell } from '../../../src/log/value.ts';
+import type { Cell } from '../../../src/log/values/value.ts';
 import { reorderJoins } from '../../../src/planner/passes/reorder-joins.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
 import { seedBase } from '../../runner/seed.ts';

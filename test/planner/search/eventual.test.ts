@@ -1,7 +1,7 @@
 /** Searches while texts are being indexed: a strong one waits and says how far that is, an eventual one leaves out rows and says so. */
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
-import { inlineWorker, type StartWorker } from '../../../src/log/workers.ts';
+import { inlineWorker, type StartWorker } from '../../../src/log/threads/workers.ts';
 import type { Answer, QuestionOptions } from '../../../src/planner/planner-contract.ts';
 import { analyst, rowsOf, TestClock, TestStore } from '../../harness.ts';
 

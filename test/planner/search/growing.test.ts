@@ -1,6 +1,6 @@
 /** A segment that grows: what is indexed of it, and what is not yet, give one answer at every time. */
 import { expect, test } from 'vitest';
-import { inlineWorker } from '../../../src/log/workers.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import { analyst, rowsOf, TestStore } from '../../harness.ts';
 
 test('rows are found as they come, by the index of the first many and by chunks of the rest', async () => {

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
-import { parseInstant } from '../../../src/log/timestamp.ts';
+import { parseInstant } from '../../../src/log/values/timestamp.ts';
 import { typoPresets } from '../../../src/planner/search/query.ts';
 import { search, type SearchAnswer } from '../../../src/planner/search/search.ts';
 import type { SearchRequest } from '../../../src/planner/search/search-request.ts';

@@ -1,7 +1,7 @@
 /** Words that capitals part are found as they are written in small letters, and the other way round; BOOLEAN reads parentheses; of JSON the strings are searched. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { inlineWorker } from '../../../src/log/workers.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { analyst, TestStore } from '../../harness.ts';
 
 const texts = [

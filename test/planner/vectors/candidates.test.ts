@@ -1,8 +1,8 @@
 /** Vectors in bytes never leave out a row that may be among the best, and leave out nearly all others. */
 import { expect, test } from 'vitest';
-import { ColumnMemory } from '../../../src/log/column-memory.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { inlineWorker } from '../../../src/log/workers.ts';
+import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import { Candidates } from '../../../src/planner/vectors/candidates.ts';
 import { Direction } from '../../../src/planner/vectors/cosine.ts';
 import {

@@ -1,8 +1,8 @@
 /** Nearest vectors by graphs of full segments: how many of the nearest are found, whose rows a graph holds, and where none is asked. */
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
-import { inlineWorker } from '../../../src/log/workers.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import type { Answer, QuestionOptions } from '../../../src/planner/planner-contract.ts';
 import { analyst, rowsOf, TestRandom, TestStore } from '../../harness.ts';
 import { Draw } from '../document-world.ts';

@@ -1,7 +1,7 @@
 /** ORDER BY a distance of vectors LIMIT k: the rows of sorting all, in their order, with and without vectors in bytes. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { inlineWorker } from '../../../src/log/workers.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import { vectorFunctions } from '../../../src/planner/expressions/functions/vectors.ts';
 import { useVectorIndexes } from '../../../src/planner/passes/use-vector-indexes.ts';
 import type { QuestionOptions } from '../../../src/planner/planner-contract.ts';

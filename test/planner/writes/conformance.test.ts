@@ -1,7 +1,7 @@
 /** Each form of INSERT, UPDATE and DELETE, in one world: what it writes, what it answers, what it refuses and where. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
-import { FOREVER, formatInstant, parseInstant } from '../../../src/log/timestamp.ts';
+import { FOREVER, formatInstant, parseInstant } from '../../../src/log/values/timestamp.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Literal } from '../../../src/planner/statement.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../../harness.ts';

@@ -3,17 +3,17 @@
  * however often it left memory, and whatever became of its file.
  */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { DerivedFile } from '../../../src/log/derived-file.ts';
-import { MemoryDisk } from '../../../src/log/memory-disk.ts';
-import { inlineWorker, threadWorker } from '../../../src/log/workers.ts';
-import type { Segment } from '../../../src/projections/rows/segment.ts';
+import { DerivedFile } from '../../../src/log/blobs/derived-file.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { inlineWorker, threadWorker } from '../../../src/log/threads/workers.ts';
+import type { Segment } from '../../../src/projections/rows/segments/segment.ts';
 import { forgetIndexes } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import { INDEX_SHARE } from '../../../src/row-memory.ts';
 import { INDEX_PREFIX } from '../../../src/projections/rows/store/index-files.ts';
 import { Draw } from '../../planner/document-world.ts';
 import { analyst, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { digest, dims, type Document, type Kind, kinds, textCells } from './kinds.ts';
-import { atOnce } from '../../../src/log/stepping-job.ts';
+import { atOnce } from '../../../src/log/threads/stepping-job.ts';
 import { buildTextIndex } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { TextIndex } from '../../../src/projections/rows/indexes/text/text-index.ts';
 

@@ -1,16 +1,16 @@
 /** Kinds of indexes of segments, each with what it must be by a way of its own: of plain cells, without a segment. */
 import { expect, vi } from 'vitest';
-import { sha256Hex } from '../../../src/log/sha256.ts';
-import { MEMORY_DIRECTORY } from '../../../src/log/memory-file.ts';
-import { steppingJob } from '../../../src/log/stepping-job.ts';
-import { inlineWorker, type StartWorker } from '../../../src/log/workers.ts';
+import { sha256Hex } from '../../../src/log/bytes/sha256.ts';
+import { MEMORY_DIRECTORY } from '../../../src/log/disk/memory-file.ts';
+import { steppingJob } from '../../../src/log/threads/stepping-job.ts';
+import { inlineWorker, type StartWorker } from '../../../src/log/threads/workers.ts';
 import { endRunJob } from '../../../src/projections/rows/indexes/end-run.ts';
 import type { SegmentIndexes } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import { textIndexJob } from '../../../src/projections/rows/indexes/segment-indexes.ts';
 import type { TextCells } from '../../../src/projections/rows/indexes/text/text-builder.ts';
 import { coarseVectorsJob } from '../../../src/projections/rows/indexes/vectors/coarse-vectors.ts';
 import { graphJob } from '../../../src/projections/rows/indexes/vectors/graph-job.ts';
-import type { Segment } from '../../../src/projections/rows/segment.ts';
+import type { Segment } from '../../../src/projections/rows/segments/segment.ts';
 
 export const dims = 4;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
-import { mainBranch } from '../../../src/log/entry.ts';
+import { mainBranch } from '../../../src/log/entries/entry.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { registerPatients } from '../histories.ts';
 import { freshProjections, Store } from '../store.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
-import { type AgreementState, agreementStates, type AgreementTerms } from '../../../src/log/entry.ts';
+import { type AgreementState, agreementStates, type AgreementTerms } from '../../../src/log/entries/entry.ts';
 import type { AgreementSide } from '../../../src/projections/command.ts';
 import { isInForce, mayMove, stateAt } from '../../../src/projections/tenants/agreements.ts';
 import { termsOf } from '../histories.ts';

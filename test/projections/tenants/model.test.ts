@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
-import type { AgreementTerms } from '../../../src/log/entry.ts';
+import type { AgreementTerms } from '../../../src/log/entries/entry.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { isInForce } from '../../../src/projections/tenants/agreements.ts';
 import { Projections } from '../../../src/projections/projections.ts';

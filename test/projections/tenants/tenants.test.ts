@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
-import type { DeletionManner } from '../../../src/log/entry.ts';
+import type { DeletionManner } from '../../../src/log/entries/entry.ts';
 import type { Command, CreateTenant, Outcome } from '../../../src/projections/command.ts';
 import { covers } from '../../../src/projections/tenants/records.ts';
 import { termsOf, tokenOf } from '../histories.ts';

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { PolicyDesk, PolicyView } from '../../../governance/desks.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import { formatInstant } from '../../../log/timestamp.ts';
+import { formatInstant } from '../../../log/values/timestamp.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText } from '../headers.ts';
 import { invoke, submitNamed } from '../invoke.ts';

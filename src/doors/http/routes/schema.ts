@@ -6,8 +6,8 @@
 import { z } from 'zod';
 import { didYouMean, ServiceError } from '../../../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../../governance/gate-contract.ts';
-import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
-import { columnTypes, limits } from '../../../log/value.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../../log/entries/entry.ts';
+import { columnTypes, limits } from '../../../log/values/value.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../../../projections/command.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';

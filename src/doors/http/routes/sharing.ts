@@ -7,8 +7,8 @@
  */
 import { z } from 'zod';
 import type { AgreementView } from '../../../governance/desks.ts';
-import type { AgreementTerms } from '../../../log/entry.ts';
-import { FOREVER, formatInstant } from '../../../log/timestamp.ts';
+import type { AgreementTerms } from '../../../log/entries/entry.ts';
+import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { draftRotation, draftToken } from '../../../governance/authentication/bearer-tokens.ts';
 import type { Invocation, TokenView } from '../../../governance/gate-contract.ts';
-import { FOREVER, formatInstant } from '../../../log/timestamp.ts';
+import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { callerOf, invoke } from '../invoke.ts';
 import { problems } from '../schemas.ts';

@@ -13,7 +13,7 @@ import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
-import { checkText } from '../../../log/value.ts';
+import { checkText } from '../../../log/values/value.ts';
 import { readTold, toldOf } from '../../../planner/standing/merged-stream.ts';
 import type { Subscription, WatchClient } from '../../../planner/standing/subscription.ts';
 import { problemText } from '../../../planner/standing/watch.ts';

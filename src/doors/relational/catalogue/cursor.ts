@@ -1,6 +1,6 @@
 /** Tokens of a question of the catalogue one after the other, with what every rule of its grammar does with them. */
 import { ServiceError } from '../../../errors.ts';
-import { limits } from '../../../log/value.ts';
+import { limits } from '../../../log/values/value.ts';
 import { misread, type Token, tokensOf } from './tokens.ts';
 import type { Path } from './trees.ts';
 

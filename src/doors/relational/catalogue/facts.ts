@@ -2,8 +2,8 @@
 import type { FieldOrigin } from '../replies.ts';
 import { splitTypeName } from '../../../projections/access-paths.ts';
 import type { BranchView, GovernedSnapshot } from '../../../governance/gate-contract.ts';
-import type { PropertyDefinition, TypeDefinition } from '../../../log/entry.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../../log/entries/entry.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { readableColumns } from '../../../planner/binding/source-binder.ts';
 import { nearestView } from '../../../planner/binding/views.ts';
 import type { OutputColumn } from '../../../planner/planner-contract.ts';

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import type { Cell, ColumnType } from '../../../log/value.ts';
+import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { smallAnswer } from '../../../planner/answers.ts';
 import type { Answer, Description, OutputColumn, PlannerDoor } from '../../../planner/planner-contract.ts';
 import type { Literal } from '../../../planner/statement.ts';

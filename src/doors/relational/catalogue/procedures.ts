@@ -1,5 +1,5 @@
 /** Functions as rows of `pg_proc`: the planner's own, and those that questions of the catalogue may call. */
-import type { ColumnType } from '../../../log/value.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { aggregateFunctions } from '../../../planner/expressions/functions/aggregates.ts';
 import { scalarFunctions } from '../../../planner/expressions/functions/all.ts';
 import type { ArgumentType } from '../../../planner/expressions/functions/scalar-function.ts';

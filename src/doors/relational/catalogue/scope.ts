@@ -1,7 +1,7 @@
 /** What expressions are compiled against: sources in scope, one frame of their rows, and the bounds of a run. */
 import { ServiceError } from '../../../errors.ts';
 import { didYouMean } from '../../../errors.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { misread } from './tokens.ts';
 import type { FunctionContext } from './functions.ts';
 import type { Row } from './maker.ts';

@@ -3,7 +3,7 @@
  * catalogue (`regclass` and its like) is its number until it is shown, arrays are arrays.
  */
 import { ServiceError } from '../../../errors.ts';
-import { compareText } from '../../../log/value.ts';
+import { compareText } from '../../../log/values/value.ts';
 import { catalogueTypes, type WireType } from '../wire-types.ts';
 
 export type Value = null | string | number | boolean | readonly Value[] | RecordValue;

@@ -1,7 +1,7 @@
 /** Documents and what is answered from them. Source: specification, "Tool protocol (MCP)", Ingest/RAG. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { tenantOf } from '../../../log/value.ts';
+import { tenantOf } from '../../../log/values/value.ts';
 import { documentFormats } from '../../documents/document.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, sessionId } from '../memory/items.ts';

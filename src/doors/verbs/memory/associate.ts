@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import { checkIdentifier } from '../../../log/value.ts';
+import { checkIdentifier } from '../../../log/values/value.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { readInput } from '../call.ts';
 import { grouped, putting, quoted } from '../rows.ts';

@@ -9,7 +9,7 @@
  */
 import { ServiceError } from '../../../errors.ts';
 import type { GovernedSnapshot } from '../../../governance/gate-contract.ts';
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { cosineOf } from '../../../planner/embedding/hashing.ts';
 import { vectorColumns, wordColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/statement.ts';

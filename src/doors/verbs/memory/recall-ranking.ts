@@ -12,7 +12,7 @@ import { z } from 'zod';
 import { float } from '../../exact-values.ts';
 import { instant } from '../../instants.ts';
 import type { RecalledRow } from '../../../governance/gate-contract.ts';
-import { compareText } from '../../../log/value.ts';
+import { compareText } from '../../../log/values/value.ts';
 import { type Row, textOf } from '../rows.ts';
 import { confidence, memoryItem, memoryType, sessionId } from './items.ts';
 import { type CandidateParts, candidates } from './recall-candidates.ts';

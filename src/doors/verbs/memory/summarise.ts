@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
-import { I64_MAX } from '../../../log/value.ts';
+import { I64_MAX } from '../../../log/values/value.ts';
 import type { Literal } from '../../../planner/statement.ts';
 import { grouped, type Row, textOf } from '../rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';

@@ -1,6 +1,6 @@
 /** Cells of columns as Cedar's values. NULL is undefined: an absent attribute. */
-import type { Vector } from '../../../log/columns.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { instantOf } from './entities.ts';
 import type { Value } from './values.ts';
 

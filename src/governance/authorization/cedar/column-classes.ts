@@ -4,8 +4,8 @@
  * rules about a column are one look at it.
  */
 import { assert } from '../../../errors.ts';
-import type { Dictionary, Vector } from '../../../log/columns.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { Dictionary, Vector } from '../../../log/values/columns.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { Bounds } from './bounds.ts';
 import { textAt } from './cells.ts';
 import { ConstantTexts } from './constant-texts.ts';

@@ -2,8 +2,8 @@
  * What a set of policies says of rows and cells of one type, for one caller and action. Default deny; any forbid that is
  * true or errs denies; else any permit that is true allows. Cells need no permit of their own: they are read with their row.
  */
-import type { MaskKind, TypeDefinition } from '../../../log/entry.ts';
-import { compareText, systemColumns, type ColumnType } from '../../../log/value.ts';
+import type { MaskKind, TypeDefinition } from '../../../log/entries/entry.ts';
+import { compareText, systemColumns, type ColumnType } from '../../../log/values/value.ts';
 import type { CellMask, RowCondition } from '../grant.ts';
 import { compileCondition } from './conditions.ts';
 import type { Question, Resource, Situation } from './entities.ts';

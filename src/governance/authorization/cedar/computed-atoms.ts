@@ -2,8 +2,8 @@
  * Atoms over several columns, or over arithmetic: their value in a row is their class. Comparisons of integers are done a
  * block at a time in doubles; a row where one of them would not be exact, and whatever else, is evaluated as Cedar would.
  */
-import type { Vector } from '../../../log/columns.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { cellAt, millisecondsOf, wordsOf } from './cells.ts';
 import { ERRS, IS_FALSE, IS_TRUE, stateOf, type Feature, type Rows } from './features.ts';
 import { columnsOf, type Expr } from './syntax.ts';

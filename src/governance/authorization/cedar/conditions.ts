@@ -6,8 +6,8 @@
  * Three-valued inside: a policy is true, false or an error in a row, by Cedar's rules of order, and only then does an
  * erring forbid deny and an erring permit count for nothing.
  */
-import type { Vector } from '../../../log/columns.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import type { RowCondition } from '../grant.ts';
 import { ColumnClasses, comparedWith } from './column-classes.ts';
 import { ComputedAtom } from './computed-atoms.ts';

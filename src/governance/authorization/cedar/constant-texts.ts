@@ -1,5 +1,5 @@
 /** Texts that a column without a dictionary is compared with, found by their bytes: no row's text is decoded. */
-import type { Vector } from '../../../log/columns.ts';
+import type { Vector } from '../../../log/values/columns.ts';
 
 export class ConstantTexts {
   readonly #byShape = new Map<number, { readonly bytes: Uint8Array; readonly label: number }[]>();

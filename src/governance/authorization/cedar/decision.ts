@@ -2,7 +2,7 @@
  * Decisions for one caller: what is known of the caller is folded into the policies once, and kept for as long as the
  * caller asks alike. Only what depends on the clock is folded again.
  */
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { CellMask } from '../grant.ts';
 import { decideMasks, decideRows, residualsOf, type MaskDecision, type Residual, type RowDecision } from './compile.ts';
 import { declaredMasks } from './declared-masks.ts';

@@ -2,7 +2,7 @@
  * Columns that a type declares masked, as the policy that they stand for: `@mask("redact") forbid(principal, action ==
  * Action::"readCell", resource == Column::"T.c") unless { principal in Role::"unmask" }`, whatever is installed.
  */
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { Policy } from './policies.ts';
 import { and, type Expr, value } from './syntax.ts';
 import { Entity } from './values.ts';

@@ -1,5 +1,5 @@
 /** Who asks, why, and about what, in Cedar's words. Hierarchies are spelled out in names: paths by `/`, purposes by `:`. */
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { CedarAction } from './policies.ts';
 import { Entity, Instant, type Value } from './values.ts';
 

@@ -1,5 +1,5 @@
 /** Why a caller sees what they see of a type: from the very decision that a read goes by, so that the two can't differ. */
-import type { MaskKind } from '../../../log/entry.ts';
+import type { MaskKind } from '../../../log/entries/entry.ts';
 import type { MaskDecision, Residual, RowDecision } from './compile.ts';
 import { type Expr, textOf } from './syntax.ts';
 

@@ -3,7 +3,7 @@
  * engine would, or because it can never be true and nobody would notice.
  */
 import type { Expr as Json } from '@cedar-policy/cedar-wasm/nodejs';
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { call, functionNames } from './operators.ts';
 import { and, type BinaryOp, type Expr, operands, value } from './syntax.ts';
 import { Entity, ERROR, Instant, Span } from './values.ts';

@@ -1,5 +1,5 @@
 /** What conditions ask of rows, as small numbers: how a row's class is found is a feature's own business. */
-import type { Vector } from '../../../log/columns.ts';
+import type { Vector } from '../../../log/values/columns.ts';
 import { evaluate } from './fold.ts';
 import type { Expr } from './syntax.ts';
 import type { Value } from './values.ts';

@@ -2,7 +2,7 @@
  * Partial evaluation: what is known of an invocation is folded in, and what is left is about cells of the row. The result
  * is true or false, an error, or a residual that evaluates, for every row, to what the whole expression would.
  */
-import { systemColumns, type ColumnType } from '../../../log/value.ts';
+import { systemColumns, type ColumnType } from '../../../log/values/value.ts';
 import type { Question, Resource } from './entities.ts';
 import { binary, call, isIn, like, unary } from './operators.ts';
 import { and, type Expr, FAILS, FALSE, isBoolean, TRUE, value } from './syntax.ts';

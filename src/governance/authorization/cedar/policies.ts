@@ -3,10 +3,10 @@
  * refused here would otherwise be ignored, never match, or mean something else for rows than for the engine.
  */
 import { ServiceError } from '../../../errors.ts';
-import { canonicalJson } from '../../../log/canonical-json.ts';
-import type { MaskKind, TypeDefinition } from '../../../log/entry.ts';
-import { sha256Hex } from '../../../log/sha256.ts';
-import { checkText } from '../../../log/value.ts';
+import { canonicalJson } from '../../../log/values/canonical-json.ts';
+import type { MaskKind, TypeDefinition } from '../../../log/entries/entry.ts';
+import { sha256Hex } from '../../../log/bytes/sha256.ts';
+import { checkText } from '../../../log/values/value.ts';
 import { type Engine, policyToJson } from './engine.ts';
 import { readExpression, type Refuse } from './expressions.ts';
 import { partsOf, placeOf, unitsOf, type PolicyPart } from './policy-text.ts';

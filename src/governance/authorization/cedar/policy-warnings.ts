@@ -1,5 +1,5 @@
 /** What is accepted though it can hardly be meant: conditions that are never true or false, types that nobody registered. */
-import type { TypeDefinition } from '../../../log/entry.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { kindOf } from './expressions.ts';
 import type { Policy, TypeLookup } from './policies.ts';
 import { type Expr, mentions } from './syntax.ts';

@@ -3,7 +3,7 @@
  * is cached of them, and it is what EXPLAIN POLICY shows. Frozen by convention; every operator is a case of one union.
  */
 import { unreachable } from '../../../errors.ts';
-import type { ColumnType } from '../../../log/value.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { Entity, Instant, RecordValue, SetValue, Span, type Value } from './values.ts';
 
 export type BinaryOp =

@@ -1,5 +1,5 @@
 /** Aggregate functions: what they take, yield and are called. How they add up is in `operators/accumulators.ts`. */
-import type { ColumnType } from '../../../log/value.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import type { ValueType } from '../value-type.ts';
 
 export interface AggregateFunction {

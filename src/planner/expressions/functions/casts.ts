@@ -6,8 +6,8 @@ import {
   parseInstant,
   parseZonedDay,
   parseZonedInstant,
-} from '../../../log/timestamp.ts';
-import { type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/value.ts';
+} from '../../../log/values/timestamp.ts';
+import { type Cell, type ColumnType, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { exact, halfAway } from './numbers.ts';
 import {
   type Evaluator,

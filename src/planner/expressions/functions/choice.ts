@@ -1,5 +1,5 @@
 /** Functions that choose among their arguments. COALESCE chooses before it computes, and is a node of its own. */
-import { type Cell, compareText } from '../../../log/value.ts';
+import { type Cell, compareText } from '../../../log/values/value.ts';
 import { linear, type ScalarFunction } from './scalar-function.ts';
 
 function order(a: Cell, b: Cell): number {

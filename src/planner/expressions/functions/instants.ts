@@ -1,5 +1,5 @@
 /** Functions of instants. All of time is UTC; a day begins at midnight, a week on Monday. */
-import { FOREVER, INSTANT_MIN } from '../../../log/timestamp.ts';
+import { FOREVER, INSTANT_MIN } from '../../../log/values/timestamp.ts';
 import { exact } from './numbers.ts';
 import { integer, invalid, quick, type ScalarFunction, text } from './scalar-function.ts';
 import { startOfDay } from './casts.ts';

@@ -2,7 +2,7 @@
  * Paths into JSON. What is found is a piece of the text as it was given: integers keep all of their digits, objects the
  * order of their keys. What is not there is NULL.
  */
-import type { Cell } from '../../../log/value.ts';
+import type { Cell } from '../../../log/values/value.ts';
 import { type Cost } from '../work.ts';
 import { invalid, type ScalarFunction, type Signature, text } from './scalar-function.ts';
 

@@ -1,5 +1,5 @@
 /** Functions of numbers. Halves are rounded away from zero, as decimals are in PostgreSQL. */
-import { type Cell, I64_MAX, I64_MIN } from '../../../log/value.ts';
+import { type Cell, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { finite, integer, invalid, number, outOfRange, quick, type ScalarFunction, type Signature } from './scalar-function.ts';
 
 export function exact(value: bigint): bigint {

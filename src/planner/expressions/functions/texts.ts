@@ -1,5 +1,5 @@
 /** Functions of text. Characters are code points, counted from 1. */
-import type { Cell } from '../../../log/value.ts';
+import type { Cell } from '../../../log/values/value.ts';
 import { written } from './casts.ts';
 import { type Cost, spend, work } from '../work.ts';
 import {

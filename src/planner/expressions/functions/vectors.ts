@@ -1,5 +1,5 @@
 /** How far apart two vectors are, as pgvector has it. A text beside a vector is one: '[1, 2, 3]'. */
-import type { Cell } from '../../../log/value.ts';
+import type { Cell } from '../../../log/values/value.ts';
 import { shortFloat } from '../../formats/byte-writer.ts';
 import { type Cost, work } from '../work.ts';
 import { invalid, type ScalarFunction } from './scalar-function.ts';

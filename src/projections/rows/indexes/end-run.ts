@@ -2,10 +2,10 @@
  * Ends of the edges of a sealed segment: which rows have the same cell in one of its columns, and the first row that has each. Whoever
  * numbers the nodes of many segments looks each of them up once a segment. It holds no text: what a cell says is in the column alone.
  */
-import type { DistinctCells } from '../../../log/columns.ts';
-import type { Progress, SteppedJob } from '../../../log/stepping-job.ts';
-import { hashBytes, sameBytes } from '../byte-hash.ts';
-import { SEGMENT_ROWS } from '../segment-column.ts';
+import type { DistinctCells } from '../../../log/values/columns.ts';
+import type { Progress, SteppedJob } from '../../../log/threads/stepping-job.ts';
+import { hashBytes, sameBytes } from '../cells/byte-hash.ts';
+import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { TextCells } from './text/text-builder.ts';
 
 /** Rises with every change of what the bytes are. */

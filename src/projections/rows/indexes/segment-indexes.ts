@@ -13,15 +13,15 @@
  *   files where segments rest on files (`../store/index-files.ts`), and made again elsewhere.
  */
 import { LRUCache } from 'lru-cache';
-import { memoryOf } from '../../../log/column-memory.ts';
-import type { Vector } from '../../../log/columns.ts';
-import type { ColumnType } from '../../../log/value.ts';
-import { atOnce, type SteppedJob } from '../../../log/stepping-job.ts';
-import type { WorkerKeeper } from '../../../log/worker-keeper.ts';
-import type { ColumnSpace, Extents } from '../extents.ts';
+import { memoryOf } from '../../../log/values/column-memory.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
+import { atOnce, type SteppedJob } from '../../../log/threads/stepping-job.ts';
+import type { WorkerKeeper } from '../../../log/threads/worker-keeper.ts';
+import type { ColumnSpace, Extents } from '../cells/extents.ts';
 import type { Preparation } from '../../access-paths.ts';
-import type { Segment } from '../segment.ts';
-import { SEGMENT_ROWS } from '../segment-column.ts';
+import type { Segment } from '../segments/segment.ts';
+import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { IndexFiles, IndexKey } from '../store/index-files.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';

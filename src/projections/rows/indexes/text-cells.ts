@@ -1,7 +1,7 @@
 /** Cells of a column as an index of texts takes them. */
-import type { Vector } from '../../../log/columns.ts';
-import type { ColumnType } from '../../../log/value.ts';
-import type { Segment } from '../segment.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
+import type { Segment } from '../segments/segment.ts';
 import { distinct, noTexts } from './text/chosen-cells.ts';
 import type { TextCells } from './text/text-builder.ts';
 

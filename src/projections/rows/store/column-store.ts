@@ -12,13 +12,13 @@
  *   the next start rebuilds everything from the log.
  */
 import { assert, ServiceError } from '../../../errors.ts';
-import { type DerivedFile, DerivedFileError, type DerivedHome, type DerivedReader } from '../../../log/derived-file.ts';
-import { hexOf } from '../../../log/sha256.ts';
+import { type DerivedFile, DerivedFileError, type DerivedHome, type DerivedReader } from '../../../log/blobs/derived-file.ts';
+import { hexOf } from '../../../log/bytes/sha256.ts';
 import type { DerivedKind } from '../../derived-kinds.ts';
-import type { Segment } from '../segment.ts';
-import type { SegmentColumn } from '../segment-column.ts';
-import type { Beside, SegmentColumns, SegmentKeeper } from '../segment-columns.ts';
-import { type BytesFor, type DictionaryOf, sameBytes } from '../segment-state.ts';
+import type { Segment } from '../segments/segment.ts';
+import type { SegmentColumn } from '../segments/segment-column.ts';
+import type { Beside, SegmentColumns, SegmentKeeper } from '../segments/segment-columns.ts';
+import { type BytesFor, type DictionaryOf, sameBytes } from '../segments/segment-state.ts';
 import { rewriteSegmentFile, SegmentFile, writeSegmentFile } from './segment-file.ts';
 import type { ColumnCounts, ColumnStoreOptions, Compacted, CompactOptions, SegmentWatcher } from './store-contract.ts';
 

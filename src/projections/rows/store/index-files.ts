@@ -9,10 +9,10 @@
  *   they are they are strays, which keep an erasure from its certificate;
  * - one that can't be read, or was not finished, is deleted, and the index made anew. No checkpoint names any of them.
  */
-import { DerivedFile, DerivedFileWriter, type DerivedHome } from '../../../log/derived-file.ts';
-import { sha256Hex } from '../../../log/sha256.ts';
+import { DerivedFile, DerivedFileWriter, type DerivedHome } from '../../../log/blobs/derived-file.ts';
+import { sha256Hex } from '../../../log/bytes/sha256.ts';
 import type { DerivedKind } from '../../derived-kinds.ts';
-import type { Segment } from '../segment.ts';
+import type { Segment } from '../segments/segment.ts';
 import type { ColumnStore } from './column-store.ts';
 import type { SegmentWatcher } from './store-contract.ts';
 

@@ -16,12 +16,12 @@ import {
   DerivedFileWriter,
   type DerivedHome,
   type DerivedReader,
-} from '../../../log/derived-file.ts';
-import type { ColumnType } from '../../../log/value.ts';
-import { hashBytes } from '../byte-hash.ts';
-import type { SavedVector } from '../segment-column.ts';
-import { addBeginnings, noBeginnings } from '../text-beginnings.ts';
-import type { BytesFor, RestingColumns, SavedColumn, SegmentParts } from '../segment-state.ts';
+} from '../../../log/blobs/derived-file.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
+import { hashBytes } from '../cells/byte-hash.ts';
+import type { SavedVector } from '../segments/segment-column.ts';
+import { addBeginnings, noBeginnings } from '../cells/text-beginnings.ts';
+import type { BytesFor, RestingColumns, SavedColumn, SegmentParts } from '../segments/segment-state.ts';
 
 /** What the bytes of a vector are. */
 interface Shape {

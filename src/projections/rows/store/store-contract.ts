@@ -1,5 +1,5 @@
 /** What a store of columns goes by, tells, and whom it tells. */
-import type { Segment } from '../segment.ts';
+import type { Segment } from '../segments/segment.ts';
 
 export interface ColumnStoreOptions {
   /** Memory for rows, in bytes: columns get what indexes, closings and growing segments leave of it. */

@@ -1,6 +1,6 @@
 /** Cells of any vector of texts as an index of texts takes them. */
-import type { Vector } from '../../../../log/columns.ts';
-import type { ColumnType } from '../../../../log/value.ts';
+import type { Vector } from '../../../../log/values/columns.ts';
+import type { ColumnType } from '../../../../log/values/value.ts';
 import type { TextCells } from './text-builder.ts';
 
 const encoder = new TextEncoder();

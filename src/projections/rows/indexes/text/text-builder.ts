@@ -1,8 +1,8 @@
 /** Makes a text index of the cells of a column, some thousands of rows a step. */
-import type { Progress } from '../../../../log/stepping-job.ts';
+import type { Progress } from '../../../../log/threads/stepping-job.ts';
 import { assert } from '../../../../errors.ts';
-import { compareText } from '../../../../log/value.ts';
-import { SEGMENT_ROWS } from '../../segment-column.ts';
+import { compareText } from '../../../../log/values/value.ts';
+import { SEGMENT_ROWS } from '../../segments/segment-column.ts';
 import { asciiClasses, charClass, parts, TERM_MAX, tokenSpans } from './tokens.ts';
 import { jsonTextSpans } from './json-texts.ts';
 import { packed, PEAK_MOST, TextIndex } from './text-index.ts';

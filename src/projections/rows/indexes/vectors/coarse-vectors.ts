@@ -3,8 +3,8 @@
  * that all of the vectors take is read. With u the vector at length 1, a row has whole numbers c, a scale s and a bound on the
  * length of u - s * c, so for any q of length 1 the cosine is s * (q . c), give or take the bound.
  */
-import type { CoarseCells } from '../../../../log/columns.ts';
-import type { Progress, SteppedJob } from '../../../../log/stepping-job.ts';
+import type { CoarseCells } from '../../../../log/values/columns.ts';
+import type { Progress, SteppedJob } from '../../../../log/threads/stepping-job.ts';
 
 /** Rises with every change of what the bytes are. */
 export const COARSE_FORMAT = 1;

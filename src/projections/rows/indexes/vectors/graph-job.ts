@@ -7,8 +7,8 @@
  */
 import hnsw from 'hnswlib-node';
 import { assert } from '../../../../errors.ts';
-import { openMemoryFile } from '../../../../log/memory-file.ts';
-import type { Job } from '../../../../log/workers.ts';
+import { openMemoryFile } from '../../../../log/disk/memory-file.ts';
+import type { Job } from '../../../../log/threads/workers.ts';
 
 /** Rises with the library, with what is fixed below, and with the order in which vectors come. */
 export const GRAPH_FORMAT = 1;

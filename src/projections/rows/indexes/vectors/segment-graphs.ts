@@ -3,11 +3,11 @@
  * not see. They are begun once somebody asks, made a slice at a time beside the event loop, and forgotten as texts' indexes are. Those that
  * nobody asked for lately leave memory for others. One that was made rests on a file once its segment does, and is read from there.
  */
-import type { Vector } from '../../../../log/columns.ts';
-import { MEMORY_DIRECTORY } from '../../../../log/memory-file.ts';
-import { inlineWorker, type StartWorker, type Worker } from '../../../../log/workers.ts';
-import type { ColumnSpace } from '../../extents.ts';
-import type { Segment } from '../../segment.ts';
+import type { Vector } from '../../../../log/values/columns.ts';
+import { MEMORY_DIRECTORY } from '../../../../log/disk/memory-file.ts';
+import { inlineWorker, type StartWorker, type Worker } from '../../../../log/threads/workers.ts';
+import type { ColumnSpace } from '../../cells/extents.ts';
+import type { Segment } from '../../segments/segment.ts';
 import type { IndexFiles, IndexKey } from '../../store/index-files.ts';
 import {
   GRAPH_FORMAT,

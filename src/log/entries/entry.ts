@@ -1,0 +1,585 @@
+/**
+ * What can ever have happened here: the closed union of entry kinds. An entry records effects (concrete keys and
+ * values), never queries or clocks, so replay is deterministic and total. `log.ts` orders entries and never looks inside.
+ */
+import type { Json } from '../values/canonical-json.ts';
+import type { RowBatch, Vector } from '../values/columns.ts';
+import { type ColumnType, tenantOf } from '../values/value.ts';
+
+/** Everything an entry says. Bodies are sealed at rest; the leaf holds only what `EntryContext` and hashes say. */
+export type EntryBody =
+  | GenesisBody
+  | SealBody
+  | RowsBody
+  | RemovalBody
+  | TypeBody
+  | TokenBody
+  | AccessBody
+  | BranchBody
+  | ExhibitBody
+  | ViewBody
+  | ReceiptBody
+  | PolicyBody
+  | TenantBody
+  | AgreementBody
+  | ErasureBody
+  | RetentionBody
+  | RedactionBody
+  | OpenBody;
+
+export type EntryKind = EntryBody['kind'];
+
+/** First entry of every log. Takes one position. */
+export interface GenesisBody {
+  readonly kind: 'genesis';
+  readonly logId: string;
+  readonly origin: string;
+  readonly engineVersion: string;
+}
+
+/** A signed head over all leaves before this one: written on idle and on close. Takes no position. */
+export interface SealBody {
+  readonly kind: 'seal';
+  readonly treeSize: number;
+  /** C2SP signed note of the tree head. */
+  readonly checkpoint: string;
+}
+
+/** What a row version is: asserted by a caller, left over from an overlapped one, or the end of a key. */
+export const rowOp = { put: 0, remainder: 1, delete: 2 } as const;
+
+/** Versions of rows of one type in one organisation path. Row i takes position `entry.position + i`. */
+export interface RowsBody {
+  readonly kind: 'rows';
+  readonly type: string;
+  /** One of `rowOp` for each row. */
+  readonly ops: Uint8Array;
+  /** `_pk`, valid_from and valid_to of each row, in this order of columns. valid_from of rows that were given none is their own system_from. */
+  readonly keys: RowBatch;
+  /** Positions that row i closes: closes[closeOffsets[i] .. closeOffsets[i+1]]. */
+  readonly closeOffsets: Uint32Array;
+  readonly closes: Float64Array;
+  readonly cells: RowBatch;
+  /** Shared by the rows of the entry; per-row lineage goes by `derivedFrom` in `cells` later. */
+  readonly provenance: Provenance;
+  /** Rows, ascending, of which only the leaf hash is left: their keys and cells here are NULL. Absent when all are whole. */
+  readonly dropped?: readonly number[];
+  /** Whose each row is, a text vector, NULL: nobody's. They are sealed under keys of their own. Absent when written: all are nobody's; when read: not told. */
+  readonly subjects?: Vector;
+}
+
+/** Source: specification, "Provenance entry". */
+export interface Provenance {
+  readonly source: string;
+  readonly method: string;
+  readonly confidence: number;
+  /** Hex reference of the row this one was derived from, or null for genesis. */
+  readonly derivedFrom: string | null;
+}
+
+/** Hard delete: these versions are gone for every reader at every basis. Takes one position. */
+export interface RemovalBody {
+  readonly kind: 'removal';
+  readonly type: string;
+  /** For those who follow the type. A key that versions of a subject had is not among them: it is written nowhere but in their rows. */
+  readonly keys: readonly string[];
+  /** Positions of every version of the removed keys, ascending. */
+  readonly positions: Float64Array;
+}
+
+export interface PropertyDefinition {
+  readonly type: ColumnType;
+  readonly required: boolean;
+  readonly masked: boolean;
+  readonly indexed: boolean;
+  readonly subject: boolean;
+  /** Length of the vectors of a vector column; 0 elsewhere. */
+  readonly dims: number;
+  /** Type whose rows the cells name; absent: none. What names rows of a protected type is as protected. */
+  readonly references?: string;
+}
+
+export interface GraphTrigger {
+  readonly linkType: string;
+  readonly sourceField: string;
+  readonly targetField: string;
+}
+
+/** The tenant whose name an entry gives to a type or a branch; null: everybody inherits it. */
+export function scopeOfName({ context }: EntryDraft, { own }: TypeBody | BranchBody): string | null {
+  return own === true ? tenantOf(context.path) : null;
+}
+
+/** A type as it stands after this entry. Takes one position. */
+export interface TypeBody {
+  readonly kind: 'type';
+  readonly definition: TypeDefinition;
+  /** The name belongs to the tenant of the entry. Absent: it is everybody's, as all names were in logs of earlier releases. */
+  readonly own?: true;
+}
+
+export interface TypeDefinition {
+  readonly name: string;
+  /** In order of declaration or first appearance. */
+  readonly properties: Readonly<Record<string, PropertyDefinition>>;
+  /** Open types take unseen properties and infer their column types on write; closed ones refuse them. */
+  readonly open: boolean;
+  /** The property that is `_pk`; null: `id`, else made by Annals. */
+  readonly primaryKey: string | null;
+  readonly graphTriggers: readonly GraphTrigger[];
+  /** Ontology version at which this definition was made: rises with every `type` entry of the branch. */
+  readonly ontologyVersion: number;
+  /** Absent: readers state nothing beyond their purpose. */
+  readonly guard?: TypeGuard;
+  /** Rows are edges: the columns that name the two ends. */
+  readonly edge?: EdgeColumns;
+  /** What rows of the type are to functions that look for things by what they are, such as `payment` or `sighting`. */
+  readonly role?: string;
+  /** Properties whose cells name the thing that a row is about, beside its key. Never empty. */
+  readonly identifier?: readonly string[];
+  /** Language of its texts: a BCP 47 tag. */
+  readonly language?: string;
+}
+
+export interface EdgeColumns {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What a reader states before rows of a type are shown. At least one of them holds. */
+export interface TypeGuard {
+  /** A reason (break-glass), and the role for it. */
+  readonly protected: boolean;
+  /** A reference to the scope that the reader was cleared for. */
+  readonly accessScope: boolean;
+}
+
+/** The registry of tokens: the secret itself is never here, only its SHA-256. Takes one position. */
+export interface TokenBody {
+  readonly kind: 'token';
+  readonly change: 'minted' | 'rotated' | 'revoked';
+  readonly token: TokenRecord;
+  /** The token that a rotation ended. */
+  readonly replaces: string | null;
+}
+
+export interface TokenRecord {
+  readonly id: string;
+  /** Lower-case hex SHA-256 of the secret. */
+  readonly secretHash: string;
+  readonly principal: string;
+  readonly tenant: string | null;
+  readonly organization: string | null;
+  readonly roles: readonly string[];
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  readonly purposes: readonly string[];
+  /** Nanoseconds; FOREVER when it never expires. */
+  readonly expiresAt: bigint;
+}
+
+/** Invocations: one record each, reads and writes, allowed and refused. Takes a leaf and no position. */
+export interface AccessBody {
+  readonly kind: 'access';
+  readonly records: readonly AccessRecord[];
+}
+
+export interface AccessRecord {
+  /** Nanoseconds at which the invocation was decided. */
+  readonly time: bigint;
+  readonly correlationId: string;
+  readonly principal: string;
+  readonly tenant: string | null;
+  readonly path: string | null;
+  readonly door: string;
+  readonly action: string;
+  readonly purpose: string | null;
+  readonly objectType: string | null;
+  readonly decision: 'allow' | 'deny' | 'error';
+  /** Error code of a refusal or failure. */
+  readonly code: string | null;
+  /** Statement template: literals replaced by `?`. Never the literals themselves. */
+  readonly template: string | null;
+  /** Keyed digest (HMAC-SHA-256, hex) of the literals, in order. */
+  readonly literalDigest: string | null;
+  /** `as_of_system` of a read in nanoseconds; 0 when nothing was read. */
+  readonly basis: bigint;
+  readonly rowCount: number;
+  readonly costUnits: number;
+  readonly durationMs: number;
+  /** What the caller stated to open what a guard closes; absent: nothing. */
+  readonly stated?: StatedOpening;
+  /** Questions that the invocation asked, in their order, where they are not the record itself; absent: none. Never empty. */
+  readonly statements?: readonly StatementRecord[];
+  /** What an answer recalled; absent: nothing that is counted. */
+  readonly recalled?: Recalled;
+}
+
+/** One question of an invocation that asked several, or that did something of another name by asking. As in `AccessRecord`. */
+export interface StatementRecord {
+  readonly template: string | null;
+  readonly literalDigest: string | null;
+  readonly objectType: string | null;
+  readonly rowCount: number;
+}
+
+/** Ids of what was recalled, in the order of the answer: they tell that two are of one thing, and not of which. */
+export interface Recalled {
+  /** Which salt they were made with: its name. Without that salt an id leads to nothing. */
+  readonly salt: string;
+  readonly ids: readonly string[];
+}
+
+/** At least one of them. */
+export interface StatedOpening {
+  /** The reason, of types that are protected. */
+  readonly breakGlass: string | null;
+  /** The access scope that the caller was cleared for. */
+  readonly accessScopeRef: string | null;
+}
+
+/**
+ * A branch forked or deleted. Takes one position, and that position is the fork: the branch reads what its source held
+ * below it. The entry's own context names the branch it is about, so its leaf says so in the clear.
+ */
+export interface BranchBody {
+  readonly kind: 'branch';
+  readonly change: 'forked' | 'deleted';
+  readonly name: string;
+  /** The branch forked from; of a deletion, the one that the branch had been forked from. */
+  readonly source: string;
+  /** `ontology`: types only, no rows. */
+  readonly shares: 'everything' | 'ontology';
+  /** As in `TypeBody`. */
+  readonly own?: true;
+}
+
+/**
+ * One link of an exhibit: how an answer came about (`recipe`) and what it came to (`resultHash`). Takes one position.
+ * Link 0 opens the exhibit and seals its title; links count from 1. All hashes are lower-case hex SHA-256.
+ */
+export interface ExhibitBody {
+  readonly kind: 'exhibit';
+  readonly exhibit: string;
+  readonly link: number;
+  /** What was put on it: `query`, `note`, … */
+  readonly act: string;
+  /** RFC 8785 JSON, or what it was sealed into under a key of its own. `seal` covers its plain text. */
+  readonly recipe: string;
+  readonly resultHash: string;
+  readonly previousSeal: string;
+  readonly seal: string;
+}
+
+/**
+ * A materialized view: a name for a query, and how often what is cached of it is brought up to date; or the end of one. Takes one
+ * position.
+ */
+export interface ViewBody {
+  readonly kind: 'view';
+  readonly name: string;
+  /** The SELECT, as written. */
+  readonly sql: string;
+  readonly refreshSecs: number;
+  /** The view of this name and path ends here: it has no query, and nothing of it is brought up to date. */
+  readonly dropped?: true;
+}
+
+/**
+ * What one batch of an idempotent request came to, written with its effects in one append: the same request again gets
+ * the same reply and has no further effect. Takes a leaf and no position.
+ */
+export interface ReceiptBody {
+  readonly kind: 'receipt';
+  /** Lower-case hex SHA-256 over who asked and under which key. */
+  readonly key: string;
+  /** Number of the batch within the request, from 0. */
+  readonly batch: number;
+  /** Lower-case hex SHA-256 of what the batch asked for. */
+  readonly request: string;
+  /** The outcome, as JSON. */
+  readonly outcome: string;
+}
+
+/** One policy of the set, as it stands after this entry. Takes one position; the set is main's. */
+export interface PolicyBody {
+  readonly kind: 'policy';
+  readonly change: 'installed' | 'deleted';
+  readonly id: string;
+  /** Cedar; empty when deleted. */
+  readonly text: string;
+  /** Digest of the set after this entry: lower-case hex SHA-256 over the RFC 8785 JSON of {id: text}; empty when none is left. */
+  readonly digest: string;
+}
+
+/** How a tenant went: out of use with its record kept, with all rows removed, or with nothing left but its name. */
+export type DeletionManner = 'soft' | 'purge' | 'tombstone';
+
+/** The registry of tenants. Takes one position. `purged`: of a deleted one no row is left on any branch. */
+export interface TenantBody {
+  readonly kind: 'tenant';
+  readonly change: 'created' | 'changed' | 'suspended' | 'reactivated' | 'deleted' | 'purged';
+  /** How a deletion was meant; null elsewhere. */
+  readonly manner: DeletionManner | null;
+  readonly tenant: TenantRecord;
+}
+
+/** As it stands after its entry. */
+export interface TenantRecord {
+  /** An organisation path of one segment. */
+  readonly id: string;
+  readonly name: string;
+  readonly tier: string;
+  readonly state: 'active' | 'suspended' | 'deleted';
+  readonly quota: TenantQuota;
+  /** What the tenant's searches start from, when they say nothing else. */
+  readonly search: { readonly [name: string]: Json };
+  /** By principal, in codepoint order. */
+  readonly members: readonly TenantMember[];
+  /** Nanoseconds, like `changedAt`. */
+  readonly createdAt: bigint;
+  readonly changedAt: bigint;
+}
+
+export const quotaNames = ['queryUnits', 'inFlight', 'storageBytes', 'subscriptions', 'requestsPerSecond'] as const;
+
+/** null: what the settings say. */
+export type TenantQuota = Readonly<Record<(typeof quotaNames)[number], number | null>>;
+
+export interface TenantMember {
+  readonly principal: string;
+  readonly role: string;
+}
+
+/** What one organisation lets another see of its rows. Takes one position, and is of both tenants' audit views. */
+export interface AgreementBody {
+  readonly kind: 'agreement';
+  readonly change: 'proposed' | 'accepted' | 'activated' | 'suspended' | 'resumed' | 'revoked' | 'expired' | 'changed';
+  readonly agreement: AgreementRecord;
+}
+
+/** From the least to the most that is shown of a cell; of two masks the first holds. `last4` and `year` show alike. */
+export const maskKinds = ['redact', 'null', 'hash', 'bucket', 'last4', 'year'] as const;
+export type MaskKind = (typeof maskKinds)[number];
+
+export const agreementStates = ['proposed', 'accepted', 'active', 'suspended', 'revoked', 'expired'] as const;
+export type AgreementState = (typeof agreementStates)[number];
+
+/** What of a row's past is shared: from the activation on, all of it, or what stands now. */
+export const sharedHistories = ['from_start', 'full', 'current_only'] as const;
+
+/** What is shared: what both sides consent to. */
+export interface AgreementTerms {
+  /** Whose rows: an organisation path, with all below it. */
+  readonly assigner: string;
+  /** Who sees them: an organisation path, with all below it. */
+  readonly assignee: string;
+  readonly types: readonly string[];
+  /** Cedar condition over `resource`; null: every row. */
+  readonly where: string | null;
+  /** null: every column. */
+  readonly columns: readonly string[] | null;
+  /** What may be done with the rows: names of actions. */
+  readonly permission: readonly string[];
+  /** Empty: any purpose. */
+  readonly purposes: readonly string[];
+  /** Nanoseconds: in force from `validFrom` to just before `validTo`. */
+  readonly validFrom: bigint;
+  readonly validTo: bigint;
+  readonly history: (typeof sharedHistories)[number];
+  readonly masking: Readonly<Record<string, MaskKind>>;
+  readonly onwardSharing: boolean;
+  /** Groups of fewer rows are not shown; null: of any size. */
+  readonly aggregateMinGroup: number | null;
+  /** Lower-case hex SHA-256 of a document that both sides signed elsewhere. */
+  readonly termsDigest: string | null;
+}
+
+export interface AgreementRecord extends AgreementTerms {
+  readonly id: string;
+  readonly state: AgreementState;
+  readonly createdAt: bigint;
+  /** Time of the first activation; null before it. */
+  readonly activatedAt: bigint | null;
+}
+
+/**
+ * A subject made unreadable for good, on every branch and at every basis. `intended` removes the versions; `completed`, once the
+ * subject's keys and all that was derived from the rows are gone, says what was found. Takes one position.
+ */
+export interface ErasureBody {
+  readonly kind: 'erasure';
+  readonly change: 'intended' | 'completed';
+  /** The receipt has the same id. */
+  readonly id: string;
+  /** Lower-case hex HMAC-SHA-256 of the subject under a salt that only the requester is told. */
+  readonly commitment: string;
+  /** Without what names the subject. */
+  readonly reason: string;
+  /** Ids of the subject's keys. */
+  readonly keys: readonly string[];
+  /** What an intent removes, by type in codepoint order; of a completion nothing. */
+  readonly versions: readonly ErasedVersions[];
+  /**
+   * Positions, ascending, of views, removals and open entries that repeat the subject in texts of their own: projections wipe what they hold
+   * of them, and nobody is shown it again. Whoever intends an erasure finds them. Of a completion none.
+   */
+  readonly mentions: readonly number[];
+  /** RFC 8785 JSON of what the receipt of a completion says; empty of an intent. */
+  readonly statement: string;
+}
+
+export interface ErasedVersions {
+  readonly type: string;
+  /** Organisation paths that the versions lay in: null first, then in codepoint order. */
+  readonly paths: readonly (string | null)[];
+  /** Positions of all versions, on every branch, ascending. */
+  readonly positions: readonly number[];
+}
+
+/** A subject is of one tenant, and so are all of its versions. */
+export function tenantOfErased({ paths }: Pick<ErasedVersions, 'paths'>): string | null {
+  return tenantOf(paths[0] ?? null);
+}
+
+/** How long the row of a version is kept. Takes one position. */
+export interface RetentionBody {
+  readonly kind: 'retention';
+  readonly change: 'scheduled' | 'held' | 'released';
+  readonly id: string;
+  readonly type: string;
+  /** Position of the newest version of the row: its key is not repeated here. */
+  readonly position: number;
+  /** Nanoseconds: the row is removed for good once they are over; FOREVER while it is held or was released. */
+  readonly until: bigint;
+}
+
+/** Bytes were dropped from the log's files. Takes a leaf and no position. */
+export interface RedactionBody {
+  readonly kind: 'redaction';
+  /** Entries up to this leaf left nothing but leaf hashes in the log of the rows that they removed for good. */
+  readonly through: number;
+  /** Rows that were dropped on that occasion. */
+  readonly rows: number;
+}
+
+/**
+ * Kinds that had a number before they had a design: `batch` (what one append did together), `edge`, `embedding` (of versions, by a
+ * model), `judgement` (whether two rows are of one thing), `identity` (what was fused or split), `model` (as trained), `rule`,
+ * `job` (as scheduled), `run` (of a job), `quarantine` (what is hidden, and shown again), `search` (a configuration).
+ */
+export const openKinds = [
+  'batch',
+  'edge',
+  'embedding',
+  'judgement',
+  'identity',
+  'model',
+  'rule',
+  'job',
+  'run',
+  'quarantine',
+  'search',
+] as const;
+export type OpenKind = (typeof openKinds)[number];
+
+/**
+ * An entry of such a kind. What it says is between those who write and read it: no projection of this release takes it in, vectors
+ * that a model gave left out, and an erasure looks into it as into any text. Takes one position.
+ */
+export interface OpenBody {
+  readonly kind: OpenKind;
+  /** RFC 8785 JSON as text, or bytes; of no bytes, it was dropped. Vectors: of the kind `embedding` alone. */
+  readonly content: string | Uint8Array | Embedded;
+}
+
+/** Vectors of the texts of stored versions, as a model gave them: an effect, so that replay asks no model. */
+export interface Embedded {
+  readonly model: string;
+  /** Lower-case hex SHA-256 of what else tells the model from others. */
+  readonly digest: string;
+  readonly type: string;
+  /** Columns whose texts were embedded. */
+  readonly columns: readonly string[];
+  readonly dims: number;
+  /** Positions of the versions. */
+  readonly positions: Float64Array;
+  /** `dims` numbers of each, one after the other. */
+  readonly vectors: Float32Array;
+  /** Rows of which nothing is left, because their versions were removed for good. */
+  readonly dropped: number;
+  /** Whose each row is, where they are somebody's: as written only. */
+  readonly subjects?: readonly string[];
+  /** Read from sections that are sealed by subject: rows of which the key is destroyed are missing. */
+  readonly isSealed?: true;
+}
+
+const openKindNames: ReadonlySet<string> = new Set(openKinds);
+
+export function isOpenKind(kind: EntryKind): kind is OpenKind {
+  return openKindNames.has(kind);
+}
+
+export function isOpen(body: EntryBody): body is OpenBody {
+  return isOpenKind(body.kind);
+}
+
+/** The branch that always exists: nobody forked it, and nobody can delete it. */
+export const mainBranch = 'main';
+
+/** Who did it, through what, why: the part of an entry that its leaf shows in the clear. */
+export interface EntryContext {
+  readonly branch: string;
+  readonly tenant: string | null;
+  /** Organisation path that the rows belong to; null = no tenant. */
+  readonly path: string | null;
+  readonly principal: string;
+  readonly door: string;
+  readonly purpose: string | null;
+  readonly correlationId: string;
+  /** Hex; empty until a policy set is installed. */
+  readonly policyDigest: string;
+}
+
+export interface EntryDraft {
+  readonly context: EntryContext;
+  readonly body: EntryBody;
+}
+
+/** An entry with its place: what projections apply, live and on replay alike. */
+export interface CommittedEntry extends EntryDraft {
+  /** Number of the leaf in the tree: dense from 0. */
+  readonly leaf: number;
+  /** First position that the entry covers, dense over entries; where the next one would start if it covers none. */
+  readonly position: number;
+  /** How many positions it covers: rows of a `rows` entry, 1 for control events, 0 for `access`, `seal`, `receipt` and `redaction`. */
+  readonly positions: number;
+  /** Nanoseconds; row i has system_from = time + i. Strictly above every earlier entry's last instant. */
+  readonly time: bigint;
+}
+
+/** Positions that a body covers. */
+export function positionsOf(body: EntryBody): number {
+  if (isOpen(body)) return 1;
+  switch (body.kind) {
+    case 'rows':
+      return body.ops.length;
+    case 'access':
+    case 'seal':
+    case 'redaction':
+    case 'receipt':
+      return 0;
+    case 'genesis':
+    case 'removal':
+    case 'type':
+    case 'token':
+    case 'branch':
+    case 'exhibit':
+    case 'view':
+    case 'policy':
+    case 'tenant':
+    case 'agreement':
+    case 'erasure':
+    case 'retention':
+      return 1;
+  }
+}

@@ -1,0 +1,264 @@
+/**
+ * What bodies of version 5 add: tagged fields behind a type, behind each of some access records, and kinds that came without a design.
+ *
+ *   type     as in version 1, then fields: 1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language
+ *   access   as in version 1, then of each record fields: 1 stated, 2 statements, 3 recalled
+ *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded.ts`
+ *
+ * A body is of this version where it says something that no earlier one can, and only there.
+ */
+import { assert } from '../../errors.ts';
+import { canonicalJson, type Json } from '../values/canonical-json.ts';
+import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
+import type {
+  AccessBody,
+  AccessRecord,
+  OpenBody,
+  PropertyDefinition,
+  Recalled,
+  StatementRecord,
+  TypeBody,
+  TypeDefinition,
+} from './entry.ts';
+import { isEmbedded, readEmbedded, type SealedVectors, writeEmbedded } from './embedded.ts';
+import { isShallow } from './record-codec.ts';
+import type { SubjectOpener } from './rows-codec.ts';
+import { readFields, writeFields } from '../bytes/tagged-fields.ts';
+import { limits } from '../values/value.ts';
+
+export function saysMore({ edge, role, identifier, language }: TypeDefinition): boolean {
+  return edge !== undefined || role !== undefined || identifier !== undefined || language !== undefined;
+}
+
+export function tellsMore({ records }: AccessBody): boolean {
+  return records.some(({ statements, recalled }) => statements !== undefined || recalled !== undefined);
+}
+
+const typeField = { own: 1, guard: 2, references: 3, edge: 4, role: 5, identifier: 6, language: 7 } as const;
+
+export function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): void {
+  const { properties, guard, edge, role, identifier, language } = definition;
+  const references = Object.values(properties).flatMap(({ references: to }, number) =>
+    to === undefined ? [] : [{ number, to }],
+  );
+  assert(identifier === undefined || identifier.length > 0, 'an identifier has properties');
+  writeFields(
+    [
+      [typeField.own, own === true ? () => undefined : null],
+      [typeField.guard, guard === undefined ? null : (field) => field.u8(+guard.protected | (+guard.accessScope << 1))],
+      [
+        typeField.references,
+        references.length === 0
+          ? null
+          : (field) => {
+              field.u32(references.length);
+              for (const { number, to } of references) {
+                field.u32(number);
+                field.text(to);
+              }
+            },
+      ],
+      [
+        typeField.edge,
+        edge === undefined
+          ? null
+          : (field) => {
+              field.text(edge.from);
+              field.text(edge.to);
+            },
+      ],
+      [typeField.role, role === undefined ? null : (field) => field.text(role)],
+      [typeField.identifier, identifier === undefined ? null : (field) => writeTexts(identifier, field)],
+      [typeField.language, language === undefined ? null : (field) => field.text(language)],
+    ],
+    target,
+  );
+}
+
+/** `plain` is the type without them. */
+export function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
+  let properties = plain.properties;
+  let own = false;
+  const more: { -readonly [K in 'guard' | 'edge' | 'role' | 'identifier' | 'language']?: TypeDefinition[K] } = {};
+  readFields(source, (tag, field) => {
+    switch (tag) {
+      case typeField.own:
+        own = true;
+        return true;
+      case typeField.guard: {
+        const flags = field.u8();
+        if (flags === 0 || flags > 3) throw malformed('an unknown guard of a type');
+        more.guard = { protected: (flags & 1) !== 0, accessScope: (flags & 2) !== 0 };
+        return true;
+      }
+      case typeField.references:
+        properties = withReferences(properties, field);
+        return true;
+      case typeField.edge:
+        more.edge = { from: field.text(), to: field.text() };
+        return true;
+      case typeField.role:
+        more.role = field.text();
+        return true;
+      case typeField.identifier:
+        more.identifier = someTexts(field);
+        return true;
+      case typeField.language:
+        more.language = field.text();
+        return true;
+      default:
+        return false;
+    }
+  });
+  const definition = { ...plain, properties, ...more } as TypeDefinition;
+  if (!saysMore(definition)) throw malformed('a type that an earlier version says');
+  return own ? { kind: 'type', definition, own } : { kind: 'type', definition };
+}
+
+function withReferences(properties: TypeDefinition['properties'], field: ByteReader): TypeDefinition['properties'] {
+  const entries = Object.entries(properties);
+  let last = -1;
+  const count = field.count(8);
+  if (count === 0) throw malformed('references of no property');
+  for (let left = count; left > 0; left--) {
+    const number = field.u32();
+    const entry = entries[number];
+    if (entry === undefined || number <= last) throw malformed('a reference of no property, or out of order');
+    last = number;
+    const property: PropertyDefinition = { ...entry[1], references: field.text() };
+    entries[number] = [entry[0], property];
+  }
+  return Object.fromEntries(entries);
+}
+
+const recordField = { stated: 1, statements: 2, recalled: 3 } as const;
+
+export function writeRecordFields({ records }: AccessBody, target: ByteWriter): void {
+  for (const { stated, statements, recalled } of records) {
+    assert(statements === undefined || statements.length > 0, 'a record lists statements or none');
+    assert(recalled === undefined || recalled.ids.length > 0, 'what is recalled is something');
+    writeFields(
+      [
+        [
+          recordField.stated,
+          stated === undefined
+            ? null
+            : (field) => {
+                field.optionalText(stated.breakGlass);
+                field.optionalText(stated.accessScopeRef);
+              },
+        ],
+        [recordField.statements, statements === undefined ? null : (field) => writeStatements(statements, field)],
+        [
+          recordField.recalled,
+          recalled === undefined
+            ? null
+            : (field) => {
+                field.text(recalled.salt);
+                writeTexts(recalled.ids, field);
+              },
+        ],
+      ],
+      target,
+    );
+  }
+}
+
+export function readRecordFields(plain: AccessBody, source: ByteReader): AccessBody {
+  const records = plain.records.map((record): AccessRecord => {
+    const more: { -readonly [K in 'stated' | 'statements' | 'recalled']?: AccessRecord[K] } = {};
+    readFields(source, (tag, field) => {
+      switch (tag) {
+        case recordField.stated: {
+          const stated = { breakGlass: field.optionalText(), accessScopeRef: field.optionalText() };
+          if (stated.breakGlass === null && stated.accessScopeRef === null) throw malformed('what is stated says nothing');
+          more.stated = stated;
+          return true;
+        }
+        case recordField.statements:
+          more.statements = readStatements(field);
+          return true;
+        case recordField.recalled:
+          more.recalled = readRecalled(field);
+          return true;
+        default:
+          return false;
+      }
+    });
+    return { ...record, ...more } as AccessRecord;
+  });
+  const body: AccessBody = { kind: 'access', records };
+  if (!tellsMore(body)) throw malformed('access records that an earlier version tells');
+  return body;
+}
+
+function writeStatements(statements: readonly StatementRecord[], field: ByteWriter): void {
+  field.u32(statements.length);
+  for (const { template, literalDigest, objectType, rowCount } of statements) {
+    field.optionalText(template);
+    field.optionalText(literalDigest);
+    field.optionalText(objectType);
+    field.u64(rowCount);
+  }
+}
+
+function readStatements(field: ByteReader): readonly StatementRecord[] {
+  const statements: StatementRecord[] = [];
+  for (let left = field.count(11); left > 0; left--) {
+    statements.push({
+      template: field.optionalText(),
+      literalDigest: field.optionalText(),
+      objectType: field.optionalText(),
+      rowCount: field.u64(),
+    });
+  }
+  if (statements.length === 0) throw malformed('a list of no statements');
+  return statements;
+}
+
+function readRecalled(field: ByteReader): Recalled {
+  return { salt: field.text(), ids: someTexts(field) };
+}
+
+export function writeOpen({ content }: OpenBody, target: ByteWriter, sealed: readonly SealedVectors[] | null): void {
+  if (isEmbedded(content)) return writeEmbedded(content, sealed, target);
+  const isText = typeof content === 'string';
+  target.u8(isText ? 1 : 0);
+  if (isText) {
+    assert(isCanonical(content), 'JSON of an open body has its one spelling');
+    return target.text(content);
+  }
+  target.u32(content.length);
+  target.raw(content);
+}
+
+export function readOpen(kind: OpenBody['kind'], source: ByteReader, subjects: SubjectOpener): OpenBody {
+  const form = source.u8();
+  if (form === 2 && kind === 'embedding') return { kind, content: readEmbedded(source, subjects) };
+  if (form > 1) throw malformed('an open body of an unknown form');
+  if (form === 0) return { kind, content: source.raw(source.u32()).slice() };
+  const content = source.text();
+  if (!isCanonical(content)) throw malformed('JSON in another spelling, or none');
+  return { kind, content };
+}
+
+function isCanonical(text: string): boolean {
+  try {
+    const value = JSON.parse(text) as Json;
+    return isShallow(value, limits.jsonDepth) && canonicalJson(value) === text;
+  } catch {
+    return false;
+  }
+}
+
+function writeTexts(texts: readonly string[], field: ByteWriter): void {
+  field.u32(texts.length);
+  for (const text of texts) field.text(text);
+}
+
+function someTexts(field: ByteReader): readonly string[] {
+  const texts: string[] = [];
+  for (let left = field.count(4); left > 0; left--) texts.push(field.text());
+  if (texts.length === 0) throw malformed('a list of nothing');
+  return texts;
+}

@@ -1,0 +1,516 @@
+/**
+ * Keys of subjects: rows of a subject are sealed under a key of their own inside the log, so that destroying 32 bytes makes
+ * them unreadable in every copy of the log that was ever taken.
+ *
+ * - They lie in `<data>/keys/subjects-<nn>` (drawn in `subject-shard.ts`), sealed, never beside a subject's name: what finds
+ *   a key again is a keyed hash of tenant and subject.
+ * - A key is made in the turn that asks for it and is on disk before any frame that needs it is written: `durable`.
+ *   All keys that wait share one write and one fsync.
+ * - Destroying writes the file anew, without the key, under another file key; what stays is its id and a receipt.
+ * - A file whose end nobody vouches for is written anew before it is added to: bytes that are seen there may be on no disk.
+ * - An id that is neither here nor known as destroyed is a loss, which is an error, and never an erasure.
+ */
+import * as crypto from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { Random } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import { type Disk, type DiskFile, writeFully } from '../disk/disk.ts';
+import { KeyedHash } from '../bytes/sha256.ts';
+import { SubjectIndex, SubjectRecords } from './subject-index.ts';
+import {
+  checkReceipt,
+  type DataKeys,
+  decodeShard,
+  encodeBlock,
+  encodeMark,
+  encodeShard,
+  FILE_KEY_AT,
+  FILE_KEY_BYTES,
+  ID_BYTES,
+  KEY_AT,
+  RECORD_BYTES,
+  SHARD_KEYS_MAX,
+  shardName,
+  shardNumber,
+  SUBJECT_AT,
+  type Tombstone,
+} from './subject-shard.ts';
+
+export interface SubjectKey {
+  /** 32 hex digits, random: says nothing about the subject. */
+  readonly id: string;
+  /** AES-256. */
+  readonly key: KeyObject;
+  /** The 32 bytes of the key, for whoever seals so little under it that making an object for it would cost more. */
+  copyTo(target: Uint8Array, at: number): void;
+}
+
+export interface SubjectKeys {
+  /** The key that rows of a subject are sealed under; made in this turn where there is none. Not durable yet: see `durable`. */
+  sealing(tenant: string | null, subject: string): SubjectKey;
+  /** Null: destroyed. Throws REL_STORAGE for an id that is neither here nor known as destroyed: a lost key is no erasure. */
+  opening(id: string): KeyObject | null;
+  /** The same for the 16 bytes of an id, and into 32 bytes: false where the key is destroyed. */
+  copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean;
+  /** Keys of a subject that stand now, the newest first: normally one or none. */
+  idsOf(tenant: string | null, subject: string): readonly string[];
+  /**
+   * From this turn on nothing is sealed under these keys, and what was still opens: whoever erases says so in the turn that
+   * appends the intent, so that rows which come before the keys are destroyed get another one. Forgotten by a restart.
+   */
+  retire(ids: readonly string[]): void;
+  /** Null: all keys handed out so far are on disk; else resolves when they are. The log waits for it before it writes a frame. */
+  durable(): Promise<void> | null;
+  /** Gone from memory and from every byte of the key files, a tombstone left. Durable when it resolves; doing it again changes nothing. */
+  destroy(ids: readonly string[], receipt: string): Promise<void>;
+  /** What was destroyed: the erasure ledger. */
+  destroyed(): readonly Tombstone[];
+}
+
+export interface SubjectKeyFilesOptions {
+  readonly disk: Disk;
+  readonly random: Random;
+  /** Directory of the keys: `<data>/keys`. */
+  readonly directory: string;
+  readonly dataKeys: DataKeys;
+  readonly hmacKey: Uint8Array;
+  /** Maximum keys per file; tests lower it to force several files. */
+  readonly shardKeysMax?: number;
+}
+
+/** Keys that are kept ready, of as many subjects as were asked for last: twice as many at most. */
+const RECENT_MAX = 16_384;
+/** Keys that random bytes are drawn for at a time. */
+const DRAWN = 64;
+const DRAW_BYTES = ID_BYTES + RECORD_BYTES - KEY_AT;
+
+interface Shard {
+  readonly number: number;
+  /** Slots in use, and how many of them the file holds. */
+  count: number;
+  written: number;
+  readonly tombstones: Map<string, string>;
+  /** Null before the file is there. */
+  fileKey: KeyObject | null;
+  /** Where the next block goes. */
+  end: number;
+  /** Holds what was destroyed since. */
+  stale: boolean;
+  /** How its file ends is not known: it is not added to. */
+  unconfirmed: boolean;
+}
+
+export class SubjectKeyFiles implements SubjectKeys {
+  readonly #options: SubjectKeyFilesOptions;
+  readonly #shardKeysMax: number;
+  readonly #hash: KeyedHash;
+  readonly #records = new SubjectRecords();
+  readonly #byId = new SubjectIndex(this.#records, 0);
+  readonly #bySubject = new SubjectIndex(this.#records, SUBJECT_AT);
+  /** Slots of earlier keys of subjects that have a newer one, oldest first. */
+  readonly #earlier = new Map<string, number[]>();
+  readonly #retired = new Set<number>();
+  readonly #tombstones = new Map<string, Shard>();
+  readonly #shards: Shard[] = [];
+  /** Where something waits to be written that a frame may need. */
+  readonly #waiting = new Set<Shard>();
+  /** Writes that have not begun, for all who come until then. */
+  #flush: Promise<void> | null = null;
+  /** One change of the files at a time. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** The file that was added to last. */
+  #open: { readonly shard: Shard; readonly file: DiskFile } | null = null;
+  readonly #recent = new RecentKeys();
+  readonly #pool = Buffer.alloc(DRAWN * DRAW_BYTES);
+  #poolAt = this.#pool.length;
+
+  private constructor(options: SubjectKeyFilesOptions) {
+    this.#options = options;
+    this.#shardKeysMax = options.shardKeysMax ?? SHARD_KEYS_MAX;
+    this.#hash = new KeyedHash(options.hmacKey);
+  }
+
+  /** Reads what is there, and changes nothing; the names in the directory have been made durable. */
+  static async open(options: SubjectKeyFilesOptions): Promise<SubjectKeyFiles> {
+    const { disk, directory, dataKeys } = options;
+    const keys = new SubjectKeyFiles(options);
+    const numbers = (await disk.list(directory)).flatMap((name) => shardNumber(name) ?? []).sort((a, b) => a - b);
+    // The last shard may have few keys, and mostly there is no other.
+    const full = Math.max(0, numbers.length - 1);
+    for (const index of [keys.#byId, keys.#bySubject]) index.reserve(full * SHARD_KEYS_MAX);
+    for (const [i, number] of numbers.entries()) {
+      const path = `${directory}/${shardName(number)}`;
+      if (number !== i)
+        throw new ServiceError('REL_STORAGE', `${directory}/${shardName(i)} is missing: restore the keys from their escrow`);
+      const bytes = (await disk.readFile(path))!;
+      keys.#load(path, decodeShard(path, number, i === numbers.length - 1, Buffer.from(bytes), dataKeys));
+    }
+    return keys;
+  }
+
+  sealing(tenant: string | null, subject: string): SubjectKey {
+    const known = this.#recent.ofSubject(tenant, subject);
+    if (known) return known;
+    const hash = this.#hashOf(tenant, subject);
+    let slot = this.#bySubject.find(hash);
+    if (slot < 0 || this.#retired.has(slot)) slot = this.#make(hash);
+    const made = new FoundKey(this.#idAt(slot), this.#secretAt(slot));
+    this.#recent.keep(tenant, subject, made);
+    return made;
+  }
+
+  opening(id: string): KeyObject | null {
+    const known = this.#recent.ofId(id);
+    if (known) return known;
+    const slot = this.#slotOf(id);
+    if (slot < 0) {
+      if (this.#tombstones.has(id)) return null;
+      throw lost(id);
+    }
+    const key = crypto.createSecretKey(this.#secretAt(slot));
+    this.#recent.keepId(id, key);
+    return key;
+  }
+
+  copyKey(id: Uint8Array, target: Uint8Array, at: number): boolean {
+    const bytes = Buffer.from(id.buffer, id.byteOffset, ID_BYTES);
+    const slot = this.#byId.find(bytes);
+    if (slot >= 0) {
+      this.#secretAt(slot).copy(target, at);
+      return true;
+    }
+    const name = bytes.toString('hex');
+    if (this.#tombstones.has(name)) return false;
+    throw lost(name);
+  }
+
+  idsOf(tenant: string | null, subject: string): readonly string[] {
+    const hash = this.#hashOf(tenant, subject);
+    const slot = this.#bySubject.find(hash);
+    if (slot < 0) return [];
+    const earlier = this.#earlier.get(hash.toString('hex')) ?? [];
+    return [slot, ...earlier.toReversed()].map((each) => this.#idAt(each));
+  }
+
+  retire(ids: readonly string[]): void {
+    for (const id of ids) {
+      const slot = this.#slotOf(id);
+      if (slot >= 0) this.#retired.add(slot);
+    }
+    this.#recent.clear();
+  }
+
+  durable(): Promise<void> | null {
+    if (this.#waiting.size === 0) return null;
+    this.#flush ??= this.#next(async () => {
+      this.#flush = null;
+      for (const shard of [...this.#waiting].sort((a, b) => a.number - b.number)) {
+        const { count } = shard;
+        await this.#write(shard);
+        if (shard.count === count) this.#waiting.delete(shard);
+      }
+    });
+    return this.#flush;
+  }
+
+  async destroy(ids: readonly string[], receipt: string): Promise<void> {
+    checkReceipt(receipt);
+    const unknown = ids.find((id) => this.#slotOf(id) < 0 && !this.#tombstones.has(id));
+    if (unknown !== undefined) throw lost(unknown);
+    const shards = new Set<Shard>();
+    for (const id of ids) {
+      const slot = this.#slotOf(id);
+      if (slot >= 0) this.#wipe(id, slot, receipt);
+      shards.add(this.#tombstones.get(id)!);
+    }
+    this.#recent.clear();
+    await this.#next(async () => {
+      for (const shard of shards) if (shard.stale) await this.#writeAnew(shard);
+    });
+  }
+
+  destroyed(): readonly Tombstone[] {
+    return [...this.#tombstones].map(([id, shard]) => ({ id, receipt: shard.tombstones.get(id)! }));
+  }
+
+  /** Records of all keys that stand, one shard after the other: for the escrow. */
+  *standing(): Generator<Buffer> {
+    for (const { number, count } of this.#shards) yield this.#records.standing(number, 0, count);
+  }
+
+  /** Waits for what is being written; what nobody waits for is not written. */
+  async close(): Promise<void> {
+    await this.#next(() => this.#letGo());
+  }
+
+  #load(path: string, content: ReturnType<typeof decodeShard>): void {
+    const { records, tombstones } = content;
+    const count = records.length / RECORD_BYTES;
+    if (count > SHARD_KEYS_MAX) throw new ServiceError('REL_STORAGE', `${path} is damaged (it holds ${count} keys)`);
+    const shard = this.#addShard();
+    this.#records.fill(shard.number, records);
+    for (let i = 0; i < count; i++) this.#enter(shard);
+    for (const { id, receipt } of tombstones) {
+      shard.tombstones.set(id, receipt);
+      this.#tombstones.set(id, shard);
+    }
+    Object.assign(shard, { written: count, fileKey: content.fileKey, end: content.end, unconfirmed: content.unconfirmed });
+    if (content.unconfirmed) this.#waiting.add(shard);
+  }
+
+  #addShard(): Shard {
+    const number = this.#records.addShard();
+    const shard: Shard = {
+      number,
+      count: 0,
+      written: 0,
+      tombstones: new Map(),
+      fileKey: null,
+      end: 0,
+      stale: false,
+      unconfirmed: false,
+    };
+    this.#shards.push(shard);
+    return shard;
+  }
+
+  #make(hash: Buffer): number {
+    if (this.#poolAt === this.#pool.length) {
+      this.#options.random.fill(this.#pool);
+      this.#poolAt = 0;
+    }
+    const drawn = this.#pool.subarray(this.#poolAt, (this.#poolAt += DRAW_BYTES));
+    let shard = this.#shards.at(-1);
+    if (!shard || shard.count >= this.#shardKeysMax) shard = this.#addShard();
+    const record = this.#records.record(shard.number * SHARD_KEYS_MAX + shard.count);
+    drawn.copy(record, 0, 0, ID_BYTES);
+    hash.copy(record, SUBJECT_AT);
+    drawn.copy(record, KEY_AT, ID_BYTES);
+    drawn.fill(0);
+    const slot = this.#enter(shard);
+    this.#waiting.add(shard);
+    return slot;
+  }
+
+  /** Takes the next slot of a shard, whose record is there, as its subject's newest. */
+  #enter(shard: Shard): number {
+    const place = shard.count++;
+    const slot = shard.number * SHARD_KEYS_MAX + place;
+    const slab = this.#records.slabOf(slot);
+    const at = place * RECORD_BYTES;
+    this.#byId.set(slab, at, slot);
+    const before = this.#bySubject.set(slab, at + SUBJECT_AT, slot);
+    if (before >= 0) {
+      const name = slab.toString('hex', at + SUBJECT_AT, at + KEY_AT);
+      this.#earlier.set(name, [...(this.#earlier.get(name) ?? []), before]);
+    }
+    return slot;
+  }
+
+  #wipe(id: string, slot: number, receipt: string): void {
+    const record = this.#records.record(slot);
+    const hash = record.subarray(SUBJECT_AT, KEY_AT);
+    const name = hash.toString('hex');
+    const earlier = (this.#earlier.get(name) ?? []).filter((each) => each !== slot);
+    if (this.#bySubject.find(hash) === slot) {
+      const next = earlier.pop();
+      if (next === undefined) this.#bySubject.delete(hash, 0);
+      else this.#bySubject.set(hash, 0, next);
+    }
+    if (earlier.length > 0) this.#earlier.set(name, earlier);
+    else this.#earlier.delete(name);
+    this.#byId.delete(record, 0);
+    this.#retired.delete(slot);
+    record.fill(0);
+    const shard = this.#shards[Math.floor(slot / SHARD_KEYS_MAX)]!;
+    shard.tombstones.set(id, receipt);
+    shard.stale = true;
+    this.#tombstones.set(id, shard);
+  }
+
+  /** What a shard holds beyond its file. One that is full is written anew, as one block: most of what a start reads are such. */
+  async #write(shard: Shard): Promise<void> {
+    const { fileKey, count, written, end } = shard;
+    if (!fileKey || shard.unconfirmed || count >= this.#shardKeysMax) return await this.#writeAnew(shard);
+    const body = this.#records.standing(shard.number, written, count);
+    if (body.length === 0) {
+      shard.written = count;
+      return;
+    }
+    const { random } = this.#options;
+    const block = encodeBlock({ kind: 'keys', count: body.length / RECORD_BYTES, offset: end, body }, fileKey, random);
+    try {
+      const file = await this.#opened(shard);
+      await writeFully(file, block, end);
+      await file.sync();
+      shard.end = end + block.length;
+      shard.written = count;
+      // Tells the next start, unless the power is cut soon, that nothing here was torn.
+      await writeFully(file, encodeMark(shard.end, fileKey, random), shard.end);
+    } catch (error) {
+      shard.unconfirmed = true;
+      await this.#letGo().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #writeAnew(shard: Shard): Promise<void> {
+    const { disk, directory } = this.#options;
+    await this.#letGo();
+    const { count, stale } = shard;
+    const path = `${directory}/${shardName(shard.number)}`;
+    const records = this.#records.standing(shard.number, 0, count);
+    const tombstones = [...shard.tombstones].map(([id, receipt]) => ({ id, receipt }));
+    const { bytes, fileKey, end } = encodeShard(shard.number, records, tombstones, this.#options);
+    shard.stale = false;
+    let before: DiskFile | null = null;
+    try {
+      if (stale && shard.fileKey) before = await disk.open(path, 'write');
+      await disk.replaceFile(path, bytes, 0o600);
+    } catch (error) {
+      // Which of the two files a start will find is not known.
+      Object.assign(shard, { stale: stale || shard.stale, unconfirmed: true });
+      await before?.close().catch(() => undefined);
+      throw error;
+    }
+    Object.assign(shard, { fileKey, end, written: count, unconfirmed: false });
+    if (before) await forget(before);
+  }
+
+  async #opened(shard: Shard): Promise<DiskFile> {
+    if (this.#open?.shard === shard) return this.#open.file;
+    await this.#letGo();
+    const { disk, directory } = this.#options;
+    const file = await disk.open(`${directory}/${shardName(shard.number)}`, 'write');
+    this.#open = { shard, file };
+    return file;
+  }
+
+  async #letGo(): Promise<void> {
+    const open = this.#open;
+    this.#open = null;
+    await open?.file.close();
+  }
+
+  /** After all that was asked for before, whatever became of it. */
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  #hashOf(tenant: string | null, subject: string): Buffer {
+    // A tenant is a segment of a path and has no NUL: two different pairs are two different texts.
+    return this.#hash.of(`annals subject\0${tenant === null ? '-' : `+${tenant}`}\0${subject}`).subarray(0, ID_BYTES);
+  }
+
+  /** -1 for what is no id, too. */
+  #slotOf(id: string): number {
+    return /^[0-9a-f]{32}$/.test(id) ? this.#byId.find(Buffer.from(id, 'hex')) : -1;
+  }
+
+  #idAt(slot: number): string {
+    return this.#records.record(slot).toString('hex', 0, ID_BYTES);
+  }
+
+  /** As a view. */
+  #secretAt(slot: number): Buffer {
+    return this.#records.record(slot).subarray(KEY_AT);
+  }
+}
+
+/**
+ * A file that has lost its name still lies on the disk until something is written over it: without its file key it is noise.
+ * What the disk does with that write is beyond us, and so is its failing: nothing that has a name holds what was destroyed.
+ */
+async function forget(file: DiskFile): Promise<void> {
+  try {
+    await writeFully(file, new Uint8Array(FILE_KEY_BYTES), FILE_KEY_AT);
+    await file.sync();
+  } catch {
+    return await file.close().catch(() => undefined);
+  }
+  await file.close();
+}
+
+/** A key object costs more than finding its bytes: it is made for whoever seals with it, who may come when it is destroyed. */
+class FoundKey implements SubjectKey {
+  readonly id: string;
+  #key: KeyObject | Buffer;
+
+  constructor(id: string, secret: Buffer) {
+    this.id = id;
+    this.#key = Buffer.from(secret);
+  }
+
+  get key(): KeyObject {
+    if (!Buffer.isBuffer(this.#key)) return this.#key;
+    const key = crypto.createSecretKey(this.#key);
+    this.#key.fill(0);
+    return (this.#key = key);
+  }
+
+  copyTo(target: Uint8Array, at: number): void {
+    if (Buffer.isBuffer(this.#key)) target.set(this.#key, at);
+    else target.set(this.#key.export(), at);
+  }
+}
+
+/** Keys that were asked for last, ready for use: two generations, of which the older is dropped when the newer is full. */
+class RecentKeys {
+  #subjects = new Map<string | null, Map<string, SubjectKey>>();
+  #subjectsBefore = this.#subjects;
+  #count = 0;
+  #ids = new Map<string, KeyObject>();
+  #idsBefore = this.#ids;
+
+  ofSubject(tenant: string | null, subject: string): SubjectKey | undefined {
+    const found = this.#subjects.get(tenant)?.get(subject);
+    if (found || this.#subjectsBefore === this.#subjects) return found;
+    const before = this.#subjectsBefore.get(tenant)?.get(subject);
+    if (before) this.keep(tenant, subject, before);
+    return before;
+  }
+
+  keep(tenant: string | null, subject: string, key: SubjectKey): void {
+    if (this.#count === RECENT_MAX) {
+      this.#subjectsBefore = this.#subjects;
+      this.#subjects = new Map();
+      this.#count = 0;
+    }
+    let subjects = this.#subjects.get(tenant);
+    if (!subjects) this.#subjects.set(tenant, (subjects = new Map()));
+    subjects.set(subject, key);
+    this.#count++;
+  }
+
+  ofId(id: string): KeyObject | undefined {
+    const found = this.#ids.get(id);
+    if (found || this.#idsBefore === this.#ids) return found;
+    const before = this.#idsBefore.get(id);
+    if (before) this.keepId(id, before);
+    return before;
+  }
+
+  keepId(id: string, key: KeyObject): void {
+    if (this.#ids.size === RECENT_MAX) {
+      this.#idsBefore = this.#ids;
+      this.#ids = new Map();
+    }
+    this.#ids.set(id, key);
+  }
+
+  /** Names of subjects and keys alike. */
+  clear(): void {
+    this.#subjects = this.#subjectsBefore = new Map();
+    this.#ids = this.#idsBefore = new Map();
+    this.#count = 0;
+  }
+}
+
+function lost(id: string): ServiceError {
+  return new ServiceError(
+    'REL_STORAGE',
+    `subject key ${id} is not in the key files, and was not erased: restore the keys from their escrow`,
+  );
+}

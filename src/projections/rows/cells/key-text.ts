@@ -1,0 +1,30 @@
+/** Keys as they are asked for: text in, UTF-8 out, in a place of its own until the next one. */
+import type { Vector } from '../../../log/values/columns.ts';
+import { limits } from '../../../log/values/value.ts';
+
+const encoder = new TextEncoder();
+const loneSurrogate = /\p{Surrogate}/u;
+const scratch = new Uint8Array(limits.keyBytes * 3);
+
+/** UTF-8 of a key until the next one is asked for; null when it can't be anybody's. */
+export function keyBytes(key: string): Uint8Array | null {
+  const size = encodeKey(key);
+  return size < 0 ? null : scratch.subarray(0, size);
+}
+
+/** How long a key is in `keyScratch`, or -1 when it can't be anybody's. */
+export function encodeKey(key: string): number {
+  // A key has at most so many bytes; what is longer is nobody's.
+  if (key.length > limits.keyBytes) return -1;
+  const { written } = encoder.encodeInto(key, scratch);
+  // The encoder would turn half a character into another one, which may be somebody's key.
+  return written !== key.length && loneSurrogate.test(key) ? -1 : written;
+}
+
+export const keyScratch: Uint8Array = scratch;
+
+/** Keys of an entry of which some rows came without: theirs are empty. */
+export function withGaps(keys: Vector | undefined, length: number): Vector | undefined {
+  if (keys?.kind === 'text') return { ...keys, nulls: null };
+  return keys && { kind: 'text', offsets: new Uint32Array(length + 1), heap: new Uint8Array(0), nulls: null };
+}

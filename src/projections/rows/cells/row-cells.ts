@@ -1,0 +1,114 @@
+/**
+ * Cells of what a command writes, by where a plan says that they are: in stored versions, in rows of its batch, or, of a patch, in
+ * rows that were merged from both.
+ */
+import { assert } from '../../../errors.ts';
+import type { NamedColumn } from '../../../log/values/columns.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
+import type { Cell, ColumnType } from '../../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
+import type { SentCells } from '../../command.ts';
+import { gather } from './gather.ts';
+import type { StoredVersions } from './stored-versions.ts';
+
+export class RowCells {
+  /** Types of all columns that a version may have now. */
+  readonly types: ReadonlyMap<string, ColumnType>;
+  readonly #own: ReadonlyMap<string, NamedColumn>;
+  readonly #length: number;
+  readonly #table: StoredVersions | undefined;
+  readonly #patch: SentCells | null;
+  /** Cells of a patch by row, in the order of `types`. */
+  readonly #merged: Cell[][] = [];
+  readonly #slots = new Map<string, number>();
+
+  /** `batch`: rows as they are checked; null where nothing is sent. `definition`: of the type once it is written. */
+  constructor(
+    definition: TypeDefinition,
+    batch: { readonly cells: readonly NamedColumn[]; readonly length: number } | null,
+    table: StoredVersions | undefined,
+    patch: SentCells | null = null,
+  ) {
+    this.#table = table;
+    this.#patch = patch;
+    this.#length = batch?.length ?? 0;
+    this.#own = new Map(batch?.cells.map((column) => [column.name, column]));
+    const types = new Map<string, ColumnType>();
+    for (const [name, { type }] of table?.columnTypes() ?? []) types.set(name, type);
+    for (const [name, { type }] of this.#own) types.set(name, type);
+    // An earlier entry of the same append may just have widened a column.
+    for (const name of types.keys()) {
+      const declared = Object.hasOwn(definition.properties, name) ? definition.properties[name]!.type : undefined;
+      if (declared !== undefined) types.set(name, declared);
+    }
+    this.types = types;
+    for (const name of types.keys()) this.#slots.set(name, this.#slots.size);
+  }
+
+  /** `cells`: as in `OpenVersion`. */
+  cell(cells: number, name: string): Cell {
+    const type = this.types.get(name);
+    if (type === undefined) return null;
+    if (cells >= 0) return this.#stored(cells, name, type);
+    const row = -1 - cells;
+    if (this.#patch !== null) return this.#merged[row]![this.#slots.get(name)!]!;
+    const own = this.#own.get(name);
+    return own === undefined ? null : cellAt(own.vector, type, row);
+  }
+
+  get mergedRows(): number {
+    return this.#merged.length;
+  }
+
+  /** Row number of what a row of a patch makes of the cells of a version; null: of nothing. */
+  merge(row: number, base: number | null): number {
+    const merged: Cell[] = [];
+    for (const [name, type] of this.types) {
+      const own = this.#own.get(name);
+      if (this.#sent(name, row)) merged.push(own === undefined ? null : cellAt(own.vector, type, row));
+      else merged.push(base === null ? null : this.cell(base, name));
+    }
+    return this.#merged.push(merged) - 1;
+  }
+
+  /** Merged rows from this one on never were. */
+  forgetMerged(from: number): void {
+    this.#merged.length = from;
+  }
+
+  /** Columns of merged rows. */
+  merged(rows: readonly number[]): NamedColumn[] {
+    return this.columns(rows.map((row) => -1 - row));
+  }
+
+  /** Columns of planned versions: gathered from the batch, or cell by cell where some are stored or merged. */
+  columns(versions: readonly number[]): NamedColumn[] {
+    if (this.#patch === null && versions.every((cells) => cells < 0)) {
+      const rows = Int32Array.from(versions, (cells) => -1 - cells);
+      const whole = rows.length === this.#length && rows.every((row, i) => row === i);
+      return [...this.#own.values()]
+        .map((column) => ({ ...column, vector: whole ? column.vector : gather(column.vector, rows) }))
+        .filter((column) => column.vector.kind !== 'null');
+    }
+    return [...this.types]
+      .map(([name, type]) => {
+        const builder = new VectorBuilder(type, Math.max(1, versions.length));
+        for (const cells of versions) builder.append(this.cell(cells, name));
+        return { name, type, vector: builder.build() };
+      })
+      .filter((column) => column.vector.kind !== 'null');
+  }
+
+  #sent(name: string, row: number): boolean {
+    const flags = this.#patch!.get(name);
+    // An `id` that is the key itself is not a cell of the row.
+    if (flags === undefined || (name === 'id' && !this.#own.has('id'))) return this.#own.has(name);
+    return flags[row] === 1;
+  }
+
+  #stored(row: number, name: string, type: ColumnType): Cell {
+    assert(this.#table, 'cells of stored versions come from a table');
+    const cell = this.#table.cellOf(row, name);
+    return type === 'number' && typeof cell === 'bigint' ? Number(cell) : cell;
+  }
+}

@@ -1,0 +1,78 @@
+/** Edges that go for good with their rows: those of every version of a row, whatever ends it named. Pure. */
+import type { RemovalBody, TypeDefinition } from '../../../log/entries/entry.ts';
+import type { NextPlace } from '../../../log/log-store.ts';
+import type { CatalogReader, HoldReader } from '../../access-paths.ts';
+import type { WriteChecks } from '../../decision.ts';
+import { heldBy } from '../../retention/holds.ts';
+import type { BranchRows } from '../tables/branch-rows.ts';
+import { EdgeEnds, type Refusal, refusal } from './edge-ends.ts';
+import { removalOf } from '../checks/removal.ts';
+import { RowCells } from '../cells/row-cells.ts';
+import { notPermitted, refusedKeys } from '../checks/row-check.ts';
+
+export interface EdgeRemovalPlace {
+  readonly path: string | null;
+  readonly catalog: CatalogReader;
+  readonly rows: BranchRows;
+  readonly holds: HoldReader;
+  readonly checks: WriteChecks;
+  readonly at: NextPlace;
+}
+
+export class EdgeRemovals {
+  readonly #type: TypeDefinition;
+  readonly #place: EdgeRemovalPlace;
+  /** By link type. */
+  readonly #keys = new Map<string, Set<string>>();
+
+  constructor(type: TypeDefinition, place: EdgeRemovalPlace) {
+    this.#type = type;
+    this.#place = place;
+  }
+
+  /** Edges of a row that stands go with it. Says why they can't; then none of them does. */
+  take(key: string): Refusal | null {
+    const { rows, path, catalog } = this.#place;
+    if (this.#type.graphTriggers.length === 0) return null;
+    const versions = rows.versions(this.#type.name)!;
+    const code = rows.scopes.codeOf(path);
+    const ends = new EdgeEnds(this.#type, new RowCells(this.#type, null, versions), path);
+    const found = new Map<string, Set<string>>();
+    for (const version of versions.allVersions(versions.newestOf(code, key))) {
+      const each = ends.of(key, version);
+      if ('code' in each) continue;
+      for (const { link, key: edge } of each) {
+        const links = rows.versions(link);
+        if (catalog.type(link) === undefined || links === undefined || links.newestOf(code, edge) < 0) continue;
+        found.set(link, (found.get(link) ?? new Set()).add(edge));
+      }
+    }
+    for (const [link, edges] of found) {
+      const why = this.#refusalOf(catalog.type(link)!, [...edges]);
+      if (why !== null) return why;
+    }
+    for (const [link, edges] of found) {
+      const known = this.#keys.get(link);
+      if (known === undefined) this.#keys.set(link, edges);
+      else for (const edge of edges) known.add(edge);
+    }
+    return null;
+  }
+
+  bodies(): RemovalBody[] {
+    const { catalog, path, rows } = this.#place;
+    return [...this.#keys].map(([link, edges]) => removalOf(catalog.type(link)!, [...edges], path, rows));
+  }
+
+  #refusalOf(link: TypeDefinition, edges: readonly string[]): Refusal | null {
+    const { checks, path, rows, at, holds } = this.#place;
+    const why = checks.refusalOf?.(link.name) ?? null;
+    if (why !== null) return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${why.message}`);
+    const test = checks.rowCheck?.of(link) ?? null;
+    if (test !== null && (test === 'none' || refusedKeys(test, link.name, edges, { path, rows, at }, 'all').size > 0)) {
+      return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${notPermitted}`);
+    }
+    const held = holds.on(link.name, removalOf(link, edges, path, rows).positions);
+    return held.length === 0 ? null : refusal('REL_CONFLICT', `an edge of the row is under legal hold: ${heldBy(held)}`);
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Whose the rows of a body are. Every version repeats the cell that says so: what a put brought, and what an end or a remainder
+ * continues. So a key or a bound of a subject's row is written under the subject's seal, whatever is done to the row. Pure.
+ */
+import { assert } from '../../../errors.ts';
+import type { RowBatch, Vector } from '../../../log/values/columns.ts';
+import type { RowsBody } from '../../../log/entries/entry.ts';
+import type { Cell } from '../../../log/values/value.ts';
+import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
+import { keyText } from '../checks/fit-column.ts';
+
+/** `property`: the one that says it; null: rows are nobody's, or of the subject that the command names. A text column is taken as it is. */
+export function subjectsOf(cells: RowBatch, property: string | null, subject?: string): Pick<RowsBody, 'subjects'> {
+  if (property === null && subject !== undefined) return { subjects: ofAll(subject, cells.length) };
+  const column = property === null ? undefined : cells.columns.find(({ name }) => name === property);
+  if (!column || column.vector.kind === 'null') return {};
+  const { vector, type } = column;
+  if (vector.kind === 'text') return { subjects: vector };
+  const builder = new VectorBuilder('string', cells.length);
+  for (let row = 0; row < cells.length; row++) {
+    builder.append(subjectText(cellAt(vector, type, row)));
+  }
+  const subjects: Vector = builder.build();
+  assert(subjects.kind === 'text' || subjects.kind === 'null', 'subjects are texts');
+  return subjects.kind === 'null' ? {} : { subjects };
+}
+
+/** What a cell says of whose its row is. */
+export function subjectText(cell: Cell): string | null {
+  return cell === null ? null : keyText(cell);
+}
+
+function ofAll(subject: string, rows: number): Vector {
+  const builder = new VectorBuilder('string', rows);
+  for (let row = 0; row < rows; row++) builder.append(subject);
+  return builder.build();
+}

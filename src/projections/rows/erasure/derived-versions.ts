@@ -1,0 +1,168 @@
+/**
+ * Stored versions that were made from others, on whatever branch: by the columns in which rows name what they rest on, and by
+ * a joint subject. Step by step: what was made from what was made is found, too.
+ */
+import type { ErasedVersions } from '../../../log/entries/entry.ts';
+import { ownSubject, subjectsIn } from '../../../log/keys/subjects.ts';
+import { compareText } from '../../../log/values/value.ts';
+import { cellAt } from '../../../log/values/vector-builder.ts';
+import type { Layer } from '../tables/layer.ts';
+import type { Scopes } from '../cells/scopes.ts';
+import { NO_ROW, type Segment } from '../segments/segment.ts';
+import { sameBytes } from '../segments/segment-state.ts';
+import type { Table } from '../tables/table.ts';
+
+/** Columns by which a row names the rows that it was made from, or that it takes the place of, or that it is a part of. */
+const namingColumns = ['derived_from', 'supersedes', 'source_id'] as const;
+/** Whether rows of a type may be made from others. */
+export const isDerivable = (columns: { has(name: string): boolean }): boolean =>
+  columns.has('tool_call_id') || namingColumns.some((name) => columns.has(name));
+
+const ROWS_A_STEP = 2_048;
+/** A shorter key of a type that is not made of others names too much else. */
+const KEY_LENGTH_MIN = 4;
+
+export interface DerivedAsked {
+  readonly tenant: string | null;
+  readonly subject: string;
+  readonly layers: () => readonly Layer[];
+  readonly scopes: Scopes;
+}
+
+interface Found {
+  readonly positions: Set<number>;
+  /** Codes. */
+  readonly paths: Set<number>;
+  /** Organisation path and key: every version of such a row is meant. */
+  readonly rows: Set<string>;
+}
+
+export class DerivedVersions {
+  readonly #asked: DerivedAsked;
+  readonly #ids = new Set<string>();
+  readonly #subjects = new Set<string>();
+  readonly #found = new Map<string, Found>();
+  readonly #rooted = new Map<string, Set<number>>();
+
+  constructor(asked: DerivedAsked) {
+    this.#asked = asked;
+  }
+
+  /** Without those that they were made from. */
+  get versions(): readonly ErasedVersions[] {
+    const { scopes } = this.#asked;
+    return [...this.#found]
+      .filter(([, { positions }]) => positions.size > 0)
+      .sort(([a], [b]) => compareText(a, b))
+      .map(([type, { positions, paths }]) => ({
+        type,
+        paths: [...paths].map((code) => scopes.path(code)).sort((a, b) => compareText(a ?? '', b ?? '')),
+        positions: [...positions].sort((a, b) => a - b),
+      }));
+  }
+
+  /** Subjects besides the erased one whose keys may cover them: of several together, and of one of them alone. */
+  get subjects(): readonly string[] {
+    return [...this.#subjects].sort();
+  }
+
+  /** What was made from these, among the versions at positions from `from` on, besides what is known. A step is so many rows of a segment. */
+  *find(roots: readonly ErasedVersions[], from = 0): Generator<undefined, void> {
+    const { tenant, layers } = this.#asked;
+    for (const { type, positions } of roots) {
+      this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
+      for (const layer of layers()) {
+        const table = layer.table(tenant, type);
+        if (table) yield* keysOf(table, positions, this.#ids);
+      }
+    }
+    for (let before = -1; before !== this.#size; ) {
+      before = this.#size;
+      for (const layer of layers()) {
+        for (const table of layer.tablesOf(tenant)) yield* this.#findIn(table, layer.names.subjectOf(tenant, table.type), from);
+      }
+    }
+  }
+
+  *#findIn(table: Table, own: string | null, from: number): Generator<undefined, void> {
+    const columns = namingColumns.filter((name) => table.columnTypes().has(name));
+    if (columns.length === 0) return;
+    const { type } = table;
+    const known: Found = this.#found.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
+    this.#found.set(type, known);
+    const subject = own !== null && table.columnTypes().get(own)?.type === 'string' ? own : null;
+    for (const segment of table.segments) {
+      for (let row = segment.rowAtOrAfter(from); row < segment.length; row += ROWS_A_STEP) {
+        const end = Math.min(segment.length, row + ROWS_A_STEP);
+        this.#look(segment, { row, end }, { type, columns, own: subject }, known);
+        yield;
+      }
+    }
+  }
+
+  #look(
+    segment: Segment,
+    { row: first, end }: { readonly row: number; readonly end: number },
+    { type, columns, own }: { readonly type: string; readonly columns: readonly string[]; readonly own: string | null },
+    known: Found,
+  ): void {
+    const rooted = this.#rooted.get(type);
+    const keys = segment.cells.glance(null, sameBytes());
+    if (!keys) return;
+    const naming = columns.flatMap((name) => segment.cells.glance(name, sameBytes()) ?? []);
+    const subjects = own === null ? undefined : segment.cells.glance(own, sameBytes());
+    for (let row = first; row < end; row++) {
+      if (segment.isRemoved(row)) continue;
+      const position = segment.positionOf(row);
+      if (known.positions.has(position) || rooted?.has(position) === true) continue;
+      const path = segment.paths.at(row);
+      const whose = subjects ? cellAt(subjects, 'string', row) : null;
+      const joint = typeof whose === 'string' && this.#isJoint(whose) ? whose : null;
+      const isNamed = joint !== null || naming.some((vector) => this.#names(cellAt(vector, 'string', row)));
+      if (!isNamed && known.rows.size === 0) continue;
+      const key = String(cellAt(keys, 'string', row));
+      const name = `${path} ${key}`;
+      if (!isNamed && !known.rows.has(name)) continue;
+      known.positions.add(position);
+      known.paths.add(path);
+      known.rows.add(name);
+      this.#ids.add(key);
+      this.#subjects.add(joint ?? ownSubject(type, this.#asked.scopes.path(path), key));
+    }
+  }
+
+  get #size(): number {
+    let size = 0;
+    for (const { positions } of this.#found.values()) size += positions.size;
+    return size;
+  }
+
+  #isJoint(subject: string): boolean {
+    const { subject: erased } = this.#asked;
+    return subject !== erased && subjectsIn(subject).includes(erased);
+  }
+
+  #names(cell: unknown): boolean {
+    if (typeof cell !== 'string') return false;
+    if (this.#ids.has(cell)) return true;
+    if (!cell.startsWith('[')) return false;
+    try {
+      const list: unknown = JSON.parse(cell);
+      return Array.isArray(list) && list.some((each) => typeof each === 'string' && this.#ids.has(each));
+    } catch {
+      return false;
+    }
+  }
+}
+
+function* keysOf(table: Table, positions: readonly number[], into: Set<string>): Generator<undefined, void> {
+  const least = isDerivable(table.columnTypes()) ? 1 : KEY_LENGTH_MIN;
+  const bytes = sameBytes();
+  for (const [i, position] of positions.entries()) {
+    if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
+    const row = table.at(position);
+    if (row === NO_ROW) continue;
+    const key = cellAt(table.segmentOf(row).cells.glance(null, bytes)!, 'string', row & 0xffff);
+    if (typeof key === 'string' && key.length >= least) into.add(key);
+  }
+}

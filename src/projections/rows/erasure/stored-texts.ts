@@ -1,0 +1,88 @@
+/** Every text that is stored in rows, whatever branch wrote it: for who looks for one in all of them. */
+import type { Vector } from '../../../log/values/columns.ts';
+import type { Timeline } from '../../../log/values/timeline.ts';
+import type { Cell } from '../../../log/values/value.ts';
+import { cellAt } from '../../../log/values/vector-builder.ts';
+import type { Layer } from '../tables/layer.ts';
+import type { Segment } from '../segments/segment.ts';
+import { sameBytes } from '../segments/segment-state.ts';
+import type { Table } from '../tables/table.ts';
+
+export type TextVector = Extract<Vector, { kind: 'text' | 'dict' }>;
+
+/** The texts of one column in a segment. Good until the next ones are asked for, over turns of others too. */
+export interface StoredTexts {
+  readonly type: string;
+  /** `_pk`: the keys. */
+  readonly column: string;
+  readonly vector: TextVector;
+  readonly length: number;
+  /** Whether a row is of the paths that were asked for, and not removed. */
+  stands(row: number): boolean;
+  /** Whose the row is, in words of the type; null where it does not say. */
+  subjectOf(row: number): Cell;
+  systemFrom(row: number): bigint;
+}
+
+/** Under paths of these tenants. All texts of a column one after the other. A step is one column of one segment, and the time of reading it where it rests. */
+export function* storedTexts(
+  paths: ReadonlySet<number>,
+  tenants: ReadonlySet<string | null>,
+  layers: readonly Layer[],
+  timeline: Timeline,
+  only: { readonly type: string; readonly column: string } | null = null,
+): Generator<StoredTexts, void> {
+  for (const layer of layers) {
+    for (const table of [...tenants].flatMap((tenant) => layer.tablesOf(tenant))) {
+      const { type } = table;
+      if (only !== null && only.type !== type) continue;
+      const subject = layer.names.subjectOf(table.tenant, type);
+      const names = [...table.columnTypes()].filter(([, each]) => each.type === 'string').map(([name]) => name);
+      for (const name of only === null ? [null, ...names] : names.filter((each) => each === only.column))
+        yield* textsOfColumn({ table, type, name, subject, paths, timeline });
+    }
+  }
+}
+
+interface Asked {
+  readonly table: Table;
+  readonly type: string;
+  readonly name: string | null;
+  readonly subject: string | null;
+  readonly paths: ReadonlySet<number>;
+  readonly timeline: Timeline;
+}
+
+function* textsOfColumn({ table, type, name, subject, paths, timeline }: Asked): Generator<StoredTexts, void> {
+  const [bytes, others] = [sameBytes(), sameBytes()];
+  for (const segment of table.segments) {
+    const { constant } = segment.paths;
+    if (constant !== null && !paths.has(constant)) continue;
+    const isOwn = segment.cells.isAbsent(name);
+    const vector = segment.cells.glance(name, bytes);
+    if (vector?.kind !== 'text' && vector?.kind !== 'dict') continue;
+    const { length } = segment;
+    yield {
+      type,
+      column: name ?? '_pk',
+      vector: isOwn ? vector : copied(vector, length),
+      length,
+      stands: (row) => !segment.isRemoved(row) && paths.has(segment.paths.at(row)),
+      subjectOf: (row) => (subject === null ? null : cellOf(table, segment, subject, row, others)),
+      systemFrom: (row) => timeline.timeOf(segment.positionOf(row)),
+    };
+  }
+}
+
+/** What is in memory may leave it, or move, while others have their turn. */
+function copied(vector: TextVector, length: number): TextVector {
+  const nulls = vector.nulls?.slice(0, length) ?? null;
+  if (vector.kind === 'dict') return { ...vector, values: vector.values.slice(0, length), nulls };
+  const offsets = vector.offsets.slice(0, length + 1);
+  return { ...vector, offsets, heap: vector.heap.slice(0, offsets[length]), nulls };
+}
+
+function cellOf(table: Table, { cells }: Segment, name: string, row: number, bytes: ReturnType<typeof sameBytes>): Cell {
+  const vector = cells.glance(name, bytes);
+  return vector ? cellAt(vector, table.columnTypes().get(name)!.type, row) : null;
+}

@@ -1,0 +1,135 @@
+/** What keys and texts of versions say, whatever branch they were written on: for what has to be known of them before they go. */
+import { assert } from '../../../errors.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
+import { cellAt } from '../../../log/values/vector-builder.ts';
+import type { Layer } from '../tables/layer.ts';
+import { NO_ROW } from '../segments/segment.ts';
+import { type BytesFor, sameBytes } from '../segments/segment-state.ts';
+import type { Table } from '../tables/table.ts';
+import type { LettersInARow } from '../cells/text-beginnings.ts';
+
+export interface ToldTexts {
+  key(text: string): void;
+  /** A cell of a string or JSON column. */
+  cell(text: string): void;
+  /** What keys, and what cells, have to be in to be told: a column whose texts begin otherwise is not read. Null: all keys are told. */
+  readonly keysIn: LettersInARow | null;
+  readonly cellsIn: LettersInARow;
+  /** Whether a cell of this text has to be told: where none of a column's has, the column is not read. */
+  concerns(text: string): boolean;
+}
+
+/** Texts of a dictionary that are looked at in a step. */
+const LOOKED_AT = 1_024;
+
+/** A step is one column of one segment, and the time of reading it where it rests. */
+export function* textsOf(
+  versions: readonly ErasedVersions[],
+  layers: readonly Layer[],
+  told: ToldTexts,
+): Generator<undefined, void> {
+  const bytes = sameBytes();
+  for (const { type, paths, positions } of versions) {
+    for (const layer of layers) {
+      const table = layer.table(tenantOfErased({ paths }), type);
+      if (!table) continue;
+      const dictionaries = new Dictionaries(table, told);
+      for (const rows of bySegment(positions, table)) yield* textsOfRows(rows, table, told, dictionaries, bytes);
+    }
+  }
+}
+
+/** Every text in cells of columns of texts. A step is one column of one segment. */
+export function* cellsOf(
+  versions: readonly ErasedVersions[],
+  layers: readonly Layer[],
+  say: (text: string) => void,
+): Generator<undefined, void> {
+  const bytes = sameBytes();
+  for (const { type, paths, positions } of versions) {
+    for (const layer of layers) {
+      const table = layer.table(tenantOfErased({ paths }), type);
+      if (!table) continue;
+      for (const rows of bySegment(positions, table)) {
+        const { cells } = table.segmentOf(rows[0]!);
+        for (const name of cells.names()) {
+          if (table.columnTypes().get(name)!.type !== 'string') continue;
+          const vector = cells.glance(name, bytes);
+          if (vector) tell(rows, vector, 'string', say);
+          yield;
+        }
+      }
+    }
+  }
+}
+
+function* textsOfRows(
+  rows: readonly number[],
+  table: Table,
+  told: ToldTexts,
+  dictionaries: Dictionaries,
+  bytes: BytesFor,
+): Generator<undefined, void> {
+  const { cells } = table.segmentOf(rows[0]!);
+  // A view is good until others have their turn.
+  if (told.keysIn?.mayHold(cells.beginnings(null)) !== false) {
+    tell(rows, cells.glance(null, bytes)!, 'string', (text) => told.key(text));
+    yield;
+  }
+  for (const name of cells.names()) {
+    const { type } = table.columnTypes().get(name)!;
+    if (type !== 'string' && type !== 'json') continue;
+    if (!(cells.isCoded(name) ? yield* dictionaries.concern(name) : told.cellsIn.mayHold(cells.beginnings(name)))) continue;
+    tell(rows, cells.glance(name, bytes)!, type, (text) => told.cell(text));
+    yield;
+  }
+}
+
+function tell(rows: readonly number[], vector: Vector, type: ColumnType, say: (text: string) => void): void {
+  for (const row of rows) {
+    const cell = cellAt(vector, type, row & 0xffff);
+    if (typeof cell === 'string') say(cell);
+  }
+}
+
+/** Which columns have a text in their dictionary that has to be told. */
+class Dictionaries {
+  readonly #table: Table;
+  readonly #told: ToldTexts;
+  /** How many texts were found to concern nobody; Infinity once one does. */
+  readonly #looked = new Map<string, number>();
+
+  constructor(table: Table, told: ToldTexts) {
+    this.#table = table;
+    this.#told = told;
+  }
+
+  *concern(name: string): Generator<undefined, boolean> {
+    const dictionary = this.#table.dictionaryOf(name);
+    assert(dictionary, 'codes have a dictionary');
+    for (let code = this.#looked.get(name) ?? 0; code < dictionary.size; code++) {
+      this.#looked.set(name, code + 1);
+      if (this.#told.concerns(dictionary.text(code))) this.#looked.set(name, Infinity);
+      if (this.#looked.get(name) === Infinity) break;
+      if (code % LOOKED_AT === LOOKED_AT - 1) yield;
+    }
+    return this.#looked.get(name) === Infinity;
+  }
+}
+
+/** Rows of versions at these positions, ascending, that stand. */
+function* bySegment(positions: readonly number[], table: Table): Generator<number[], void> {
+  let rows: number[] = [];
+  for (const position of positions) {
+    const row = table.at(position);
+    if (row === NO_ROW) continue;
+    if (rows.length > 0 && rows[0]! >>> 16 !== row >>> 16) {
+      yield rows;
+      rows = [];
+    }
+    rows.push(row);
+  }
+  if (rows.length > 0) yield rows;
+}

@@ -1,0 +1,40 @@
+/**
+ * Hashes of the keys of a batch. Who decides what a batch closes and who enters its rows ask for the same ones, one right
+ * after the other: those of the latest batch are kept until they are asked for again. A vector never changes what it holds,
+ * so that one is known by its identity.
+ */
+import type { Vector } from '../../../log/values/columns.ts';
+import { hashBytes } from '../cells/byte-hash.ts';
+import type { Segment } from '../segments/segment.ts';
+
+type TextVector = Extract<Vector, { kind: 'text' }>;
+
+interface Hashed {
+  readonly keys: TextVector;
+  readonly path: number;
+  readonly hashes: Int32Array;
+}
+
+let latest: Hashed | null = null;
+
+export function hashKeys(keys: TextVector, length: number, path: number): Int32Array {
+  const { heap, offsets } = keys;
+  const hashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, path);
+  latest = { keys, path, hashes };
+  return hashes;
+}
+
+/** Null where those computed last were of other keys. */
+export function takeHashes(keys: TextVector, length: number, path: number): Int32Array | null {
+  const known = latest;
+  latest = null;
+  return known !== null && known.keys === keys && known.path === path && known.hashes.length === length ? known.hashes : null;
+}
+
+/** Hashes of the keys of a segment. */
+export function hashesOf({ keys: { heap, offsets }, paths, length }: Segment): Int32Array {
+  const hashes = new Int32Array(length);
+  for (let row = 0; row < length; row++) hashes[row] = hashBytes(heap, offsets[row]!, offsets[row + 1]!, paths.at(row));
+  return hashes;
+}
