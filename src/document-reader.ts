@@ -33,6 +33,12 @@ export function documentReader(clock: Pick<Clock, 'sleep'>, startWorker: StartWo
         throw new ServiceError('REL_UNPROCESSABLE', `the document takes more than ${Math.round(patienceMs / 1000)} s to read`);
       };
       return await Promise.race([worker.ask(request), late()]);
+    } catch (error) {
+      // A parser that throws something of its own, or whose thread ran out of memory, says that this input can't be read.
+      if (error instanceof ServiceError && error.code !== 'REL_INTERNAL') throw error;
+      throw new ServiceError('REL_UNPROCESSABLE', 'the document can not be read: it is damaged, or needs too much memory', {
+        cause: error,
+      });
     } finally {
       over.abort();
       await worker.end();

@@ -4,6 +4,7 @@ import { systemClock } from '../src/clock.ts';
 import { documentReader } from '../src/document-reader.ts';
 import { blocksOf, formatOf } from '../src/doors/documents/blocks.ts';
 import type { ReadDocument } from '../src/doors/documents/document.ts';
+import { ServiceError } from '../src/errors.ts';
 import type { StartWorker } from '../src/log/threads/workers.ts';
 
 /** A reader whose threads end when they are told to; `begun` names the documents that have one. */
@@ -70,4 +71,16 @@ test('a format is told without going back: comments without end, blanks without 
   const { text } = await blocksOf(Buffer.from(`<pre>\na${' '.repeat(1_000_000)}b \n</pre>`), 'html');
   expect(text).toHaveLength(1_000_002);
   await expect(blocksOf(Buffer.from('<div>'.repeat(300_000)), 'html')).rejects.toThrow(/within each other/);
+});
+
+test.each([
+  ['whose thread has ended', new ServiceError('REL_INTERNAL', 'a worker has ended')],
+  ['for which it throws what is no error', { name: 'InvalidPDFException' }],
+])('a parser fails on a document %s: that can not be read', async (_, failure) => {
+  const startWorker = (() => ({ ask: () => Promise.reject(failure), end: async () => undefined })) as unknown as StartWorker;
+  const reader = documentReader(systemClock, startWorker);
+  const bytes = Buffer.alloc(100_000, 'a');
+  await expect(
+    reader({ bytes, format: 'html', name: 'x', chunkSize: 100, overlap: 0 }, { tenant: 'a', signal: undefined }),
+  ).rejects.toMatchObject({ code: 'REL_UNPROCESSABLE' });
 });

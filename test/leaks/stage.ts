@@ -140,12 +140,6 @@ export class Stage {
     this.ids.set(`token of ${holder}`, reply['id'] as string);
   }
 
-  /** Goes on with a new secret; what was minted is asked for under its first id in both worlds. */
-  async rotate(holder: Holder): Promise<void> {
-    const reply = jsonOf(await this.admin('POST', `/admin/tokens/${this.ids.get(`token of ${holder}`)}/rotate`));
-    this.tokens.set(holder, reply['token'] as string);
-  }
-
   /** Writes rows and remembers them. */
   async put(
     type: string,

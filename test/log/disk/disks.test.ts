@@ -131,7 +131,7 @@ describe('the node disk alone', () => {
 
   it('names the process that holds the lock, and takes the lock of one that was killed', async () => {
     const home = temporary();
-    const script = `import { nodeDisk } from ${JSON.stringify(join(import.meta.dirname, '../../src/log/disk/node-disk.ts'))};
+    const script = `import { nodeDisk } from ${JSON.stringify(join(import.meta.dirname, '../../../src/log/disk/node-disk.ts'))};
       await nodeDisk.lock(${JSON.stringify(`${home}/lock`)});
       console.log('locked');
       setInterval(() => {}, 1000);`;
