@@ -226,7 +226,10 @@ export class DoorWorld {
       caller,
       correlationId: request.correlationId,
       describe,
-      snapshot: () => ({ catalog, branchId: 0, offers: () => true }) as unknown as GovernedSnapshot,
+      snapshot: () => {
+        const protection = () => ({ protected: false, accessScope: false, masked: new Set(), references: new Map() });
+        return { catalog, branchId: 0, offers: () => true, protection } as unknown as GovernedSnapshot;
+      },
       erasing: () => undefined,
       decided: (_about, attempt) => attempt(),
       bodies: () => {
