@@ -224,6 +224,8 @@ export interface Invocation {
   kept(type: string, key: string): readonly Kept[];
   /** The same snapshot of nothing but rows that the caller may delete; of what agreements share, none. Throws REL_ACL where it may delete no row of the type. */
   deletable(type: string): GovernedSnapshot;
+  /** Throws REL_ACL unless the caller may look at what the catalogue tells, beside the rows that are asked for. */
+  checkInspects(): void;
   /** Throws unless the caller may erase at all; what policies ask of the rows of each type, undefined while none is installed. */
   erasing(): RowCheck | undefined;
   /**

@@ -184,6 +184,11 @@ export class GatedInvocation implements Invocation {
     return grantedSnapshot(this.#core, paths, { ...asked.judged, action: 'delete' }, asked.time, 'delete');
   }
 
+  checkInspects(): void {
+    this.#admission.admit();
+    this.#core.judge.authorise(this.#asked.judged, { action: 'inspect', objectType: null });
+  }
+
   erasing(): RowCheck | undefined {
     const { judge } = this.#core;
     this.#admission.admit();

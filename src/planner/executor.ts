@@ -47,6 +47,7 @@ import { secondRow } from './operators/second-row.ts';
 import { SkipOperator } from './operators/skip.ts';
 import { SortOperator } from './operators/sort.ts';
 import { ValuesOperator } from './operators/values.ts';
+import { VirtualOperator } from './operators/virtual.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
 import { prepareNearest } from './vectors/near.ts';
@@ -419,6 +420,8 @@ function operatorOf(
       return new SearchOperator(node, execution);
     case 'values':
       return new ValuesOperator(node, execution);
+    case 'virtual':
+      return narrowed(new VirtualOperator(node, execution));
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter':

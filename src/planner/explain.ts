@@ -194,6 +194,8 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       return node.op;
     case 'recursive':
       return `recursive ${node.table} ${node.op}`;
+    case 'virtual':
+      return `virtual ${node.relation}`;
     case 'working':
       return `working ${node.table}`;
     case 'function': {

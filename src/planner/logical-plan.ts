@@ -21,6 +21,7 @@ export type PlanNode =
   | ScanNode
   | SearchNode
   | ValuesNode
+  | VirtualNode
   | WorkingNode
   | FilterNode
   | ProjectNode
@@ -68,6 +69,21 @@ export interface ValuesNode {
   readonly kind: 'values';
   readonly rows: readonly (readonly Bound[])[];
   readonly columns: readonly PlanColumn[];
+}
+
+/** Rows of a relation that nobody stores: they are made of the snapshot, as its caller sees it, when they are read. */
+export interface VirtualNode {
+  readonly kind: 'virtual';
+  /** `schema.name`. */
+  readonly relation: string;
+  readonly columns: readonly VirtualColumn[];
+}
+
+export interface VirtualColumn extends PlanColumn {
+  /** Among all columns of the relation. */
+  readonly place: number;
+  /** The type that wire protocols tell of it. */
+  readonly wire: string;
 }
 
 /** A necessary condition that lets storage skip stretches of rows; the filter above still decides. */
@@ -420,6 +436,7 @@ export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case 'scan':
     case 'values':
+    case 'virtual':
     case 'working':
       return [];
     case 'function':
@@ -457,6 +474,7 @@ export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): P
   switch (node.kind) {
     case 'scan':
     case 'values':
+    case 'virtual':
     case 'working':
       return node;
     case 'apply':

@@ -23,6 +23,8 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
       const { name } = node.columns[column]!;
       return { origin: { type: node.type, column: shownOf(name) ?? name } };
     }
+    case 'virtual':
+      return { shownAs: node.columns[column]!.wire };
     case 'project': {
       const made = node.expressions[column]!;
       if (made.kind === 'column') return originOf(node.input, made.index);
@@ -61,7 +63,9 @@ function ofAggregate({ input }: AggregateNode, { function: name, column }: Aggre
   const type = column === null ? null : input.columns[column]!.type;
   if ((name === 'sum' || name === 'avg') && (type === 'vector' || type === 'string')) return { shownAs: 'vector' };
   if ((name !== 'min' && name !== 'max') || column === null) return {};
-  const of = originOf(input, column).origin?.column;
+  const { origin, shownAs: like } = originOf(input, column);
+  if (like !== undefined) return { shownAs: like };
+  const of = origin?.column;
   return of !== undefined && Object.hasOwn(systemColumns, of) ? { shownAs: 'int8' } : {};
 }
 

@@ -3,6 +3,7 @@ import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from './search/query.ts';
+import type { Session as CatalogueSession } from './virtual/session.ts';
 import type { DefaultTime, Dialect, Literal, ParameterType, ParsedQuestion, Place, TypedValue } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
 import type { Transaction } from './writes/transaction.ts';
@@ -36,6 +37,8 @@ export interface QuestionOptions {
   readonly typo?: TypoTolerance | 'configured';
   /** An answer may be short of the nearest vectors, and of rows that are not indexed yet, where `eventual`; where `exact`, of nothing. */
   readonly consistency?: Consistency;
+  /** Whom relations of the catalogue are about; absent: nobody in particular. */
+  readonly session?: CatalogueSession;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
@@ -60,8 +63,8 @@ export interface OutputColumn {
   readonly type: ColumnType;
   /** The column of a type that it shows as it is, where a wire protocol asks. */
   readonly origin?: { readonly type: string; readonly column: string };
-  /** Its instants are days or nanoseconds, or its texts vectors, where a wire protocol asks. */
-  readonly shownAs?: 'date' | 'int8' | 'vector';
+  /** The type of Postgres that it is shown as, where a wire protocol asks and it is not that of its cells. */
+  readonly shownAs?: string;
 }
 
 /** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */
@@ -183,7 +186,7 @@ export interface ParsedWrite {
 
 export type ExecuteRequest = ExecuteOptions & ((QuestionText & { readonly write?: never }) | { readonly write: ParsedWrite });
 
-export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpose' | 'signal'> {
+export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpose' | 'signal' | 'session'> {
   /** Fsynced before it is acknowledged, whatever the settings say. */
   readonly sync?: boolean;
   /** What a question without AS OF is about; `current` where this is absent. */

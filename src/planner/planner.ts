@@ -1,7 +1,7 @@
 /** The pipeline, top to bottom: lex, look the plan up, else parse, bind and pass; then execute. */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { ServiceError } from '../errors.ts';
+import { AssertionError, ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
@@ -50,6 +50,7 @@ import { shownColumns } from './output-origins.ts';
 import { byText } from './plan-cache.ts';
 import { Plans, type ReadyPlan } from './plans.ts';
 import { TurnQueue } from './turn-queue.ts';
+import { virtualRows } from './virtual/rows.ts';
 import { AskedWrite, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
   Answer,
@@ -59,6 +60,7 @@ import type {
   ExecuteRequest,
   KeyLookUp,
   OutputBatch,
+  OutputColumn,
   PlannerDoor,
   PlannerSession,
   ProvenanceEntry,
@@ -198,13 +200,14 @@ export class Planner implements PlannerDoor {
 
   async execute(invocation: Invocation, request: ExecuteRequest): Promise<Executed> {
     const startedMs = this.#clock.monotonicMs();
-    const { dialect = 'wide', purpose = null, signal } = request;
+    const { dialect = 'wide', purpose = null, signal, session } = request;
     if (request.write !== undefined) {
       const { write } = request;
       return this.#writes.execute(invocation, new AskedWrite(write, dialect), write.statement, request, startedMs);
     }
     const { sql, parameters } = request;
-    const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...(signal && { signal }) };
+    const about = { ...(signal && { signal }), ...(session && { session }) };
+    const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...about };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
     const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
     if (made !== null && (request.graph === true || made.kind === request.graph))
@@ -279,7 +282,8 @@ export class Planner implements PlannerDoor {
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
       const shared = this.#execution(plan, question.query, asked, request, snapshot);
       const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
-      const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
+      const virtual = this.#virtualRows(reading, request, snapshot);
+      const execution = { ...shared, watch, longWork, virtual, ...(own.given && { working: own.given }) };
       if (isLong) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
@@ -443,6 +447,7 @@ export class Planner implements PlannerDoor {
       literals,
       rowLimit,
       working: noWorking,
+      virtual: refuseVirtual,
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
@@ -462,6 +467,34 @@ export class Planner implements PlannerDoor {
       longWork: null,
       watch: null,
     };
+  }
+
+  /** Facts are made for a run that reads such a relation. */
+  #virtualRows(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): Execution['virtual'] {
+    let rows: Execution['virtual'] | null = null;
+    return (relation, columns) => {
+      if (rows === null) reading.checkInspects();
+      rows ??= virtualRows({
+        session,
+        snapshot,
+        branches: reading.branches(),
+        columnsOf: (view) => this.#viewColumns(view, snapshot),
+      });
+      return rows(relation, columns);
+    };
+  }
+
+  /** As whoever reads it would be given them; none of one that can't be asked. */
+  #viewColumns(view: string, snapshot: GovernedSnapshot): readonly OutputColumn[] {
+    const asked = this.#lex(`SELECT * FROM "${view.replaceAll('"', '""')}"`, 'wide');
+    try {
+      const question = this.#parse(asked);
+      if ('control' in question) return [];
+      return shownColumns(this.#plans.bound(question, asked, snapshot, null, asked.parameters), 'wide');
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code === 'REL_INTERNAL') throw error;
+      return [];
+    }
   }
 
   async #provenance(plan: LogicalPlan, batches: readonly OutputBatch[], execution: Execution): Promise<ProvenanceEntry[]> {
@@ -552,6 +585,10 @@ const noWorking: Execution['working'] = new Map();
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
+
+const refuseVirtual: Execution['virtual'] = () => {
+  throw new AssertionError('rows that are given are joined with no relation');
+};
 
 /** What a question without AS OF is about, as of an instant. */
 function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {

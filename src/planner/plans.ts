@@ -26,6 +26,7 @@ import { type Sketches, withoutSketches } from './sketches.ts';
 import type { LookupTables } from './standing/lookup-tables.ts';
 import type { ServedView } from './standing/materialized-views.ts';
 import type { Literal } from './statement.ts';
+import { virtualNode } from './virtual/node.ts';
 
 /**
  * Passes that ask for estimates: they, and what stands between them, run anew for each run. What they decide shows in the tree
@@ -152,6 +153,7 @@ export class Plans {
       viewNames: () => snapshot.views.map(({ name }) => name),
       lookups: (name) => this.#options.lookups?.table(snapshot.caller.path, name),
       rankings: (type) => this.#options.rankings?.get(type),
+      virtual: virtualNode,
       servedView: (name) => (name === served?.name ? served.columns : undefined),
     });
   }

@@ -14,6 +14,8 @@ export interface Reading {
   readonly caller: Invocation['caller'];
   describe(facts: InvocationFacts): void;
   snapshot(): GovernedSnapshot;
+  branches: Invocation['branches'];
+  checkInspects: Invocation['checkInspects'];
   explainPolicy: Invocation['explainPolicy'];
   /** The invocation itself, for a statement that is no question. Throws REL_INVALID where only questions may be asked. */
   control(): Invocation;
@@ -69,6 +71,8 @@ export class Session implements PlannerSession {
       caller: this.#invocation.caller,
       describe: (facts) => this.#describe(number, facts),
       snapshot: () => this.snapshot(),
+      branches: () => this.#invocation.branches(),
+      checkInspects: () => this.#invocation.checkInspects(),
       explainPolicy: (type, at) => this.#invocation.explainPolicy(type, at),
       control: () => {
         if (this.#verb !== null || this.#statements.length > 1) {

@@ -141,6 +141,18 @@ const catalogued: readonly string[] = [
   "SELECT relname FROM pg_class WHERE relname LIKE 'Hid%'",
 ];
 
+/** The same relations where the planner reads them. */
+const cataloguedBeside: readonly string[] = [
+  'SELECT c.oid, c.relname, c.relkind FROM pg_class c LEFT JOIN Deal d ON d.id = c.relname ORDER BY c.oid',
+  'SELECT count(*) AS n, max(a.attrelid) AS m FROM pg_attribute a',
+  'SELECT table_name, column_name, data_type FROM information_schema.columns ORDER BY table_name, ordinal_position',
+  'SELECT conname, conrelid, confrelid FROM pg_constraint ORDER BY conname',
+  'SELECT matviewname, definition FROM pg_matviews ORDER BY matviewname',
+  'SELECT oid, datname FROM pg_database ORDER BY datname',
+  "SELECT relname FROM pg_class WHERE relname LIKE 'Hid%'",
+  'EXPLAIN SELECT * FROM pg_class c, Deal d WHERE d.id = c.relname',
+];
+
 const inspectedBy = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
   invoked(stage, adversary, { action: 'inspect', sql }, async (invocation) => {
     const session = { user: 'me', database: 'annals', process: 1, variables: new Variables(() => undefined) };
@@ -289,6 +301,7 @@ export const conversations: readonly Conversation[] = [
     hold: async (stage, adversary) => {
       const heard: Heard[] = [];
       for (const sql of catalogued) heard.push(await inspectedBy(stage, adversary, sql));
+      for (const sql of cataloguedBeside) heard.push(await executed(stage, adversary, sql));
       return heard;
     },
   },

@@ -111,6 +111,7 @@ export class FakeStore {
       decided: (_about, attempt) => attempt(),
       rehearse: () => Promise.reject(new Error('read only')),
       kept: () => [],
+      checkInspects: () => undefined,
       deletable: () => this.snapshot(caller),
       bodies: () => {
         throw new Error('no bodies here');

@@ -3,7 +3,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { CopyFormat } from './copy-statement.ts';
 import { type Field, Replies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
-import { wireTypes } from './wire-types.ts';
+import { wireTypes } from '../../planner/virtual/wire-types.ts';
 
 /** What is written before others, and the socket, have their turn. */
 const bytesAtOnce = 64 * 1024;

@@ -4,7 +4,7 @@ import { FOREVER, INSTANT_MIN, parseZonedDay, parseZonedInstant } from '../../lo
 import { type ColumnType, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
 import { utf8 } from './codec.ts';
-import { microsecondsTo2000, parameterType } from './wire-types.ts';
+import { microsecondsTo2000, parameterType } from '../../planner/virtual/wire-types.ts';
 
 /** Values of `$1`, `$2` … as they were bound. */
 export interface Bound {

@@ -1,6 +1,6 @@
 /** What a server of the Postgres protocol sends, into one growing buffer: type [1], length [4], body. */
 import { ByteWriter } from '../../planner/formats/byte-writer.ts';
-import type { WireType } from './wire-types.ts';
+import type { WireType } from '../../planner/virtual/wire-types.ts';
 
 export interface Field {
   readonly name: string;

@@ -15,7 +15,8 @@ import { type Command, isControl } from './commands.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
-import { fieldOrigin } from './catalogue/facts.ts';
+import { fieldOrigin } from '../../planner/virtual/facts.ts';
+import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
 import { describedCatalogue, type Inspection, inspected } from './catalogue/inspect.ts';
 import { catalogueQuestion } from './catalogue/question.ts';
 import type { Select } from './catalogue/trees.ts';
@@ -24,7 +25,7 @@ import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.t
 import { RowsOut } from './rows-out.ts';
 import { errorFields, ProtocolRefusal } from './sqlstate.ts';
 import type { Variables } from './variables.ts';
-import { type InstantStyle, wireTypeOf } from './wire-types.ts';
+import { wireTypeOf } from '../../planner/virtual/wire-types.ts';
 
 export type Ask = Extract<Command, { readonly kind: 'ask' }>;
 
@@ -253,6 +254,7 @@ export class Runner {
         sql,
         ...(parameters && { parameters }),
         ...(transaction && { transaction }),
+        session: this.#session,
         ...(command.verb === 'CALL' && command.mayWrite && { graph: 'scores' as const }),
         ...options,
       });
@@ -405,8 +407,13 @@ export class Runner {
   }
 
   #inspection(invocation: Invocation, signal: AbortSignal): Inspection {
-    const { user, database, process, variables, planner, clock, yieldTurn } = this.#parts;
-    return { invocation, session: { user, database, process, variables }, planner, clock, yieldTurn, signal };
+    const { planner, clock, yieldTurn } = this.#parts;
+    return { invocation, session: this.#session, planner, clock, yieldTurn, signal };
+  }
+
+  get #session(): Session {
+    const { user, database, process, variables } = this.#parts;
+    return { user, database, process, variables };
   }
 
   rowsOf(answer: Answer, formats: readonly number[]): RowsOut {

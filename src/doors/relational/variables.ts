@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import type { InstantStyle } from './wire-types.ts';
+import type { InstantStyle } from '../../planner/virtual/session.ts';
 
 interface Variable {
   readonly start: string;

@@ -1,9 +1,9 @@
 /** Binary cells of the types that only the catalogue has: small numbers, "char", arrays. */
 import { ServiceError } from '../../errors.ts';
 import { vectorIn } from '../../planner/expressions/functions/vectors.ts';
-import { elementOf, elementsOf } from './catalogue/types.ts';
+import { elementOf, elementsOf } from '../../planner/virtual/types.ts';
 import type { Replies } from './replies.ts';
-import { catalogueTypes, type WireType, wireTypes } from './wire-types.ts';
+import { catalogueTypes, type WireType, wireTypes } from '../../planner/virtual/wire-types.ts';
 
 export function isFloat({ name }: WireType): boolean {
   return name === 'float8' || name === 'float4';

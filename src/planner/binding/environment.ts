@@ -4,7 +4,7 @@ import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Caveat } from '../expressions/caveats.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
 import type { LookupTable } from '../expressions/lookup-table.ts';
-import type { PlanColumn, PlanNode, Subquery } from '../logical-plan.ts';
+import type { PlanColumn, PlanNode, Subquery, VirtualNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { AsOf, Dialect, Literal, Place, Query } from '../statement.ts';
 import type { OutputType } from './outputs.ts';
@@ -37,6 +37,8 @@ export interface BindRequest {
   /** What searches of a type rank by where they don't say, by its name. */
   readonly rankings?: (type: string) => readonly RankingRule[] | undefined;
   readonly lookups?: (name: string) => LookupTable | undefined;
+  /** Relations that nobody stores, by the name that a statement of the wide dialect gives them. */
+  readonly virtual?: (name: string) => VirtualNode | undefined;
   /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
   readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
 }

@@ -118,6 +118,8 @@ class SourceBinder {
     const view = environment.request.views?.(source.name);
     // A view stands for itself: it sees no common table of the statement that names it.
     if (view) return this.#derived(this.#request.bindQuery(environment.adopt(view), []), name);
+    const virtual = environment.wide ? environment.request.virtual?.(source.name) : undefined;
+    if (virtual) return this.#derived({ node: virtual, columns: virtual.columns }, name);
     const named = functionOfTable(source.name);
     if (named) return this.#called({ kind: 'function', name: named.name, arguments: [], alias: name, place: source.place });
     throw this.#unknownType(source.name, source.place);

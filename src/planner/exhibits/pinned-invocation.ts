@@ -25,6 +25,7 @@ export function readingThrough(
     erasing: refuse,
     kept: refuse,
     deletable: refuse,
+    checkInspects: refuse,
     explainPolicy: refuse,
   };
   return { ...refused, caller, correlationId, describe, snapshot };

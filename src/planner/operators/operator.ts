@@ -5,6 +5,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
+import type { Cell } from '../../log/values/value.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
@@ -13,7 +14,7 @@ import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from '../graph/long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
-import type { PlanNode } from '../logical-plan.ts';
+import type { PlanNode, VirtualColumn } from '../logical-plan.ts';
 import type { Consistency } from '../planner-contract.ts';
 import type { Literal, Slot } from '../statement.ts';
 
@@ -78,6 +79,8 @@ export interface Execution {
   readonly distinct?: true;
   /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
   readonly working: ReadonlyMap<string, WorkingRows>;
+  /** Rows of relations that nobody stores: the cells of these columns, by their places. */
+  readonly virtual: (relation: string, columns: readonly VirtualColumn[]) => Iterable<readonly Cell[]>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
   /** Rows that a scan delivers, and no more; absent: all. */

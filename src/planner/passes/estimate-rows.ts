@@ -26,6 +26,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
   switch (node.kind) {
     case 'scan':
       return statistics.estimate(node);
+    case 'virtual':
     case 'working':
       return 1_000;
     case 'function':

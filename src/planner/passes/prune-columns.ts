@@ -92,6 +92,10 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     }
     case 'apply':
       throw new AssertionError('queries that name others are joins by now');
+    case 'virtual': {
+      const kept = ascending(needed);
+      return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };
+    }
     case 'working':
       return { node, moved: unmoved(node) };
     case 'function': {

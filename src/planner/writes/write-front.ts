@@ -138,6 +138,8 @@ export class WriteFront {
             if (reads && costUnits !== undefined) invocation.describe({ costUnits });
           },
           snapshot: () => snapshot,
+          branches: () => invocation.branches(),
+          checkInspects: () => invocation.checkInspects(),
           explainPolicy: (type, instant) => invocation.explainPolicy(type, instant),
           control: () => noControl(),
         };
@@ -162,7 +164,7 @@ interface Running {
   readonly statement: Pick<WriteStatement, 'nullSlot' | 'place'>;
   /** What its queries cost is its own cost. */
   readonly reads: boolean;
-  readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy'>;
+  readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy' | 'branches' | 'checkInspects'>;
   readonly signal: AbortSignal | undefined;
   readonly startedMs: number;
 }

@@ -4,13 +4,14 @@
  * for each column, and each cell can be sent.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import type { Facts, Table } from '../../../src/doors/relational/catalogue/facts.ts';
-import { cellOf, outputColumn } from '../../../src/doors/relational/catalogue/inspect.ts';
+import type { Facts, Table } from '../../../src/planner/virtual/facts.ts';
+import { outputColumn } from '../../../src/doors/relational/catalogue/inspect.ts';
+import { cellOf } from '../../../src/planner/virtual/cells.ts';
 import { parseSelect } from '../../../src/doors/relational/catalogue/parser.ts';
 import { catalogueQuestion } from '../../../src/doors/relational/catalogue/question.ts';
 import { Parameters } from '../../../src/doors/relational/catalogue/scope.ts';
 import { planQuestion } from '../../../src/doors/relational/catalogue/select.ts';
-import { wireTypes } from '../../../src/doors/relational/wire-types.ts';
+import { wireTypes } from '../../../src/planner/virtual/wire-types.ts';
 import { smallAnswer } from '../../../src/planner/answers.ts';
 import { grown } from '../grown.ts';
 
@@ -38,7 +39,7 @@ function check(text: string): void {
     if (!next.done) return;
     const rows = next.value;
     for (const row of rows) assert(row.length === plan.columns.length, 'a cell for each column');
-    const cells = rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env)));
+    const cells = rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env.names)));
     smallAnswer(plan.columns.map(outputColumn), cells, { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 });
   });
 }

@@ -1,6 +1,6 @@
 /** Functions over all rows of a group. */
 import type { Expression, Frame } from './scope.ts';
-import { compare, elementOf, familyOf, type Value } from './types.ts';
+import { compare, elementOf, familyOf, type Value } from '../../../planner/virtual/types.ts';
 
 export interface Aggregate {
   readonly name: string;

@@ -3,11 +3,11 @@ import { ServiceError } from '../../../errors.ts';
 import { aggregateOf, type AggregateCall } from './aggregates.ts';
 import { type CatalogueFunction, formatted, functionOf, isFunction } from './functions.ts';
 import { alike, operated } from './operators.ts';
-import type { Row } from './maker.ts';
+import type { Row } from '../../../planner/virtual/maker.ts';
 import { compareKeys, type SortKey } from './sorting.ts';
 import { type Environment, type Expression, type Frame, type Pausing, type Plan, refusal, type Scope } from './scope.ts';
 import type { Call, Order, Select, Tree, TypeName } from './trees.ts';
-import { castOf, commonOf, compare, elementOf, type RecordValue, typeNamed, type Value } from './types.ts';
+import { castOf, commonOf, compare, elementOf, type RecordValue, typeNamed, type Value } from '../../../planner/virtual/types.ts';
 
 /** What a SELECT collects of its expressions: computed before them, in the slots of `Frame.extras`. */
 export interface Extras {

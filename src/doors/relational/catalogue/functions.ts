@@ -3,11 +3,11 @@
  * out, but for those that end with `null`.
  */
 import { ServiceError } from '../../../errors.ts';
-import { type Facts, indexOf, type Table } from './facts.ts';
-import { type CatalogueNames, keyWords, quotedName } from './names.ts';
-import { procedures } from './procedures.ts';
-import { indexDefinition } from './relations.ts';
-import { compare, detailsOf, elementOf, textOf, typesByOid, type Value, wireOf } from './types.ts';
+import { type Facts, indexOf, type Table } from '../../../planner/virtual/facts.ts';
+import { type CatalogueNames, keyWords, quotedName } from '../../../planner/virtual/names.ts';
+import { procedures } from '../../../planner/virtual/procedures.ts';
+import { indexDefinition } from '../../../planner/virtual/relations.ts';
+import { compare, detailsOf, elementOf, textOf, typesByOid, type Value, wireOf } from '../../../planner/virtual/types.ts';
 
 export interface FunctionContext {
   readonly facts: Facts;

@@ -2,17 +2,19 @@
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import type { Cell, ColumnType } from '../../../log/values/value.ts';
+import type { ColumnType } from '../../../log/values/value.ts';
 import { smallAnswer } from '../../../planner/answers.ts';
 import type { Answer, Description, OutputColumn, PlannerDoor } from '../../../planner/planner-contract.ts';
 import type { Literal } from '../../../planner/statement.ts';
-import type { WiredColumn } from '../wire-types.ts';
-import { type Facts, factsOf, type Session } from './facts.ts';
+import type { WiredColumn } from '../../../planner/virtual/wire-types.ts';
+import { type Facts, factsOf } from '../../../planner/virtual/facts.ts';
+import type { Session } from '../../../planner/virtual/session.ts';
 import { relationsOf } from './question.ts';
-import { type Environment, Parameters, type Pausing, type PlanColumn } from './scope.ts';
+import { Parameters, type Pausing, type PlanColumn } from './scope.ts';
 import { planQuestion } from './select.ts';
 import type { Select } from './trees.ts';
-import { familyOf, isReference, textOf, type Value, wireOf } from './types.ts';
+import { cellOf, columnType } from '../../../planner/virtual/cells.ts';
+import { isReference, type Value, wireOf } from '../../../planner/virtual/types.ts';
 
 export interface Inspection {
   readonly invocation: Invocation;
@@ -41,7 +43,7 @@ export async function inspected(inspection: Inspection, asked: CatalogueAsked, v
   const rows = await finished(inspection, plan.rows(null));
   const answer = smallAnswer(
     plan.columns.map(outputColumn),
-    rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env))),
+    rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env.names))),
     { asOfSystem: instant, costUnits: 0, processingTimeMs: clock.monotonicMs() - startedMs },
   );
   invocation.describe({
@@ -84,7 +86,10 @@ async function gathered(inspection: Inspection, select: Select): Promise<{ facts
   const snapshot = invocation.snapshot();
   const wantsColumns = relationsOf(select).includes('pg_catalog.pg_attribute');
   const columns = wantsColumns ? await viewColumns(inspection) : null;
-  return { facts: factsOf(session, snapshot, invocation.branches(), columns), instant: snapshot.instant };
+  return {
+    facts: factsOf(session, snapshot, invocation.branches(), columns && ((view) => columns.get(view) ?? [])),
+    instant: snapshot.instant,
+  };
 }
 
 /** Columns of views are those of their queries, as the reader would be given them. One that can't be asked has none. */
@@ -122,30 +127,4 @@ async function finished<T>({ clock, yieldTurn, signal }: Inspection, run: Pausin
 
 export function outputColumn({ name, type }: PlanColumn): WiredColumn {
   return { name, type: columnType(type), wire: wireOf(type) };
-}
-
-/** How a cell is kept on its way out: what is no number and no boolean is text. */
-function columnType(type: string): ColumnType {
-  if (isReference(type) || type === 'numeric') return 'string';
-  switch (familyOf(type)) {
-    case 'number':
-      return type.startsWith('float') ? 'number' : 'integer';
-    case 'bool':
-      return 'boolean';
-    default:
-      return 'string';
-  }
-}
-
-export function cellOf(value: Value, type: string, { names }: Pick<Environment, 'names'>): Cell {
-  if (value === null) return null;
-  switch (columnType(type)) {
-    case 'integer':
-      return BigInt(Math.round(value as number));
-    case 'number':
-    case 'boolean':
-      return value as number | boolean;
-    default:
-      return textOf(value, type, names);
-  }
 }

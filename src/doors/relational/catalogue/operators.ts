@@ -1,7 +1,7 @@
 /** Operators of questions of the catalogue over values that are not NULL. */
 import { patternFunctions } from '../../../planner/expressions/functions/patterns.ts';
 import { type Expression, type Frame, refusal } from './scope.ts';
-import { commonOf, compare, elementOf, familyOf, type Value } from './types.ts';
+import { commonOf, compare, elementOf, familyOf, type Value } from '../../../planner/virtual/types.ts';
 
 /** Brings an expression to a type. */
 export type Coerce = (expression: Expression, type: string) => Expression;

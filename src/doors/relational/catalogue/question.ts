@@ -1,6 +1,6 @@
 /**
  * Which statements are questions of the catalogue: those that name nothing but its relations, and those without FROM that call what
- * only it has, such as `version()`. All others are the planner's.
+ * only it has, such as `version()`. All others are the planner's, those that join such relations with types among them.
  */
 import { ServiceError } from '../../../errors.ts';
 import { bare } from '../bare.ts';
@@ -15,33 +15,31 @@ const mark = new RegExp(
   'i',
 );
 const begins = /^(?:SELECT|WITH|VALUES|TABLE|\()/i;
+/** Rounds of a recursion are the planner's. */
+const recursive = /\bwith\s+recursive\b/i;
 const source = /(?:\b(?:from|join)\s|,)\s*(?:only\s+)?(?:(pg_catalog|information_schema)\s*\.\s*)?(\w+)/gi;
 
-/** null: it is none. Throws where a text that names relations of the catalogue can't be read, or names others beside them. */
+/** null: it is none. Throws where a text that names relations of the catalogue alone can't be read. */
 export function catalogueQuestion(text: string): Select | null {
   if (!begins.test(bare(text)) || !mark.test(text)) return null;
   let select: Select;
   try {
     select = parseSelect(text);
   } catch (error) {
-    if (!(error instanceof ServiceError) || namesSome(text)) throw error;
+    if (!(error instanceof ServiceError) || namesItAlone(text)) throw error;
     return null;
   }
   const { own, others, isMarked } = namedIn(select);
   if (own.length === 0) return others.length === 0 && isMarked ? select : null;
-  if (others.length > 0)
-    throw new ServiceError(
-      'REL_NOT_IMPLEMENTED',
-      `a question names relations of the catalogue or types, not both: ${own[0]!} stands beside ${others[0]!}`,
-    );
-  return select;
+  return others.length === 0 ? select : null;
 }
 
-/** Whether it seems to read relations of the catalogue, where it can't be read as a whole. */
-function namesSome(text: string): boolean {
-  for (const [, schema, relation] of text.matchAll(source))
-    if (schema !== undefined || relationNamed([relation!.toLowerCase()]) !== null) return true;
-  return false;
+/** Whether all that it seems to read are relations of the catalogue, where it can't be read as a whole. */
+function namesItAlone(text: string): boolean {
+  const named = [...text.matchAll(source)].map(([, schema, name]) =>
+    schema === undefined ? [name!.toLowerCase()] : [schema, name!],
+  );
+  return named.length > 0 && !recursive.test(text) && named.every(isOwn);
 }
 
 interface NamedIn {

@@ -4,10 +4,10 @@ import { didYouMean } from '../../../errors.ts';
 import type { ColumnType } from '../../../log/values/value.ts';
 import { misread } from './tokens.ts';
 import type { FunctionContext } from './functions.ts';
-import type { Row } from './maker.ts';
-import type { Relation } from './relations.ts';
+import type { Row } from '../../../planner/virtual/maker.ts';
+import type { Relation } from '../../../planner/virtual/relations.ts';
 import type { Path, Select } from './trees.ts';
-import type { Value } from './types.ts';
+import type { Value } from '../../../planner/virtual/types.ts';
 
 export interface PlanColumn {
   readonly name: string;

@@ -2,9 +2,9 @@
 import { ServiceError } from '../../../errors.ts';
 import { computed } from './aggregates.ts';
 import { type Extras, Expressions } from './expressions.ts';
-import type { Facts } from './facts.ts';
-import type { Row } from './maker.ts';
-import { CatalogueNames } from './names.ts';
+import type { Facts } from '../../../planner/virtual/facts.ts';
+import type { Row } from '../../../planner/virtual/maker.ts';
+import { CatalogueNames } from '../../../planner/virtual/names.ts';
 import {
   type Environment,
   type Expression,
@@ -20,7 +20,7 @@ import {
 import { compareKeys, compareValues, type SortKey } from './sorting.ts';
 import { condition, conjunctsOf, expanded, joinedNodes, passing, sourceNodes } from './sources.ts';
 import type { Body, Core, Item, Order, Select, Tree } from './trees.ts';
-import { castOf, commonOf, typeNamed, type Value } from './types.ts';
+import { castOf, commonOf, typeNamed, type Value } from '../../../planner/virtual/types.ts';
 
 type Named = ReadonlyMap<string, NamedPlan>;
 

@@ -1,6 +1,6 @@
 /** The order of rows: NULL comes last, unless it is turned around or said otherwise. */
 import type { Expression, Frame } from './scope.ts';
-import { compare, type Value } from './types.ts';
+import { compare, type Value } from '../../../planner/virtual/types.ts';
 
 export interface SortKey {
   readonly of: Expression;

@@ -5,8 +5,8 @@
 import { ServiceError } from '../../../errors.ts';
 import { Expressions } from './expressions.ts';
 import { functionOf } from './functions.ts';
-import type { Row } from './maker.ts';
-import { type Relation, relations } from './relations.ts';
+import type { Row } from '../../../planner/virtual/maker.ts';
+import { type Relation, relations } from '../../../planner/virtual/relations.ts';
 import {
   type Environment,
   type Expression,
@@ -21,7 +21,7 @@ import {
   type Source,
 } from './scope.ts';
 import type { From, Path, Tree } from './trees.ts';
-import { commonOf, type Value } from './types.ts';
+import { commonOf, type Value } from '../../../planner/virtual/types.ts';
 
 /** Sources of a FROM as they are joined, and the order in which `*` has them. */
 export type Node = Leaf | JoinNode;

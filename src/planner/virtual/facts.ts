@@ -1,21 +1,13 @@
 /** What the catalogue tells of: tables with their columns, made of the types and views that the caller may know of. */
-import type { FieldOrigin } from '../replies.ts';
-import { splitTypeName } from '../../../projections/access-paths.ts';
-import type { BranchView, GovernedSnapshot } from '../../../governance/gate-contract.ts';
-import type { PropertyDefinition, TypeDefinition } from '../../../log/entries/entry.ts';
-import type { ColumnType } from '../../../log/values/value.ts';
-import { readableColumns } from '../../../planner/binding/source-binder.ts';
-import { nearestView } from '../../../planner/binding/views.ts';
-import type { OutputColumn } from '../../../planner/planner-contract.ts';
-import type { Variables } from '../variables.ts';
-import { type InstantStyle, type WireType, wireTypeOf } from '../wire-types.ts';
-
-export interface Session {
-  readonly user: string;
-  readonly database: string;
-  readonly process: number;
-  readonly variables: Pick<Variables, 'all' | 'instants'>;
-}
+import { splitTypeName } from '../../projections/access-paths.ts';
+import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { readableColumns } from '../binding/source-binder.ts';
+import { nearestView } from '../binding/views.ts';
+import type { OutputColumn } from '../planner-contract.ts';
+import type { InstantStyle, Session } from './session.ts';
+import { type WireType, wireTypeOf } from './wire-types.ts';
 
 export interface TableColumn {
   readonly name: string;
@@ -85,8 +77,8 @@ export function factsOf(
   session: Session,
   snapshot: GovernedSnapshot,
   branches: readonly BranchView[],
-  /** Columns of views by name, where they are wanted. */
-  viewColumns: ReadonlyMap<string, readonly OutputColumn[]> | null,
+  /** Columns of views, where they are wanted. */
+  viewColumns: ViewColumns | null,
 ): Facts {
   let known: Known | null = null;
   const all = (): Known => (known ??= knownTables(session, snapshot, viewColumns));
@@ -103,6 +95,8 @@ export function factsOf(
   };
 }
 
+export type ViewColumns = (view: string) => readonly OutputColumn[];
+
 interface Known {
   readonly tables: readonly Table[];
   readonly byOid: ReadonlyMap<number, Table>;
@@ -110,20 +104,27 @@ interface Known {
 }
 
 /** Made for questions that are about tables: many of what psql asks are not. */
-function knownTables(
-  session: Session,
-  { catalog, offers, views }: GovernedSnapshot,
-  viewColumns: ReadonlyMap<string, readonly OutputColumn[]> | null,
-): Known {
+function knownTables(session: Session, { catalog, offers, views }: GovernedSnapshot, viewColumns: ViewColumns | null): Known {
   const oids = new Numbers();
   const instants = session.variables.instants;
   const types = catalog.types().filter(({ name }) => splitTypeName(name) === null);
   const viewNames = new Set(views.map(({ name }) => name).filter((name) => catalog.type(name) === undefined));
   const tables: Table[] = types.map((definition) => new TypeTable(oids.of(definition.name), definition, offers, instants));
   for (const name of viewNames) {
-    const columns = viewColumns?.get(name)?.map((column, i) => columnOf(column, i + 1, instants, undefined, false)) ?? null;
+    let columns: readonly TableColumn[] | null = null;
     const { sql } = nearestView(views, name)!;
-    tables.push({ oid: oids.of(name), name, kind: 'm', columns, key: null, isReadable: true, sql });
+    tables.push({
+      oid: oids.of(name),
+      name,
+      kind: 'm',
+      get columns() {
+        if (viewColumns === null) return null;
+        return (columns ??= viewColumns(name).map((column, i) => columnOf(column, i + 1, instants, undefined, false)));
+      },
+      key: null,
+      isReadable: true,
+      sql,
+    });
   }
   return {
     tables,
@@ -213,7 +214,10 @@ function firstNumberOf(name: string): number {
 }
 
 /** Numbers of a table and of its column, as the catalogue tells them; undefined: it tells of none. */
-export function fieldOrigin(definition: TypeDefinition, column: string): FieldOrigin | undefined {
+export function fieldOrigin(
+  definition: TypeDefinition,
+  column: string,
+): { readonly table: number; readonly column: number } | undefined {
   const index = readableColumns(definition).findIndex(({ name }) => name === column);
   return index < 0 ? undefined : { table: firstNumberOf(definition.name), column: index + 1 };
 }

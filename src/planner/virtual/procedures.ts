@@ -1,11 +1,11 @@
 /** Functions as rows of `pg_proc`: the planner's own, and those that questions of the catalogue may call. */
-import type { ColumnType } from '../../../log/values/value.ts';
-import { aggregateFunctions } from '../../../planner/expressions/functions/aggregates.ts';
-import { scalarFunctions } from '../../../planner/expressions/functions/all.ts';
-import type { ArgumentType } from '../../../planner/expressions/functions/scalar-function.ts';
-import { tableFunctions } from '../../../planner/functions/all.ts';
-import { parameterType } from '../wire-types.ts';
-import { wireOf } from './types.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
+import { scalarFunctions } from '../expressions/functions/all.ts';
+import type { ArgumentType } from '../expressions/functions/scalar-function.ts';
+import { tableFunctions } from '../functions/all.ts';
+import { parameterType } from './wire-types.ts';
+import { typesByOid, wireOf } from './types.ts';
 
 export interface Procedure {
   readonly oid: number;
@@ -20,6 +20,8 @@ export interface Procedure {
   readonly yields: number;
   readonly summary: string;
 }
+
+const firstOid = 600_000;
 
 const any = wireOf('any').oid;
 const record = wireOf('record').oid;
@@ -74,22 +76,61 @@ const tables = tableFunctions.map(({ name, arguments: given, summary }) => ({
   summary,
 }));
 
-const firstOid = 600_000;
+/** What reads and writes values of a type: drivers choose by it how they do so themselves. */
+export interface ValueProcedures {
+  readonly input: number;
+  readonly output: number;
+  /** In binary; 0: nothing does. */
+  readonly receive: number;
+  readonly send: number;
+}
 
-/** What drivers know types of arrays by. */
-const arrayInput: Procedure = {
-  oid: 750,
-  schema: 'pg_catalog',
-  name: 'array_in',
-  kind: 'f',
-  isSet: false,
-  takes: [any],
-  names: null,
-  optional: 0,
-  yields: wireOf('anyarray').oid,
-  summary: 'What is written between braces, as an array.',
+/** Types whose functions are named with one: `date_in`, but `boolin`. */
+const underscored: ReadonlySet<string> = new Set(
+  'any anyarray array date interval json jsonb numeric pg_node_tree record time timestamp timestamptz uuid vector void'.split(
+    ' ',
+  ),
+);
+
+const numbers = new Map<string, number>();
+const numberOf = (name: string): number => {
+  const known = numbers.get(name) ?? firstOid - 1 - numbers.size;
+  numbers.set(name, known);
+  return known;
 };
+
+export const valueProcedures: ReadonlyMap<string, ValueProcedures> = new Map(
+  [...typesByOid.values()].map((type) => {
+    const family = type.startsWith('_') ? 'array' : type;
+    const stem = underscored.has(family) ? `${family}_` : family;
+    const isTextOnly = family === 'any' || family === 'aclitem';
+    return [
+      type,
+      {
+        input: numberOf(`${stem}in`),
+        output: numberOf(`${stem}out`),
+        receive: isTextOnly ? 0 : numberOf(`${stem}recv`),
+        send: isTextOnly ? 0 : numberOf(`${stem}send`),
+      },
+    ];
+  }),
+);
+
+const conversions = [...numbers].map(
+  ([name, oid]): Procedure => ({
+    oid,
+    schema: name.startsWith('vector_') ? 'public' : 'pg_catalog',
+    name,
+    kind: 'f',
+    isSet: false,
+    takes: [any],
+    names: null,
+    optional: 0,
+    yields: name === 'array_in' || name === 'array_recv' ? wireOf('anyarray').oid : any,
+    summary: 'A value as it is sent, in text or in binary.',
+  }),
+);
 
 const made = [...scalars, ...aggregates, ...tables].map((each, i): Procedure => ({ oid: firstOid + i, ...each }));
 
-export const procedures: readonly Procedure[] = [arrayInput, ...made];
+export const procedures: readonly Procedure[] = [...conversions, ...made];

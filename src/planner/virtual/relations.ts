@@ -1,6 +1,6 @@
 /** Rows of the catalogue's relations, made when a question reads them. What has no rows here is empty. */
-import { ServiceError } from '../../../errors.ts';
-import { procedures } from './procedures.ts';
+import { ServiceError } from '../../errors.ts';
+import { procedures, valueProcedures } from './procedures.ts';
 import { relationColumns, type RelationColumns } from './columns.ts';
 import { constraintsOf, type Facts, indexOf, keyName, type Table, type TableColumn } from './facts.ts';
 import { informationRows } from './information.ts';
@@ -156,6 +156,7 @@ const makers: Readonly<Record<string, Maker>> = {
         const { category, align, storage } = detailsOf(name);
         const { size, array } = wireOf(name);
         const element = elementOf(name);
+        const { input, output, receive, send } = valueProcedures.get(name)!;
         const isVector = name === 'vector' || name === '_vector';
         yield {
           oid,
@@ -173,10 +174,10 @@ const makers: Readonly<Record<string, Maker>> = {
           typsubscript: 0,
           typelem: name === 'name' ? 18 : element === null || name === 'anyarray' ? 0 : wireOf(element).oid,
           typarray: array,
-          typinput: name.startsWith('_') ? 750 : 0,
-          typoutput: 0,
-          typreceive: 0,
-          typsend: 0,
+          typinput: input,
+          typoutput: output,
+          typreceive: receive,
+          typsend: send,
           typmodin: 0,
           typmodout: 0,
           typanalyze: 0,

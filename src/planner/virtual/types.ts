@@ -2,9 +2,9 @@
  * Types of the catalogue's values, and how one becomes another. Numbers of all kinds are numbers here, what names a thing of the
  * catalogue (`regclass` and its like) is its number until it is shown, arrays are arrays.
  */
-import { ServiceError } from '../../../errors.ts';
-import { compareText } from '../../../log/values/value.ts';
-import { catalogueTypes, type WireType } from '../wire-types.ts';
+import { ServiceError } from '../../errors.ts';
+import { compareText } from '../../log/values/value.ts';
+import { catalogueTypes, type WireType } from './wire-types.ts';
 
 export type Value = null | string | number | boolean | readonly Value[] | RecordValue;
 

@@ -4,8 +4,9 @@
  */
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { type ColumnType, systemColumns } from '../../log/values/value.ts';
-import type { OutputColumn } from '../../planner/planner-contract.ts';
-import type { ParameterType } from '../../planner/statement.ts';
+import type { OutputColumn } from '../planner-contract.ts';
+import type { ParameterType } from '../statement.ts';
+import type { InstantStyle } from './session.ts';
 
 export interface WireType {
   readonly name: string;
@@ -87,13 +88,10 @@ const ofColumn: Record<ColumnType, WireType> = {
   vector: wireTypes.vector,
 };
 
-/** How instants are shown: those of properties as timestamptz, or all of them as nanoseconds. */
-export type InstantStyle = 'timestamptz' | 'int8';
-
 export function wireTypeOf(column: OutputColumn | WiredColumn, instants: InstantStyle): WireType {
   if ('wire' in column) return column.wire;
   const { name, type: of } = column;
-  if (column.shownAs !== undefined) return wireTypes[column.shownAs];
+  if (column.shownAs !== undefined) return catalogueTypes.get(column.shownAs)!;
   const isSystem = Object.hasOwn(systemColumns, column.origin?.column ?? name);
   if (of === 'timestamp' && (instants === 'int8' || isSystem)) return wireTypes.int8;
   return ofColumn[of];

@@ -1,0 +1,44 @@
+/** Rows of a relation that nobody stores, in small pieces: they are made while they are read. */
+import { ServiceError } from '../../errors.ts';
+import type { Cell } from '../../log/values/value.ts';
+import { VectorBuilder } from '../../log/values/vector-builder.ts';
+import type { VirtualNode } from '../logical-plan.ts';
+import type { Batch, Execution, Operator } from './operator.ts';
+
+/** A piece is work for a fraction of a turn, however many columns are asked for. */
+const cellsPerBatch = 4_096;
+
+export class VirtualOperator implements Operator {
+  readonly #node: VirtualNode;
+  readonly #execution: Execution;
+  readonly #rowsPerBatch: number;
+  #rows: Iterator<readonly Cell[]> | null = null;
+
+  constructor(node: VirtualNode, execution: Execution) {
+    this.#node = node;
+    this.#execution = execution;
+    this.#rowsPerBatch = Math.max(64, Math.floor(cellsPerBatch / Math.max(1, node.columns.length)));
+  }
+
+  next(): Batch | null {
+    const { relation, columns } = this.#node;
+    const rows = (this.#rows ??= this.#execution.virtual(relation, columns)[Symbol.iterator]());
+    const builders = columns.map(({ type }) => new VectorBuilder(type, this.#rowsPerBatch));
+    let count = 0;
+    for (; count < this.#rowsPerBatch; count++) {
+      const { done, value } = rows.next();
+      if (done === true) break;
+      for (const [c, builder] of builders.entries()) builder.append(value[c]!);
+    }
+    if (count === 0) return null;
+    const { counters, scannedRowsMax } = this.#execution;
+    counters.scanned += count;
+    if (counters.scanned > scannedRowsMax)
+      throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);
+    return { columns: builders.map((builder) => builder.build()), selection: null, first: 0, count };
+  }
+
+  close(): void {
+    this.#rows?.return?.();
+  }
+}

@@ -1,0 +1,16 @@
+/** Whom the catalogue is shown to, where that is more than a caller: what their door knows of them. */
+
+/** How instants are shown: those of properties as timestamptz, or all of them as nanoseconds. */
+export type InstantStyle = 'timestamptz' | 'int8';
+
+export interface Session {
+  readonly user: string;
+  readonly database: string;
+  readonly process: number;
+  readonly variables: SessionVariables;
+}
+
+export interface SessionVariables {
+  all(): readonly { readonly name: string; readonly value: string; readonly about: string }[];
+  readonly instants: InstantStyle;
+}
