@@ -414,8 +414,10 @@ function operatorOf(
     narrowings.length === 0 ? operator : new NarrowedOperator(operator, narrowings);
   switch (node.kind) {
     case 'scan':
-      if (rowsAtOnce === 0) return narrowed(new ScanOperator(node, execution));
-      return narrowed(new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce), noConditions, execution));
+      if (rowsAtOnce === 0) return narrowed(new ScanOperator(node, execution, 0, {}, narrowings));
+      return narrowed(
+        new KernelFilterOperator(new ScanOperator(node, execution, rowsAtOnce, {}, narrowings), noConditions, execution),
+      );
     case 'search':
       return new SearchOperator(node, execution);
     case 'values':
@@ -427,7 +429,9 @@ function operatorOf(
     case 'filter':
       if (node.input.kind === 'scan' && filtersByKernel(node)) {
         const own = kernelsOf(kernels, node, () => kernelFilterKernels(node));
-        return narrowed(new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce), own, execution));
+        return narrowed(
+          new KernelFilterOperator(new ScanOperator(node.input, execution, rowsAtOnce, {}, narrowings), own, execution),
+        );
       }
       return new FilterOperator(
         build(node.input),

@@ -14,6 +14,8 @@ const bitsMax = 1 << 28;
 const wholeMax = 2 ** 52;
 /** Where more of the values in between are keys, few rows would be spared. */
 const densestShare = 0.9;
+/** So many keys at most are worth a look-up each. */
+const lookedUpMax = 1_024;
 
 type Numbers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;
 
@@ -24,13 +26,16 @@ export class KeyFilter {
   #bits: Int32Array | null = null;
   /** False until the keys are known, and where they are none that a filter tells. */
   isSet = false;
+  /** The keys as texts, where they are few: a scan whose key they are looks each up. null: not known yet, or more. */
+  lookedUp: readonly string[] | null = null;
 
   get bytes(): number {
     return this.#bits?.byteLength ?? 0;
   }
 
-  /** Takes the keys of rows 0 .. count-1, some at a time; those that are no whole numbers leave it as it was. */
+  /** Takes the keys of rows 0 .. count-1, some at a time; those that are no whole numbers are told only where they are few. */
   *take(key: Vector, count: number): Generator<undefined, void, void> {
+    this.lookedUp = fewTexts(key, count);
     if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return;
     let least = Number.POSITIVE_INFINITY;
     let most = Number.NEGATIVE_INFINITY;
@@ -86,6 +91,27 @@ export class KeyFilter {
     const place = Number(value) - this.#least;
     return place === Math.floor(place) && (this.#bits[place >>> 5]! & (1 << (place & 31))) !== 0;
   }
+}
+
+/** Each key once, as `_pk` writes it; null where they are more than are looked up, or no keys of that kind. */
+function fewTexts(key: Vector, count: number): string[] | null {
+  if (key.kind === 'null') return [];
+  if (key.kind !== 'dict' && key.kind !== 'text' && key.kind !== 'i32' && key.kind !== 'i64') return null;
+  const texts = new Set<string>();
+  const codes = new Set<number>();
+  for (let row = 0; row < count; row++) {
+    if (key.nulls?.[row] === 1) continue;
+    if (key.kind === 'dict') {
+      const code = key.values[row]!;
+      if (codes.has(code)) continue;
+      codes.add(code);
+      texts.add(key.dictionary.text(code));
+    } else if (key.kind === 'text') {
+      texts.add(Buffer.from(key.heap.subarray(key.offsets[row], key.offsets[row + 1])).toString('utf8'));
+    } else texts.add(String(key.values[row]!));
+    if (texts.size > lookedUpMax) return null;
+  }
+  return [...texts];
 }
 
 /** Where all values in between count as keys. */

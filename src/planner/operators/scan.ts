@@ -5,12 +5,15 @@ import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Cell } from '../../log/values/value.ts';
 import type { PlacedRows, RowBlock, ScanRequest, Sift, ZonePredicate } from '../../projections/access-paths.ts';
 import type { ScanNode, Zone } from '../logical-plan.ts';
+import type { KeyFilter, Narrowing } from './key-filter.ts';
 import type { Batch, Execution, Operator } from './operator.ts';
 
 /** A batch is work for one turn: so many cells, and so many bytes of text, however many rows that is. */
 const cellsPerBatch = 65_536;
 const textBytesPerBatch = 1 << 17;
 const rowsSampled = 8;
+/** Rows that are read by the time in which one is looked up. */
+const rowsPerLookUp = 8;
 
 /** Rows of a block; not all of them are visible where `sift` says which are. */
 export interface ScanBatch extends Batch {
@@ -21,7 +24,10 @@ export interface ScanBatch extends Batch {
 
 export class ScanOperator implements Operator {
   readonly #execution: Execution;
-  readonly #blocks: Iterator<RowBlock, void>;
+  readonly #request: ScanRequest | null;
+  /** Keys that the rows must have; null: there are none, or they were asked. */
+  #toldKeys: readonly KeyFilter[] | null;
+  #blocks: Iterator<RowBlock, void>;
   /** Number of the column whose later closings a pinned page must not see, or -1. */
   readonly #systemTo: number;
   readonly #systemFrom: number;
@@ -33,9 +39,20 @@ export class ScanOperator implements Operator {
   #rest: ScanBatch | null = null;
   #step = 0;
 
-  /** `unsiftedRows` is for a reader that tells visible versions itself: the most rows of a block that he can take. */
-  constructor(node: ScanNode, execution: Execution, unsiftedRows = 0, more: Pick<ScanRequest, 'placed' | 'candidates'> = {}) {
+  /**
+   * `unsiftedRows` is for a reader that tells visible versions itself: the most rows of a block that he can take. `narrowings`
+   * are keys that its rows must have: where they are few by the time the first row is asked for, rows are looked up by them.
+   */
+  constructor(
+    node: ScanNode,
+    execution: Execution,
+    unsiftedRows = 0,
+    more: Pick<ScanRequest, 'placed' | 'candidates'> = {},
+    narrowings: readonly Narrowing[] = [],
+  ) {
     this.#execution = execution;
+    const told = narrowings.filter(({ column }) => isKeyColumn(node, column)).map(({ filter }) => filter);
+    this.#toldKeys = told.length === 0 ? null : told;
     this.#left = execution.rowsMax ?? Number.POSITIVE_INFINITY;
     this.#systemTo = execution.pinned === null ? -1 : node.columns.findIndex(({ name }) => name === 'system_to');
     const systemFrom = node.columns.findIndex(({ name }) => name === 'system_from');
@@ -45,7 +62,8 @@ export class ScanOperator implements Operator {
     const request = found && { ...found, ...more };
     // A page of an earlier basis looks at each row again.
     const sifted = unsiftedRows === 0 || execution.pinned !== null;
-    this.#blocks = request ? execution.snapshot.rows.scan(sifted ? request : { ...request, unsiftedRows }) : [].values();
+    this.#request = request && (sifted ? request : { ...request, unsiftedRows });
+    this.#blocks = this.#request ? execution.snapshot.rows.scan(this.#request) : [].values();
   }
 
   next(): ScanBatch | null {
@@ -80,6 +98,7 @@ export class ScanOperator implements Operator {
   }
 
   #read(): ScanBatch | null {
+    if (this.#toldKeys !== null) this.#lookUp(this.#toldKeys);
     const next = this.#ended ? null : this.#blocks.next();
     if (!next || next.done) return null;
     const block = next.value;
@@ -93,6 +112,18 @@ export class ScanOperator implements Operator {
     this.#ended = count < block.count;
     const columns = this.#systemTo < 0 ? block.columns : block.columns.with(this.#systemTo, this.#closedBefore(block));
     return { ...block, count, columns: columns.slice(0, this.#width) };
+  }
+
+  /** Before the first row: the keys are known by now, and where they are few, their rows are looked up. */
+  #lookUp(told: readonly KeyFilter[]): void {
+    this.#toldKeys = null;
+    const request = this.#request;
+    const keys = told.find(({ lookedUp }) => lookedUp !== null)?.lookedUp;
+    if (request === null || request.keys || !keys) return;
+    const { rows } = this.#execution.snapshot;
+    if (keys.length * rowsPerLookUp >= rows.estimate(request).rows) return;
+    this.#blocks.return?.();
+    this.#blocks = keys.length === 0 ? [].values() : rows.scan({ ...request, keys });
   }
 
   close(): void {
@@ -121,6 +152,13 @@ export class ScanOperator implements Operator {
     }
     return { kind: 'i64', values, nulls: null };
   }
+}
+
+/** Whether a column holds what a type's rows are keyed by, as text or whole number. */
+function isKeyColumn({ columns, keys, primaryKey, masked }: ScanNode, column: number): boolean {
+  const { name, type } = columns[column]!;
+  if (keys !== null || masked.has('_pk') || masked.has(name)) return false;
+  return name === '_pk' || (name === primaryKey && (type === 'string' || type === 'integer'));
 }
 
 /** Rows of a block that make up one batch, by how much text they hold. */
