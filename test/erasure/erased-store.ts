@@ -215,10 +215,24 @@ export class ErasedStore {
       answer: words(subject),
       source_ids: [summary['id']],
     });
-    const better = await verb('consolidate', { id: answer['id'], content: `Better: ${words(subject)}` });
+    const why = { rationale: `Since ${words(subject)}` };
+    const better = await verb('consolidate', { id: answer['id'], content: `Better: ${words(subject)}`, ...why });
     const other = { type: 'Answer', content: `As is known: ${words(subject)}`, derived_from: [better['new_id']] };
     const told = await verb('remember', other);
     await verb('remember', { type: 'Answer', content: `As is told: ${words(subject)}`, derived_from: [told['id']] });
+    const about = { subject: this.planted(subject, 'subject'), title: `Of ${this.planted(subject, 'made')}` };
+    const document = await verb('ingest_document', { ...about, content: `# Heard\n\n${words(subject)}` });
+    const elements = await verb('rag_store_elements', {
+      ...about,
+      elements: [words(subject), { text: words(subject), page: 1 }],
+    });
+    // A shorter version of the same document: what the longer one had more of stands in the log.
+    await verb('rag_store_elements', { ...about, source_id: elements['source_id'], elements: [words(subject)] });
+    const chunks = [document, elements].map((made) => (made['chunk_ids'] as string[])[0]);
+    const read = await verb('rag_store_answer', { question: 'what is read', answer: words(subject), source_ids: chunks });
+    await verb('consolidate', { id: read['id'], content: `As is read: ${words(subject)}` });
+    await verb('remember', { content: `Loosely: ${words(subject)}`, derived_from: [told['id']] });
+    await verb('quarantine', { id: told['id'], reason: `Nobody is to read: ${words(subject)}` });
     const before = this.#memories[subject - 1];
     if (before === undefined) return;
     const both = { content: `${words(subject)} ${words(subject - 1)}`, derived_from: [before, this.#memories[subject]] };

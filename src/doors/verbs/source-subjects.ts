@@ -1,5 +1,6 @@
 /** Whose a row is that is made from others: its sources' subject, or all of theirs together. It is erased with each of them. */
 import { ServiceError } from '../../errors.ts';
+import { namingColumns } from '../../projections/catalog/naming-columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
 import { listOf, quoted, type Row, textOf } from './rows.ts';
@@ -44,6 +45,22 @@ export async function carrySubject(
   return null;
 }
 
+/**
+ * The same for many rows of a type without such a column, all made from the same sources: for each group that is sealed as one, under
+ * which subject; null: nobody's.
+ */
+export async function sealedTogether<R extends { readonly _pk: string }>(
+  session: VerbSession,
+  rows: readonly R[],
+  { type, sources }: { readonly type: string; readonly sources: readonly string[] },
+): Promise<readonly (readonly [string | null, readonly R[]])[]> {
+  const types = session.snapshot.catalog.types();
+  if (!types.some((each) => subjectOf(each) !== null)) return [[null, rows]];
+  const subject = jointSubject(await subjectsOf(session, types, sources));
+  if (subject === null || subjectsIn(subject).length === 1) return [[subject, rows]];
+  return rows.map((row) => [ownSubject(type, session.invocation.caller.path, row._pk), [row]]);
+}
+
 /** Subjects of these rows, and of those that they were made from. */
 async function subjectsOf(
   session: VerbSession,
@@ -56,7 +73,7 @@ async function subjectsOf(
     const next = new Set<string>();
     for (const { name, properties } of types) {
       const own = subjectOf({ properties });
-      const naming = namingColumns.filter((column) => properties[column] !== undefined);
+      const naming = namingColumns(name, { has: (column) => Object.hasOwn(properties, column) });
       const columns = [...(own === null ? [] : [own]), ...naming];
       if (columns.length === 0) continue;
       for (const row of await rowsOf(session, name, columns, round)) {
@@ -67,8 +84,8 @@ async function subjectsOf(
           );
         const whose = own === null ? null : textOf(row[own]);
         if (whose !== null) subjects.add(whose);
-        const named = [...listOf(row['derived_from']), textOf(row['supersedes']), textOf(row['source_id'])];
-        for (const each of named) if (each !== null && !seen.has(each)) next.add(each);
+        const named = naming.flatMap((column) => [...listOf(row[column]), textOf(row[column]) ?? []].flat());
+        for (const each of named) if (!seen.has(each)) next.add(each);
       }
     }
     for (const each of next) seen.add(each);
@@ -100,8 +117,6 @@ async function rowsOf(
 }
 
 const guards: ReadonlySet<string> = new Set(['REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN', 'REL_ACL']);
-
-const namingColumns = ['derived_from', 'supersedes', 'source_id'] as const;
 
 function subjectOf({ properties }: Pick<TypeDefinition, 'properties'>): string | null {
   const found = Object.entries(properties).find(([, { subject, type }]) => subject && type === 'string');

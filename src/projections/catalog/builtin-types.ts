@@ -5,18 +5,26 @@
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 
-const property = (type: ColumnType): PropertyDefinition => ({
+/** Says whose a row is, as whoever stores it tells. */
+const whose = { subject: 'string' } as const;
+
+const property = (type: ColumnType, subject = false): PropertyDefinition => ({
   type,
   required: false,
   masked: false,
   indexed: false,
-  subject: false,
+  subject,
   dims: 0,
 });
 
-function builtin(name: string, columns: Readonly<Record<string, ColumnType>>): TypeDefinition {
+function builtin(
+  name: string,
+  columns: Readonly<Record<string, ColumnType>>,
+  owner: Readonly<Record<string, ColumnType>> = {},
+): TypeDefinition {
   const properties: Record<string, PropertyDefinition> = Object.create(null);
   for (const [column, type] of Object.entries(columns)) properties[column] = property(type);
+  for (const [column, type] of Object.entries(owner)) properties[column] = property(type, true);
   return { name, properties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
@@ -24,27 +32,35 @@ function builtin(name: string, columns: Readonly<Record<string, ColumnType>>): T
 export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),
   builtin('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),
-  builtin('DocumentChunk', {
-    source_id: 'string',
-    sequence: 'integer',
-    content: 'string',
-    element_type: 'string',
-    start_offset: 'integer',
-    end_offset: 'integer',
-    page: 'integer',
-    heading: 'string',
-    metadata: 'json',
-    tool_call_id: 'string',
-  }),
+  builtin(
+    'DocumentChunk',
+    {
+      source_id: 'string',
+      sequence: 'integer',
+      content: 'string',
+      element_type: 'string',
+      start_offset: 'integer',
+      end_offset: 'integer',
+      page: 'integer',
+      heading: 'string',
+      metadata: 'json',
+      tool_call_id: 'string',
+    },
+    whose,
+  ),
   builtin('DocumentEntry', { database: 'string', collection: 'string', document: 'json' }),
-  builtin('DocumentSource', {
-    title: 'string',
-    uri: 'string',
-    format: 'string',
-    length: 'integer',
-    content_hash: 'string',
-    tool_call_id: 'string',
-  }),
+  builtin(
+    'DocumentSource',
+    {
+      title: 'string',
+      uri: 'string',
+      format: 'string',
+      length: 'integer',
+      content_hash: 'string',
+      tool_call_id: 'string',
+    },
+    whose,
+  ),
   builtin('Episode', { title: 'string', session_id: 'string' }),
   builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
   builtin('KvEntry', { value: 'string', value_base64: 'string' }),
@@ -86,6 +102,13 @@ export const builtinTypes: readonly TypeDefinition[] = [
     recipe: 'json',
   }),
 ];
+
+/** Columns that say whose rows of such a type are, by its name: no entry of the log says so. */
+export const builtinSubjects: ReadonlyMap<string, string> = new Map(
+  builtinTypes.flatMap(({ name, properties }) =>
+    Object.entries(properties).flatMap(([column, { subject }]) => (subject ? [[name, column] as const] : [])),
+  ),
+);
 
 export const builtinTypeNames: ReadonlySet<string> = new Set(builtinTypes.map((type) => type.name));
 

@@ -182,7 +182,7 @@ export class Rows implements Projection {
   derivable(tenant: string | null): ReadonlySet<string> {
     const types = new Set<string>();
     for (const layer of this.#ordered())
-      for (const table of layer.tablesOf(tenant)) if (isDerivable(table.columnTypes())) types.add(table.type);
+      for (const table of layer.tablesOf(tenant)) if (isDerivable(table.type, table.columnTypes())) types.add(table.type);
     return types;
   }
 

@@ -39,10 +39,10 @@ export const ingestDocument = verb({
     content_hash: z.string().describe('SHA-256 of what was sent, in hex'),
   }),
   tool: { title: 'Ingest a document', readOnly: false },
-  contents: ['content', 'content_base64'],
+  contents: ['content', 'content_base64', 'title', 'uri', 'subject'],
   example: { content: '# Kettles\n\nA kettle boils water.', format: 'markdown', title: 'Kettles', uri: 'kettles.md' },
   run: async (session, input) => {
-    const { content, content_base64: encoded, format = null, title, uri, chunk_size: chunkSize, overlap } = input;
+    const { content, content_base64: encoded, format = null, title, uri, subject, chunk_size: chunkSize, overlap } = input;
     if ((content === undefined) === (encoded === undefined)) {
       throw new ServiceError('REL_INVALID', 'content: give the document as content or as content_base64');
     }
@@ -59,6 +59,7 @@ export const ingestDocument = verb({
       source_id: input.source_id,
       title: named,
       uri,
+      subject,
       format: isFormat,
       length,
       content_hash: contentHash,
@@ -83,7 +84,7 @@ export const ragStoreElements = verb({
   input: z.object({ ...sourceFields, elements: pieces.describe('texts, or objects with a text') }),
   output: stored,
   tool: { title: 'Store elements', readOnly: false },
-  contents: ['elements'],
+  contents: ['elements', 'title', 'uri', 'subject'],
   example: {
     title: 'Kettles',
     elements: [
@@ -100,7 +101,7 @@ export const ragIngest = verb({
   name: 'rag_ingest',
   input: z.object({ ...sourceFields, chunks: pieces.describe('texts, or objects with a content') }),
   output: stored,
-  contents: ['chunks'],
+  contents: ['chunks', 'title', 'uri', 'subject'],
   example: { title: 'Kettles', chunks: ['A kettle boils water.'] },
   run: (session, { chunks, ...source }) => storeDocument(session, { ...source, pieces: chunks }),
 });

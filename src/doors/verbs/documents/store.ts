@@ -23,6 +23,12 @@ export const sourceFields = {
     .describe('id of the document; one that is there already is replaced by this version of it'),
   title: z.string().max(10_000).optional(),
   uri: z.string().max(10_000).optional().describe('where it is from; a file name will do'),
+  subject: z
+    .string()
+    .min(1)
+    .max(1_024)
+    .optional()
+    .describe('whom it is about: erasing that subject erases the document and what is made from it'),
 };
 
 export const piece = z.object({
@@ -78,6 +84,7 @@ export interface NewDocument {
   readonly source_id?: string | undefined;
   readonly title?: string | null | undefined;
   readonly uri?: string | undefined;
+  readonly subject?: string | undefined;
   readonly format?: string;
   readonly length?: number;
   readonly content_hash?: string;
@@ -87,7 +94,7 @@ export interface NewDocument {
 export async function storeDocument(session: VerbSession, document: NewDocument): Promise<z.output<typeof stored>> {
   const id = document.source_id ?? session.parts.ids.next();
   const notices: string[] = [];
-  const rows = await chunkRows(session, id, document.pieces, notices);
+  const rows = await chunkRows(session, id, document, notices);
   const known = new Set(rows.map(({ _pk }) => _pk));
   const before = await session.ask('SELECT _pk, namespace_path FROM DocumentChunk WHERE source_id = $1', [id]);
   const { path } = session.invocation.caller;
@@ -95,7 +102,7 @@ export async function storeDocument(session: VerbSession, document: NewDocument)
   const stale = before
     .filter((row) => textOf(row['namespace_path']) === path && !known.has(String(row['_pk'])))
     .map((row) => String(row['_pk']));
-  const { title, uri, format, length, content_hash: hash } = document;
+  const { title, uri, subject, format, length, content_hash: hash } = document;
   const source = {
     _pk: id,
     title: title ?? null,
@@ -104,6 +111,7 @@ export async function storeDocument(session: VerbSession, document: NewDocument)
     length: length ?? null,
     content_hash: hash ?? null,
     tool_call_id: session.callId,
+    subject: subject ?? null,
   };
   const ids = rows.map(({ _pk }) => _pk);
   session.note({ result: { source_id: id, chunks: ids.length, replaced: stale.length } });
@@ -130,13 +138,18 @@ type ChunkRow = Readonly<Record<string, unknown>> & { readonly _pk: string };
 async function chunkRows(
   session: VerbSession,
   id: string,
-  given: NewDocument['pieces'],
+  { pieces: given, subject }: Pick<NewDocument, 'pieces' | 'subject'>,
   notices: string[],
 ): Promise<readonly ChunkRow[]> {
   const rows: ChunkRow[] = [];
   for (let first = 0; first < given.length; first += textsAtOnce) {
     const some = given.slice(first, first + textsAtOnce);
-    rows.push(...(await Promise.all(some.map((each, i) => chunkRow(session, id, first + i, each, notices)))));
+    rows.push(
+      ...(await Promise.all(some.map((each, i) => chunkRow(session, id, first + i, each, notices)))).map((row) => ({
+        ...row,
+        subject: subject ?? null,
+      })),
+    );
   }
   return rows;
 }

@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { instant, toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
-import type { DeleteRows } from '../../../projections/command.ts';
+import type { DeleteRows, PutRows } from '../../../projections/command.ts';
 import { putting, type Row, textOf } from '../rows.ts';
+import { carrySubject } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { parseExactJson } from '../../http/read-exact-json.ts';
@@ -63,7 +64,7 @@ export const consolidate = verb({
       ...(step.subject !== undefined && { subject: step.subject }),
     };
     const decisionId = session.parts.ids.next();
-    const decision = decided(session, {
+    const decision = await decisionStep(session, {
       id: decisionId,
       choice: 'consolidate',
       inputs: [id, newId],
@@ -114,9 +115,13 @@ export interface Decision {
   readonly session_id: string | null;
 }
 
-export function decided(session: VerbSession, { id, ...decision }: Decision) {
+/** What was decided, as a row that is erased with whatever it was decided about. */
+export async function decisionStep(session: VerbSession, { id, ...decision }: Decision): Promise<PutRows> {
+  const definition = session.type('DecisionRecord');
   const row = { _pk: id, ...decision };
-  return putting({ definition: session.type('DecisionRecord'), rows: [row], provenance: session.provenance() });
+  const subject = await carrySubject(session, row, { definition, key: id, sources: decision.inputs });
+  const put = putting({ definition, rows: [row], provenance: session.provenance() });
+  return subject === null ? put : { ...put, subject };
 }
 
 export const resolve = verb({

@@ -1,10 +1,12 @@
 /** justify, and quarantine with its end: what a memory rests on and what rests on it. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
+import type { PutRows } from '../../../projections/command.ts';
 import { putting, quoted, type Row, textOf } from '../rows.ts';
+import { sealedTogether } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
-import { decided } from './consolidate.ts';
+import { decisionStep } from './consolidate.ts';
 import { itemId, unknownItem } from './items.ts';
 import { downstream, findRow, isItem, type Link, upstream } from './provenance.ts';
 
@@ -111,8 +113,13 @@ export const quarantine = verb({
       session_id: null,
     };
     session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
-    const puts = putting({ definition: session.type('Quarantine'), rows, provenance: session.provenance() });
-    await session.commit([puts, decided(session, decision)]);
+    const definition = session.type('Quarantine');
+    const sealed = await sealedTogether(session, rows, { type: definition.name, sources: decision.inputs });
+    const puts = sealed.map(([subject, some]): PutRows => {
+      const put = putting({ definition, rows: some, provenance: session.provenance() });
+      return subject === null ? put : { ...put, subject };
+    });
+    await session.commit([...puts, await decisionStep(session, decision)]);
     return {
       receipt_id: receiptId,
       id,
@@ -160,7 +167,7 @@ export const liftQuarantine = verb({
     };
     session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
     const keys = rows.map((row) => String(row['_pk']));
-    await session.commit([{ kind: 'delete-rows', type: 'Quarantine', keys }, decided(session, decision)]);
+    await session.commit([{ kind: 'delete-rows', type: 'Quarantine', keys }, await decisionStep(session, decision)]);
     return { receipt_id: receiptId, id, items, count: items.length };
   },
 });

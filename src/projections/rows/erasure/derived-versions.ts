@@ -6,17 +6,16 @@ import type { ErasedVersions } from '../../../log/entries/entry.ts';
 import { ownSubject, subjectsIn } from '../../../log/keys/subjects.ts';
 import { compareText } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
+import { namingColumns } from '../../catalog/naming-columns.ts';
 import type { Layer } from '../tables/layer.ts';
 import type { Scopes } from '../cells/scopes.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { sameBytes } from '../segments/segment-state.ts';
 import type { Table } from '../tables/table.ts';
 
-/** Columns by which a row names the rows that it was made from, or that it takes the place of, or that it is a part of. */
-const namingColumns = ['derived_from', 'supersedes', 'source_id'] as const;
 /** Whether rows of a type may be made from others. */
-export const isDerivable = (columns: { has(name: string): boolean }): boolean =>
-  columns.has('tool_call_id') || namingColumns.some((name) => columns.has(name));
+export const isDerivable = (type: string, columns: { has(name: string): boolean }): boolean =>
+  columns.has('tool_call_id') || namingColumns(type, columns).length > 0;
 
 const ROWS_A_STEP = 2_048;
 /** A shorter key of a type that is not made of others names too much else. */
@@ -85,7 +84,7 @@ export class DerivedVersions {
   }
 
   *#findIn(table: Table, own: string | null, from: number): Generator<undefined, void> {
-    const columns = namingColumns.filter((name) => table.columnTypes().has(name));
+    const columns = namingColumns(table.type, table.columnTypes());
     if (columns.length === 0) return;
     const { type } = table;
     const known: Found = this.#found.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
@@ -156,7 +155,7 @@ export class DerivedVersions {
 }
 
 function* keysOf(table: Table, positions: readonly number[], into: Set<string>): Generator<undefined, void> {
-  const least = isDerivable(table.columnTypes()) ? 1 : KEY_LENGTH_MIN;
+  const least = isDerivable(table.type, table.columnTypes()) ? 1 : KEY_LENGTH_MIN;
   const bytes = sameBytes();
   for (const [i, position] of positions.entries()) {
     if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;

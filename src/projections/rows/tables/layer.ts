@@ -2,6 +2,7 @@
  * The rows of one branch: tables of what was written on it, and what it changed about rows that it inherited. It holds
  * on to the layers below it, so that what a deleted branch wrote lives as long as somebody reads it.
  */
+import { builtinSubjects } from '../../catalog/builtin-types.ts';
 import { assert } from '../../../errors.ts';
 import type { CommittedEntry, RemovalBody, RowsBody, TypeDefinition } from '../../../log/entries/entry.ts';
 import { compareText, tenantOf } from '../../../log/values/value.ts';
@@ -254,7 +255,7 @@ export class ScopedNames {
   /** The property that says whose rows of a tenant's type are. */
   subjectOf(tenant: string | null, type: string): string | null {
     const own = this.#subjects.get(keyOf(tenant, type));
-    return own === undefined ? (this.#subjects.get(keyOf(null, type)) ?? null) : own;
+    return own === undefined ? (this.#subjects.get(keyOf(null, type)) ?? builtinSubjects.get(type) ?? null) : own;
   }
 
   copy(): ScopedNames {

@@ -1,0 +1,9 @@
+/** Columns by which a row names the rows that it was made from, that it takes the place of, that it is a part of or about. Pure. */
+const ofAnyType = ['derived_from', 'supersedes', 'source_id'] as const;
+/** Of types of the store's own, whose names for it other types use for other things. */
+const ofType: Readonly<Record<string, readonly string[]>> = { DecisionRecord: ['inputs'], Quarantine: ['item_id'] };
+
+/** Those that the type has. */
+export function namingColumns(type: string, columns: { has(name: string): boolean }): readonly string[] {
+  return [...ofAnyType, ...(ofType[type] ?? [])].filter((name) => columns.has(name));
+}
