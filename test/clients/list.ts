@@ -1,6 +1,7 @@
 /** Programs, and what each is asked to do: a step is a script of bash and what it must print. */
 import { mapperClients } from './mappers.ts';
 import { objectClients } from './objects.ts';
+import { storeClients } from './stores.ts';
 
 export interface Place {
   readonly port: number;
@@ -302,6 +303,7 @@ $R SET greeting hello EX 100; $R GET greeting; $R TTL greeting; $R INCR n; $R IN
       },
     ],
   },
+  ...storeClients,
   ...mapperClients,
   ...objectClients,
 ];

@@ -1,5 +1,5 @@
 /**
- * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, aws, s3cmd, rclone,
+ * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, redis-py, pymongo, aws, s3cmd, rclone,
  * @aws-sdk/client-s3, knex, Sequelize, mongoose.
  *
  *   npm run clients                  what is installed; what is not, is told
