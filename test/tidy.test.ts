@@ -36,6 +36,7 @@ const vocabulary = new Set([
   'src/projections/exhibits/seal.ts',
   'src/projections/command.ts',
   'src/projections/catalog/builtin-types.ts',
+  'src/projections/catalog/naming-columns.ts',
   'src/projections/catalog/edge-columns.ts',
   'src/projections/rows/indexes/text/chosen-cells.ts',
   'src/projections/rows/indexes/text/json-texts.ts',

@@ -1,6 +1,6 @@
 /** Columns by which a row names the rows that it was made from, that it takes the place of, that it is a part of or about. Pure. */
 const ofAnyType = ['derived_from', 'supersedes', 'source_id'] as const;
-/** Of types of the store's own, whose names for it other types use for other things. */
+/** Only types of the store's own mean this by these names. */
 const ofType: Readonly<Record<string, readonly string[]>> = { DecisionRecord: ['inputs'], Quarantine: ['item_id'] };
 
 /** Those that the type has. */
