@@ -20,16 +20,16 @@ import type { Clock, Random } from '../clock.ts';
 import { assert, ServiceError } from '../errors.ts';
 import { lastInstantOf } from './files/chain.ts';
 import { type BulkOptions, BulkSealer } from './entries/bulk-sealer.ts';
-import { signCheckpoint } from './tree/checkpoint-note.ts';
 import type { Disk } from './disk/disk.ts';
-import { DiskRoom, settled } from './disk-room.ts';
-import { type EncodedEntry, EntrySealer, type PlacedEntry } from './entries/entry-codec.ts';
+import { EntrySealer, type PlacedEntry } from './entries/entry-codec.ts';
 import type { OpenBeside } from './files/frame-opener.ts';
 import type { CommittedEntry, EntryBody, EntryContext, EntryDraft } from './entries/entry.ts';
-import { failureText, GroupCommit } from './group-commit.ts';
+import { EntryLinker } from './entry-linker.ts';
+import { GroupCommit } from './group-commit.ts';
 import type { Keyring } from './keys/keys.ts';
 import { ENTRY_HEADER_BYTES, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './files/log-file.ts';
 import { LocalProofs } from './local-proofs.ts';
+import { LogState } from './log-state.ts';
 import { type ReadRange, readEntries, readStoredEntries } from './files/log-reader.ts';
 import type {
   AppendOptions,
@@ -41,14 +41,15 @@ import type {
   LogStatus,
   LogStore,
   NextPlace,
-  SignedHead,
   WalSync,
 } from './log-store.ts';
 import { defaultWriterLimits, LogWriter, type WriterLimits } from './files/log-writer.ts';
-import type { Frontier, TreeHead } from './tree/merkle-tree.ts';
+import type { TreeHead } from './tree/merkle-tree.ts';
 import { type LogFileRecord, logFileName } from './files/manifest.ts';
+import { Placement } from './placement.ts';
 import { type Ascending, firstFrom, redactFile, type Redacted } from './redaction.ts';
-import { checkpointPath, type Recovered, recover } from './recovery.ts';
+import { type Recovered, recover } from './recovery.ts';
+import { SignedHeads } from './signed-heads.ts';
 import { type ResumeOptions, type SavedLog, savedLog } from './files/saved-log.ts';
 import { FOREVER } from './values/timestamp.ts';
 import type { TreeStore } from './tree/tree-store.ts';
@@ -83,8 +84,6 @@ export interface LocalLogOptions {
   readonly onEntry?: (entry: CommittedEntry) => void;
 }
 
-type State = { at: 'open' } | { at: 'draining' } | { at: 'closed' } | { at: 'failed'; reason: string };
-
 const ownContext: EntryContext = {
   branch: 'main',
   tenant: null,
@@ -99,45 +98,17 @@ const ownContext: EntryContext = {
 export class LocalLog implements LogStore {
   readonly #options: LocalLogOptions;
   readonly #logDirectory: string;
-  readonly #writer: LogWriter;
-  readonly #room: DiskRoom;
-  readonly #commits: GroupCommit;
-  readonly #sealer: EntrySealer;
-  readonly #bulk: BulkSealer | null;
-  /** The tree over the linked entries. */
-  readonly #tree: Frontier;
-  readonly #nodes: TreeStore;
-  readonly #logId: string;
   readonly #recovery: LogStatus['recovery'];
+  readonly #nodes: TreeStore;
+  readonly #writer: LogWriter;
+  readonly #state: LogState;
+  readonly #commits: GroupCommit;
+  readonly #bulk: BulkSealer | null;
+  readonly #sealer: EntrySealer;
+  readonly #placement: Placement;
+  readonly #linker: EntryLinker;
+  readonly #heads: SignedHeads;
   readonly proofs: LogProofs;
-  readonly #listeners: ((basis: Basis) => void)[] = [];
-  readonly #closing = new AbortController();
-  #state: State = { at: 'open' };
-  /** Entries that are placed and not linked: the first one's body is not sealed yet. */
-  #unlinked: PlacedEntry[] = [];
-  /** Entries that are placed, linked or not. */
-  #leaves: number;
-  #lastAppended: Pick<Appended, 'written'> | null = null;
-  #previousHash: Uint8Array;
-  #position: number;
-  #lastInstant: bigint;
-  #visiblePosition: number;
-  #visibleInstant: bigint;
-  /** First instants of entries that are placed and not visible: a reader's instant stays below the first. */
-  readonly #hidden: { readonly leaf: number; readonly time: bigint }[] = [];
-  #handedOut: bigint;
-  #promised: NextPlace | null = null;
-  #sealedLeaves: number;
-  /** The same before the last seal: that one may not be written yet. */
-  #sealedBefore: number;
-  #seals: number;
-  /** Newest head in the checkpoint file. */
-  #stored: SignedHead;
-  #lastWriteMs = 0;
-  #sealTimer = false;
-  /** It has begun, and whoever comes is told when it finds no room. */
-  #opened = false;
-  #sealing: Promise<void> = Promise.resolve();
   #redacting: Promise<unknown> = Promise.resolve();
 
   /** Recovers what is there, or begins a log. Throws REL_STORAGE rather than open a log that lost something durable. */
@@ -146,104 +117,89 @@ export class LocalLog implements LogStore {
     const recovered = await recover({ ...options, logDirectory });
     const log = new LocalLog(options, logDirectory, recovered);
     try {
-      if (log.#tree.size === 0) await log.#begin();
-      // All that was replayed is durable, and from here on the signed head says so.
-      if (log.#tree.size > recovered.checkpointSize) await (log.#sealing = log.#store(log.#signed(log.head())));
+      if (log.#placement.leaves === 0) await log.#begin();
+      await log.#heads.open(recovered.checkpointSize);
     } catch (error) {
       // Nobody waits for room before there is a log.
-      log.#state = { at: 'draining' };
-      log.#closing.abort();
+      log.#state.drain();
       await log.#commits.idle();
       await log.#writer.abandon();
       throw error;
     }
-    log.#opened = true;
-    if (log.#tree.size > log.#sealedLeaves) log.#sealWhenIdle();
     return log;
   }
 
   private constructor(options: LocalLogOptions, logDirectory: string, { end, chain, nodes, report }: Recovered) {
+    const { disk, clock, random, keyring, bulk, say = () => undefined } = options;
+    const root = (leaves: number): Uint8Array => nodes.root(leaves);
     this.#options = options;
     this.#logDirectory = logDirectory;
-    const limits = { ...defaultWriterLimits, ...options.limits };
-    this.#writer = new LogWriter(options.disk, logDirectory, end, limits, (leaves) => nodes.root(leaves));
-    this.#bulk = options.bulk
-      ? new BulkSealer(
-          options.bulk,
-          () => this.#link(),
-          (cause) => this.#commits.fail(cause),
-        )
-      : null;
-    this.#sealer = new EntrySealer(options.keyring, options.random, this.#bulk);
-    this.#tree = chain.tree;
-    this.#leaves = chain.tree.size;
-    this.#nodes = nodes;
-    this.#logId = end.manifest.logId;
     this.#recovery = report;
-    this.#previousHash = chain.previousHash;
-    this.#position = this.#visiblePosition = chain.position;
-    this.#lastInstant = this.#visibleInstant = this.#handedOut = chain.lastInstant ?? 0n;
-    this.#sealedLeaves = this.#sealedBefore = chain.sealed;
-    this.#seals = chain.seals;
-    this.#stored = this.#signed(this.head());
+    this.#nodes = nodes;
+    this.#writer = new LogWriter(disk, logDirectory, end, { ...defaultWriterLimits, ...options.limits }, root);
+    this.#placement = new Placement(clock, chain);
+    this.#linker = new EntryLinker(chain, () => this.#commits.linked());
+    this.#state = new LogState({ disk, clock, directory: logDirectory, say });
+    this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#state.room, {
+      keysDurable: () => keyring.subjects.durable(),
+      written: (sealing) => this.#bulk!.release(sealing),
+      committed: ({ entry }) => this.#placement.makeVisible(entry),
+      failed: (cause) => this.#state.fail(cause),
+    });
+    const onSealed = (): void => this.#linker.linkReady();
+    this.#bulk = bulk ? new BulkSealer(bulk, onSealed, (cause) => this.#commits.fail(cause)) : null;
+    this.#sealer = new EntrySealer(keyring, random, this.#bulk);
+    this.#heads = new SignedHeads(
+      {
+        ...options,
+        logDirectory,
+        state: this.#state,
+        linker: this.#linker,
+        writer: this.#writer,
+        commits: this.#commits,
+        leaves: () => this.#placement.leaves,
+        root,
+        append: (body) => this.#placeOwn(body),
+      },
+      chain,
+    );
     this.proofs = new LocalProofs({
       nodes,
       origin: options.origin,
-      keyring: options.keyring,
+      keyring,
       durable: () => this.#writer.durableLeaves,
-      linkNow: () => this.#linkNow(),
-      head: (leaves) => this.#headOver(leaves),
-      sign: (head) => this.#signed(head),
+      linkNow: () => this.#linker.linkNow(),
+      head: (leaves) => this.#heads.headOver(leaves),
+      sign: (head) => this.#heads.sign(head),
       read: (place) => readStoredEntries(this.#readable(), this.#writer.frames, place),
-    });
-    const { disk, clock, say = () => undefined } = options;
-    this.#room = new DiskRoom({ disk, clock, directory: logDirectory, signal: this.#closing.signal, say });
-    this.#commits = new GroupCommit(this.#writer, options.walSync, clock, this.#room, {
-      keysDurable: () => options.keyring.subjects.durable(),
-      written: (sealing) => this.#bulk!.release(sealing),
-      committed: (last) => this.#makeVisible(last),
-      failed: (cause) => this.#fail(cause),
     });
   }
 
   status(): LogStatus {
     return {
-      state: this.#isFull() ? 'full' : this.#state.at,
-      logId: this.#logId,
+      state: this.#state.at,
+      logId: this.#writer.manifest.logId,
       origin: this.#options.origin,
-      leaves: this.#leaves,
-      positions: this.#position,
+      leaves: this.#placement.leaves,
+      positions: this.#placement.position,
       durableLeaves: this.#writer.durableLeaves,
       bytes: this.#writer.bytes,
       files: this.#writer.files.length,
       recovery: this.#recovery,
-      failure: this.#state.at === 'failed' ? this.#state.reason : this.#room.why,
+      failure: this.#state.failure,
     };
   }
 
-  /** Kept until the end of the calling turn: a decision reads the place that its append will get. */
   next(): NextPlace {
-    if (!this.#promised) {
-      this.#promised = { position: this.#position, time: this.#nextTime() };
-      queueMicrotask(() => {
-        this.#promised = null;
-      });
-    }
-    return this.#promised;
+    return this.#placement.next();
   }
 
   basis(): Basis {
-    const now = this.#options.clock.now();
-    const bound = this.#hidden[0]?.time ?? this.#promised?.time;
-    const below = bound !== undefined && now >= bound ? bound - 1n : now;
-    const instant = max(below, max(this.#visibleInstant, this.#handedOut));
-    assert(bound === undefined || instant < bound, 'a reader never holds the instant of an entry that it may not see');
-    this.#handedOut = instant;
-    return { position: this.#visiblePosition, instant };
+    return this.#placement.basis();
   }
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): Appended {
-    if (this.#state.at !== 'open' || this.#isFull()) throw this.#refusal();
+    if (this.#state.at !== 'open') throw this.#state.refusal();
     return this.#place(drafts, options);
   }
 
@@ -257,36 +213,27 @@ export class LocalLog implements LogStore {
   }
 
   onVisible(listener: (basis: Basis) => void): void {
-    this.#listeners.push(listener);
+    this.#placement.onVisible(listener);
   }
 
   head(): TreeHead {
-    this.#linkNow();
-    return { size: this.#tree.size, root: this.#tree.root() };
+    return this.#linker.head();
   }
 
-  async seal(): Promise<void> {
-    if (this.#state.at !== 'open' && this.#state.at !== 'draining') throw this.#refusal();
-    // One at a time: a seal's checkpoint is in place before the next seal is written.
-    const before = this.#sealing;
-    this.#sealing = before.then(() => this.#seal());
-    const done = this.#sealing;
-    this.#sealing = done.catch(() => undefined);
-    await this.#room.unlessShort(done);
+  seal(): Promise<void> {
+    return this.#heads.seal();
   }
 
   saved(): SavedLog {
-    const { leaves: written, lastFrame, files, frames } = this.#writer;
+    const { manifest, leaves: written, lastFrame, files, frames } = this.#writer;
     assert(lastFrame, 'an open log has a first entry');
-    const sealWritten = this.#sealedLeaves <= written;
-    const sealed = sealWritten ? this.#sealedLeaves : this.#sealedBefore;
-    const seals = sealWritten ? this.#seals : this.#seals - 1;
-    const state = { logId: this.#logId, leaves: this.#leaves, written, lastFrame, sealed, seals };
+    const { logId } = manifest;
+    const state = { logId, leaves: this.#placement.leaves, written, lastFrame, ...this.#heads.sealsWithin(written) };
     return savedLog(state, files, frames, this.#nodes);
   }
 
   async durable(leaves: number): Promise<void> {
-    assert(leaves <= this.#leaves, 'what was placed can become durable');
+    assert(leaves <= this.#placement.leaves, 'what was placed can become durable');
     if (this.#writer.durableLeaves < leaves) await this.seal();
   }
 
@@ -301,7 +248,7 @@ export class LocalLog implements LogStore {
     const redacting = before.then(async () => {
       const counts = await this.#redact(positions, yieldTurn);
       if (through === undefined) return counts;
-      if (this.#state.at !== 'open') throw this.#refusal();
+      if (!this.#state.isOpen) throw this.#state.refusal();
       await this.#placeOwn({ kind: 'redaction', through, rows: counts.rows }).acknowledged;
       return counts;
     });
@@ -313,11 +260,11 @@ export class LocalLog implements LogStore {
     const counts: Redacted = { rows: 0, texts: 0, kept: 0 };
     const last = positions.at(-1);
     if (last === undefined) return counts;
-    if (this.#state.at !== 'open') throw this.#refusal();
-    assert(last < this.#position, 'what is dropped was placed');
+    if (!this.#state.isOpen) throw this.#state.refusal();
+    assert(last < this.#placement.position, 'what is dropped was placed');
     if (last >= this.#writer.files.at(-1)!.firstPosition) await this.#commits.between(() => this.#writer.roll());
     const { disk, random, keyring } = this.#options;
-    const options = { disk, random, keyring, logDirectory: this.#logDirectory, logId: this.#logId, yieldTurn };
+    const options = { disk, random, keyring, logDirectory: this.#logDirectory, logId: this.#writer.manifest.logId, yieldTurn };
     for (const { number } of this.#writer.files.slice(0, -1)) {
       const [record, next] = this.#writer.files.slice(number, number + 2);
       assert(record?.state === 'sealed' && next, 'another file follows a sealed one');
@@ -335,22 +282,22 @@ export class LocalLog implements LogStore {
 
   async close(): Promise<void> {
     if (this.#state.at === 'closed' || this.#state.at === 'draining') return;
-    this.#closing.abort();
-    if (this.#state.at === 'open') {
-      this.#state = { at: 'draining' };
+    const { isOpen } = this.#state;
+    this.#state.drain();
+    if (isOpen) {
       await this.#redacting;
       await this.#commits.idle();
     }
-    if (!this.#hasFailed()) await this.seal().catch(() => undefined);
+    if (!this.#state.hasFailed) await this.seal().catch(() => undefined);
     await this.#bulk?.end();
-    if (this.#hasFailed()) return this.#writer.abandon();
+    if (this.#state.hasFailed) return this.#writer.abandon();
     await this.#writer.close();
-    this.#state = { at: 'closed' };
+    this.#state.close();
   }
 
   /** Hash of the newest entry that was placed: after `close` it stands for the whole log. */
   get lastLeafHash(): Uint8Array {
-    return this.#previousHash;
+    return this.#linker.lastLeafHash;
   }
 
   /** What had been written by now. */
@@ -363,7 +310,7 @@ export class LocalLog implements LogStore {
   async #begin(): Promise<void> {
     const { origin, engineVersion, replay } = this.#options;
     const { entries, acknowledged } = this.#place(
-      [{ context: ownContext, body: { kind: 'genesis', logId: this.#logId, origin, engineVersion } }],
+      [{ context: ownContext, body: { kind: 'genesis', logId: this.#writer.manifest.logId, origin, engineVersion } }],
       { sync: true },
     );
     await acknowledged;
@@ -371,7 +318,7 @@ export class LocalLog implements LogStore {
   }
 
   #placeOwn(body: EntryBody): Appended {
-    if (this.#isFull()) throw this.#refusal();
+    if (this.#state.isFull) throw this.#state.refusal();
     const appended = this.#place([{ context: ownContext, body }], { sync: true });
     if (this.#options.onEntry) appended.entries.forEach(this.#options.onEntry);
     return appended;
@@ -381,14 +328,13 @@ export class LocalLog implements LogStore {
   #place(drafts: readonly EntryDraft[], { at, sync = false }: AppendOptions): Appended {
     assert(drafts.length > 0, 'an append holds an entry');
     const place = at ?? this.next();
-    const free = place.position === this.#position && place.time > this.#lastInstant && place.time > this.#handedOut;
-    assert(free, 'decide and append belong in one turn: the log has moved on');
+    assert(this.#placement.isFree(place), 'decide and append belong in one turn: the log has moved on');
     let { position, time } = place;
     const placed: PlacedEntry[] = [];
     try {
       let bytes = FRAME_HEADER_BYTES;
       for (const draft of drafts) {
-        const next = this.#sealer.place(draft, { leaf: this.#leaves + placed.length, position, time });
+        const next = this.#sealer.place(draft, { leaf: this.#placement.leaves + placed.length, position, time });
         placed.push(next);
         position += next.entry.positions;
         time = lastInstantOf(next.entry) + 1n;
@@ -400,176 +346,16 @@ export class LocalLog implements LogStore {
       for (const { sealing } of placed) if (sealing) this.#bulk!.release(sealing);
       throw error;
     }
-    this.#promised = null;
-    this.#position = position;
-    this.#lastInstant = time - 1n;
-    this.#leaves += placed.length;
+    this.#placement.advance(placed.length, place, { position, time });
     for (const entry of placed) {
       if (entry.sealing) this.#bulk!.start(entry.sealing);
-      this.#unlinked.push(entry);
+      this.#linker.add(entry);
     }
-    this.#link();
-    // Access records hide nothing from readers, and wait for an fsync that may be long in coming.
-    if (position > place.position) this.#hidden.push({ leaf: this.#leaves - 1, time: place.time });
-    const access = drafts.every(isAccess);
-    const appended = this.#commits.add(placed, { sync, access });
-    this.#lastAppended = appended;
-    this.#sealWhenIdle();
+    this.#linker.linkReady();
+    const appended = this.#commits.add(placed, { sync, access: drafts.every(isAccess) });
+    this.#heads.appended(appended);
     return appended;
-  }
-
-  /** Hashes into the chain what is ready, in order: an entry waits for those before it. */
-  #link(): void {
-    const unlinked = this.#unlinked;
-    let count = 0;
-    for (; count < unlinked.length && unlinked[count]!.ready; count++) this.#linkOne(unlinked[count]!);
-    if (count === 0) return;
-    if (count === unlinked.length) this.#unlinked = [];
-    else unlinked.splice(0, count);
-    this.#commits.linked();
-  }
-
-  /** All that is placed, in this turn: what is still being sealed is sealed here. */
-  #linkNow(): void {
-    if (this.#unlinked.length === 0) return;
-    for (const entry of this.#unlinked) this.#linkOne(entry);
-    this.#unlinked = [];
-    this.#commits.linked();
-  }
-
-  #linkOne(entry: PlacedEntry): void {
-    entry.link(this.#previousHash);
-    this.#previousHash = entry.leafHash;
-    this.#tree.append(entry.leafHash);
-  }
-
-  #nextTime(): bigint {
-    return max(this.#options.clock.now(), max(this.#lastInstant, this.#handedOut) + 1n);
-  }
-
-  #makeVisible({ entry }: EncodedEntry): void {
-    let count = 0;
-    while (count < this.#hidden.length && this.#hidden[count]!.leaf <= entry.leaf) count++;
-    this.#hidden.splice(0, count);
-    this.#visibleInstant = lastInstantOf(entry);
-    const position = entry.position + entry.positions;
-    if (position === this.#visiblePosition) return;
-    this.#visiblePosition = position;
-    if (this.#listeners.length === 0) return;
-    const basis = this.basis();
-    for (const listener of this.#listeners) listener(basis);
-  }
-
-  /** One timer at a time: it looks again when something was written while it slept. */
-  #sealWhenIdle(): void {
-    const { clock, sealIdleMs } = this.#options;
-    this.#lastWriteMs = clock.monotonicMs();
-    if (this.#sealTimer || sealIdleMs === 0) return;
-    this.#sealTimer = true;
-    void this.#waitAndSeal(sealIdleMs).finally(() => {
-      this.#sealTimer = false;
-      // Something may have been written while the seal was: it needs one of its own.
-      if (this.#state.at === 'open' && this.#leaves > this.#sealedLeaves) this.#sealWhenIdle();
-    });
-  }
-
-  async #waitAndSeal(sealIdleMs: number): Promise<void> {
-    const { clock } = this.#options;
-    for (let wait = sealIdleMs; wait > 0; wait = sealIdleMs - (clock.monotonicMs() - this.#lastWriteMs)) {
-      await clock.sleep(wait, this.#closing.signal);
-      if (this.#closing.signal.aborted) return;
-      this.#commits.syncSoon();
-    }
-    await this.#commits.idle();
-    // A failure to seal has already failed the log: there is nobody else to tell.
-    if (this.#state.at === 'open') await this.seal().catch(() => undefined);
-  }
-
-  async #seal(): Promise<void> {
-    // What is on its way is waited for, so that only what comes meanwhile can hold up the turn.
-    if (this.#unlinked.length > 0) await this.#lastAppended?.written.catch(() => undefined);
-    if (this.#hasFailed() || this.#isFull()) throw this.#refusal();
-    if (this.#leaves === this.#sealedLeaves) return;
-    this.#linkNow();
-    const appended = this.#placeOwn({
-      kind: 'seal',
-      treeSize: this.#tree.size,
-      checkpoint: this.#signed(this.head()).note,
-    });
-    // The checkpoint beside the log covers the seal as well, so that no durable entry can be missed.
-    const covering = this.#signed(this.head());
-    this.#sealedBefore = this.#sealedLeaves;
-    this.#sealedLeaves = this.#tree.size;
-    this.#seals++;
-    // The checkpoint is in place before the next seal is written, however long both wait for room.
-    await settled(appended);
-    await this.#store(covering);
-  }
-
-  /** A head that was handed out is in the checkpoint file first: no later recovery may cut what somebody holds it to. */
-  async #headOver(leaves: number): Promise<SignedHead> {
-    if (this.#stored.size >= leaves) return this.#stored;
-    if (this.#isFull()) throw this.#refusal();
-    assert(leaves <= this.#leaves, 'a head covers entries that are there');
-    if (this.#writer.durableLeaves < leaves) await this.seal();
-    const before = this.#sealing;
-    const signing = before.then(async () => {
-      const size = this.#writer.durableLeaves;
-      if (this.#stored.size >= leaves) return;
-      if (this.#state.at !== 'open' && this.#state.at !== 'draining') throw this.#refusal();
-      await this.#store(this.#signed({ size, root: this.proofs.root(size) }));
-    });
-    this.#sealing = signing.catch(() => undefined);
-    await this.#room.unlessShort(signing);
-    return this.#stored;
-  }
-
-  #signed(head: TreeHead): SignedHead {
-    return { ...head, note: signCheckpoint(this.#options.origin, head, this.#options.keyring.signer) };
-  }
-
-  async #store(head: SignedHead): Promise<void> {
-    for (;;) {
-      try {
-        await this.#options.disk.replaceFile(checkpointPath(this.#logDirectory), Buffer.from(head.note));
-        break;
-      } catch (cause) {
-        // No room: the one before is there still, and no seal follows until this one is in its place.
-        if (!this.#opened || !(await this.#room.isShort('head', cause))) {
-          this.#commits.fail(cause);
-          throw this.#refusal();
-        }
-        await this.#room.wait();
-      }
-    }
-    this.#room.found('head');
-    this.#stored = head;
-  }
-
-  #fail(cause: unknown): void {
-    this.#state = { at: 'failed', reason: cause instanceof Error ? cause.message : String(cause) };
-    this.#options.say?.(`${this.#logDirectory}: ${failureText(cause)}`);
-    this.#closing.abort();
-  }
-
-  #isFull(): boolean {
-    return this.#state.at === 'open' && this.#room.why !== null;
-  }
-
-  #hasFailed(): boolean {
-    return this.#state.at === 'failed';
-  }
-
-  #refusal(): ServiceError {
-    const state = this.#state;
-    if (this.#isFull()) return this.#room.refusal();
-    const why = state.at === 'failed' ? `the log has failed (${state.reason}): restart the server` : `the log is ${state.at}`;
-    return new ServiceError('REL_UNAVAILABLE', `${why}; it accepts no writes`);
   }
 }
 
 const isAccess = ({ body }: EntryDraft): boolean => body.kind === 'access';
-
-function max(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
-}

@@ -11,6 +11,7 @@ const writer = 'src/log/files/log-writer.ts';
 const recovery = 'src/log/recovery.ts';
 const logFile = 'src/log/files/log-file.ts';
 const log = 'src/log/log.ts';
+const placement = 'src/log/placement.ts';
 const rowHashes = ['test/log/entries/row-hashes.test.ts'];
 const rowHashesSource = 'src/log/entries/row-hashes.ts';
 const chain = 'src/log/files/chain.ts';
@@ -186,21 +187,21 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'lets time stand still',
-    file: log,
+    file: placement,
     find: 'max(this.#lastInstant, this.#handedOut) + 1n',
     replace: 'max(this.#lastInstant, this.#handedOut)',
     killedBy: crash,
   },
   {
     name: 'follows the clock backwards',
-    file: log,
-    find: '    return max(this.#options.clock.now(), max(this.#lastInstant, this.#handedOut) + 1n);',
-    replace: '    return this.#options.clock.now();',
+    file: placement,
+    find: '    return max(this.#clock.now(), max(this.#lastInstant, this.#handedOut) + 1n);',
+    replace: '    return this.#clock.now();',
     killedBy: crash,
   },
   {
     name: 'seals without waiting for what it covers',
-    file: log,
+    file: 'src/log/signed-heads.ts',
     find: '    await settled(appended);\n    await this.#store(covering);',
     replace: '    await this.#store(covering);\n    await settled(appended);',
     killedBy: crash,
@@ -215,8 +216,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'takes appends while the disk is full',
     file: log,
-    find: "if (this.#state.at !== 'open' || this.#isFull()) throw this.#refusal();",
-    replace: "if (this.#state.at !== 'open') throw this.#refusal();",
+    find: "if (this.#state.at !== 'open') throw this.#state.refusal();",
+    replace: 'if (!this.#state.isOpen) throw this.#state.refusal();',
     killedBy: ['test/log/disk-room.test.ts'],
   },
   {
@@ -249,8 +250,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'signs a head over what is linked, not over what is placed',
-    file: log,
-    find: '  head(): TreeHead {\n    this.#linkNow();\n',
+    file: 'src/log/entry-linker.ts',
+    find: '  head(): TreeHead {\n    this.linkNow();\n',
     replace: '  head(): TreeHead {\n',
     killedBy: bulk,
     hangs: true,
@@ -272,7 +273,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a frame is written before the keys that its rows need',
     file: log,
-    find: 'keysDurable: () => options.keyring.subjects.durable(),',
+    find: 'keysDurable: () => keyring.subjects.durable(),',
     replace: 'keysDurable: () => null,',
     killedBy: crash,
   },

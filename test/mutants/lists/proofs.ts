@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 
 const verifier = 'verify/annals-verify.mjs';
 const reader = 'src/governance/proofs.ts';
-const log = 'src/log/log.ts';
+const signedHeads = 'src/log/signed-heads.ts';
 const agreement = ['test/proofs/agreement.test.ts'];
 const liar = ['test/proofs/lying-server.test.ts'];
 const http = ['test/doors/http/proof.test.ts'];
@@ -68,16 +68,16 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'proofs: a head is given out and not stored',
-    file: log,
-    find: 'await this.#store(this.#signed({ size, root: this.proofs.root(size) }));',
-    replace: 'this.#stored = this.#signed({ size, root: this.proofs.root(size) });',
+    file: signedHeads,
+    find: 'await this.#store(this.sign({ size, root: root(size) }));',
+    replace: 'this.#stored = this.sign({ size, root: root(size) });',
     killedBy: heads,
   },
   {
     name: 'proofs: a head covers what is not durable',
-    file: log,
-    find: '      const size = this.#writer.durableLeaves;\n',
-    replace: '      const size = this.#tree.size;\n',
+    file: signedHeads,
+    find: '      const size = writer.durableLeaves;\n',
+    replace: '      const size = this.#options.leaves();\n',
     killedBy: heads,
   },
 ];
