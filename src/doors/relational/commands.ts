@@ -5,11 +5,12 @@ import { bare } from './bare.ts';
 import { catalogueQuestion } from './catalogue/question.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
+import { type Drop, dropOf } from './drop.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 import { Tokens } from './tokens.ts';
 
 export type Command =
-  | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean }
+  | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean | null }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'set'; readonly name: string; readonly value: string | null; readonly local: boolean }
   | { readonly kind: 'reset'; readonly name: string }
@@ -17,8 +18,10 @@ export type Command =
   | { readonly kind: 'discard' | 'deallocate'; readonly name: string }
   | { readonly kind: 'nothing'; readonly tag: string; readonly notice: string | null }
   | ({ readonly kind: 'create-table' } & CreateTable)
-  /** Types are not dropped: it succeeds where there is none. */
-  | { readonly kind: 'drop-table'; readonly names: readonly string[] }
+  | ({ readonly kind: 'drop' } & Drop)
+  /** Makes nothing; what it names has to be there. */
+  | { readonly kind: 'create-index'; readonly table: string; readonly columns: readonly string[] }
+  | { readonly kind: 'create-schema'; readonly name: string; readonly ifNotExists: boolean }
   | { readonly kind: 'copy'; readonly copy: Copy; readonly text: string }
   /** For the planner: it may write, or it only asks. */
   | {
@@ -116,15 +119,14 @@ const refusals: Readonly<Record<string, string>> = {
   LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
   NOTIFY: 'NOTIFY is not implemented',
   DECLARE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
-  FETCH: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
-  MOVE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
   PREPARE: 'PREPARE is not implemented: prepare by the protocol',
-  EXECUTE: 'EXECUTE is not implemented: prepare by the protocol',
   LOCK: 'LOCK is not implemented: a statement that meets a newer row is refused, run it again',
   GRANT: 'GRANT is not implemented: policies say who may do what',
   REVOKE: 'REVOKE is not implemented: policies say who may do what',
   TRUNCATE: 'TRUNCATE is not implemented: DELETE ends rows, what was stays readable AS OF',
   VACUUM: 'VACUUM is not implemented: the store tends itself',
+  ANALYZE: 'ANALYZE is not implemented: the store tends itself',
+  REINDEX: 'REINDEX is not implemented: the store tends itself',
   CLUSTER: 'CLUSTER is not implemented: the store tends itself',
   DO: 'DO is not implemented',
   COMMENT: 'COMMENT is not implemented',
@@ -157,27 +159,39 @@ export function commandOf(statement: string): Command {
     case 'RESET':
       return { kind: 'reset', name: variableName(said.slice(first.length)) };
     case 'SHOW':
+      if (second === '') throw new ServiceError('REL_PARSE', 'SHOW takes the name of a setting, or ALL');
       return { kind: 'show', name: variableName(said.slice(first.length)) };
     case 'DISCARD':
       return { kind: 'discard', name: second };
     case 'CLOSE':
       if (second === 'ALL') return { kind: 'nothing', tag: 'CLOSE CURSOR ALL', notice: null };
-      throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `there is no cursor ${JSON.stringify(unquoted(words[1] ?? ''))}`);
+      throw noCursor(words[1] ?? '');
     case 'UNLISTEN':
       return { kind: 'nothing', tag: 'UNLISTEN', notice: null };
     case 'DEALLOCATE':
       return { kind: 'deallocate', name: unquoted(words[second === 'PREPARE' ? 2 : 1] ?? '') };
     case 'CREATE':
       if (second === 'EXTENSION') return extension(words);
-      if (second === 'INDEX')
-        return { kind: 'nothing', tag: 'CREATE INDEX', notice: 'indexes are made as questions need them: nothing was created' };
+      if (second === 'INDEX') return createIndex(said);
       if (second === 'UNIQUE') throw refused('UNIQUE is not implemented: only the primary key is unique');
-      if (second === 'SCHEMA') throw refused('there is one schema, public');
+      if (second === 'SCHEMA') return createSchema(said);
       if (tables.has(second)) return { kind: 'create-table', ...createTableOf(said) };
       break;
     case 'DROP':
-      if (second === 'TABLE') return dropTable(said);
+      if (second !== 'MATERIALIZED' && second !== 'LOOKUP') return { kind: 'drop', ...dropOf(said) };
       break;
+    case 'MERGE':
+      if (second === 'INTO') throw refused('MERGE INTO is not implemented: INSERT … ON CONFLICT writes what is there or not');
+      break;
+    case 'FETCH':
+    case 'MOVE':
+      throw noCursor(words.at(-1) ?? '');
+    case 'EXECUTE':
+      throw new ProtocolRefusal(
+        '26000',
+        'REL_NOT_FOUND',
+        `no statement ${JSON.stringify(unquoted(second))} is prepared by PREPARE, which is not implemented`,
+      );
     case 'COPY':
       return { kind: 'copy', copy: copyOf(said), text: said };
   }
@@ -216,18 +230,64 @@ function withoutSchema(text: string): string {
 
 function begin(modes: readonly string[], tag: string): Command {
   const said = modes.join(' ');
+  if (!transactionModes.test(said)) throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${said.toLowerCase()}`);
   if (/REPEATABLE|SERIALIZABLE/.test(said))
     throw refused('transactions are READ COMMITTED: to read one moment throughout, SET annals.as_of_system to it');
-  return { kind: 'begin', tag, readOnly: /READ ONLY/.test(said) };
+  return { kind: 'begin', tag, readOnly: readOnlyOf(said) };
 }
 
-function dropTable(said: string): Command {
+const mode = '(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)|(?:NOT )?DEFERRABLE)';
+const transactionModes = new RegExp(`^(?:WORK|TRANSACTION)?(?: ?${mode}(?: ,)?)*$`);
+
+/** Null: it says nothing of it. */
+function readOnlyOf(modes: string): boolean | null {
+  const stated = /READ (ONLY|WRITE)/.exec(modes);
+  return stated === null ? null : stated[1] === 'ONLY';
+}
+
+const noCursor = (name: string): ServiceError =>
+  new ProtocolRefusal(
+    '34000',
+    'REL_NOT_FOUND',
+    `there is no cursor ${JSON.stringify(unquoted(name))}: cursors of SQL are not implemented`,
+  );
+
+function createSchema(said: string): Command {
   const tokens = new Tokens(said);
-  tokens.expect('DROP', 'TABLE');
-  if (!tokens.skip('IF', 'EXISTS')) throw refused('types are not dropped: DELETE ends their rows, what was stays readable AS OF');
-  const names = [tokens.tableName()];
-  while (tokens.skip(',')) names.push(tokens.tableName());
-  return { kind: 'drop-table', names };
+  tokens.expect('CREATE', 'SCHEMA');
+  const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
+  const name = tokens.name('the name of a schema');
+  if (name !== 'public') throw refused('there is one schema, public');
+  return { kind: 'create-schema', name, ifNotExists };
+}
+
+function createIndex(said: string): Command {
+  const tokens = new Tokens(said);
+  tokens.expect('CREATE', 'INDEX');
+  tokens.skip('CONCURRENTLY');
+  tokens.skip('IF', 'NOT', 'EXISTS');
+  if (!tokens.skip('ON')) {
+    tokens.name('the name of an index');
+    tokens.expect('ON');
+  }
+  tokens.skip('ONLY');
+  const table = tokens.tableName();
+  if (tokens.skip('USING')) tokens.name('a method');
+  const columns: string[] = [];
+  tokens.list(() => {
+    const { kind, text } = tokens.next;
+    // An expression reads columns too, but says so in a grammar of its own.
+    if (kind === 'sign') return void tokens.within();
+    tokens.take();
+    if (tokens.next.text === '(') tokens.within();
+    else columns.push(text);
+    while (tokens.next.text !== ',' && tokens.next.text !== ')') {
+      if (tokens.next.kind === 'end') throw tokens.refused('expected )');
+      if (tokens.next.text === '(') tokens.within();
+      else tokens.take();
+    }
+  });
+  return { kind: 'create-index', table, columns };
 }
 
 /** Runs at once, and has no columns before it has run. */
@@ -248,9 +308,15 @@ function set(said: string): Command {
   const scope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(said)!;
   const local = scope[1]?.toUpperCase() === 'LOCAL';
   const rest = said.slice(scope[0].length);
-  if (/^(CHARACTERISTICS\s+AS\s+)?TRANSACTION\b/i.test(rest)) {
-    if (/REPEATABLE|SERIALIZABLE/i.test(rest)) return begin(['SERIALIZABLE'], '');
-    return { kind: 'nothing', tag: 'SET', notice: null };
+  const modes = /^(CHARACTERISTICS\s+AS\s+)?(TRANSACTION\b.*)$/is.exec(rest);
+  if (modes) {
+    const begun = begin(wordsOf(modes[2]!, 12), '');
+    const readOnly = begun.kind === 'begin' ? begun.readOnly : null;
+    if (readOnly === null) return { kind: 'nothing', tag: 'SET', notice: null };
+    const value = readOnly ? 'on' : 'off';
+    return modes[1] === undefined
+      ? { kind: 'set', name: 'transaction_read_only', value, local: true }
+      : { kind: 'set', name: 'default_transaction_read_only', value, local: false };
   }
   const special = /^(TIME\s+ZONE|NAMES)\s+/i.exec(rest);
   if (special) {

@@ -72,7 +72,7 @@ function withDefaults(options: Options): CopyFormat {
     throw new ServiceError('REL_INVALID', 'QUOTE and ESCAPE are of the format csv');
   const marks = isCsv ? [made.delimiter, made.quote, made.escape] : [made.delimiter];
   if (marks.some((mark) => mark.length !== 1 || mark === '\0' || mark > '\x7f' || mark === '\n' || mark === '\r'))
-    throw new ServiceError('REL_INVALID', 'DELIMITER, QUOTE and ESCAPE are one ASCII character each');
+    throw new ServiceError('REL_NOT_IMPLEMENTED', 'DELIMITER, QUOTE and ESCAPE are one ASCII character each');
   if (made.delimiter === made.quote || (format === 'text' && /[\\.a-z0-9]/i.test(made.delimiter)))
     throw new ServiceError('REL_INVALID', `the delimiter can't be ${JSON.stringify(made.delimiter)}`);
   return made;
@@ -85,7 +85,7 @@ function option(tokens: Tokens, options: Options): void {
     case 'FORMAT': {
       const format = tokens.take().text.toLowerCase();
       if (format !== 'text' && format !== 'csv' && format !== 'binary')
-        throw tokens.refused('expected the format text, csv or binary before this');
+        throw new ServiceError('REL_INVALID', 'the formats of COPY are text, csv and binary');
       options.format = format;
       return;
     }

@@ -130,7 +130,11 @@ class Table {
     if (tokens.skip('PG_CATALOG') || tokens.skip('PUBLIC')) tokens.expect('.');
     const name = tokens.name('a type').toUpperCase();
     const type = columnTypes[name];
-    if (type === undefined) throw refused(refusedTypes[name] ?? `the type ${name.toLowerCase()} is not implemented`);
+    if (type === undefined) {
+      const detail = refusedTypes[name];
+      if (detail !== undefined) throw refused(detail);
+      throw new ServiceError('REL_INVALID', `there is no type ${JSON.stringify(name.toLowerCase())}`, { reason: 'no-such-type' });
+    }
     if (name === 'DOUBLE') tokens.expect('PRECISION');
     if (name === 'CHARACTER') tokens.skip('VARYING');
     const size = tokens.next.text === '(' ? tokens.within() : null;
@@ -142,6 +146,8 @@ class Table {
       this.notices.add('instants are UTC and come back with their offset');
     if (tokens.next.text === '[' || tokens.skip('ARRAY')) throw refused('columns of arrays are not implemented: use json');
     if (size !== null && type === 'string') this.notices.add('lengths of texts are not checked');
+    if (/^(INT|INT4|INTEGER|INT2|SMALLINT)$/.test(name))
+      this.notices.add('integer columns hold 64 bits, and are shown as bigint');
     if (name === 'NUMERIC' || name === 'DECIMAL') this.notices.add('numeric columns hold doubles');
     if (type !== 'vector') return { type, dims: 0 };
     const dims = Number(size ?? 0);

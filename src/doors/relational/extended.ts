@@ -56,7 +56,11 @@ export class Extended {
   constructor(runner: Runner, replies: Replies) {
     this.#runner = runner;
     this.#replies = replies;
-    runner.onDeallocate = (name) => (name === null ? this.#statements.clear() : this.#deallocate(name));
+    runner.onDeallocate = (name) => {
+      if (name === null) return this.#statements.clear();
+      this.#statement(name);
+      this.#deallocate(name);
+    };
   }
 
   /** An error was told: nothing is answered until Sync. */

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
-import type { ColumnType } from '../../log/values/value.ts';
+import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
@@ -17,6 +17,7 @@ import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/virtual/facts.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
+import { droppedNotice } from './drop.ts';
 import { describedCatalogue, type Inspection, inspected } from './catalogue/inspect.ts';
 import { catalogueQuestion } from './catalogue/question.ts';
 import type { Select } from './catalogue/trees.ts';
@@ -169,7 +170,7 @@ export class Runner {
         if (this.#status === 'T') replies.notice('there is already a transaction in progress', '25001', 'WARNING');
         else {
           variables.transactionBegins();
-          if (command.readOnly) variables.set('transaction_read_only', 'on', true);
+          if (command.readOnly !== null) variables.set('transaction_read_only', command.readOnly ? 'on' : 'off', true);
           this.#explicit = this.#implicit ?? new Transaction();
           this.#implicit = null;
           this.#undecided = [];
@@ -207,8 +208,16 @@ export class Runner {
         return replies.complete(command.name.toUpperCase() === 'ALL' ? 'DEALLOCATE ALL' : 'DEALLOCATE');
       case 'create-table':
         return this.#createTable(command);
-      case 'drop-table':
-        return this.#dropTable(command.names);
+      case 'create-index':
+        return this.#createIndex(command);
+      case 'create-schema': {
+        const detail = `the schema ${JSON.stringify(command.name)} is there already`;
+        if (!command.ifNotExists) throw new ProtocolRefusal('42P06', 'REL_CONFLICT', detail);
+        replies.notice(`${detail}, skipping`);
+        return replies.complete('CREATE SCHEMA');
+      }
+      case 'drop':
+        return this.#drop(command);
       case 'nothing':
         if (command.notice !== null) replies.notice(command.notice);
         return replies.complete(command.tag);
@@ -294,17 +303,34 @@ export class Runner {
     replies.complete('CREATE TABLE');
   }
 
-  async #dropTable(names: readonly string[]): Promise<void> {
+  async #createIndex({ table, columns }: Extract<Command, { readonly kind: 'create-index' }>): Promise<void> {
     const { replies } = this.#parts;
     await this.#enter('inspect', false, async (invocation) => {
-      const { catalog } = invocation.snapshot();
-      const there = names.find((name) => catalog.type(name) !== undefined);
-      if (there === undefined) return;
-      const detail = `${JSON.stringify(there)} is not dropped: DELETE ends its rows, what was stays readable AS OF`;
-      throw new ServiceError('REL_NOT_IMPLEMENTED', detail);
+      invocation.describe({ template: 'CREATE INDEX', objectType: table });
+      const definition = invocation.snapshot().catalog.type(table);
+      if (definition === undefined)
+        throw new ProtocolRefusal('42P01', 'REL_NOT_FOUND', `relation ${JSON.stringify(table)} does not exist`);
+      const known = (name: string): boolean => Object.hasOwn(definition.properties, name) || Object.hasOwn(systemColumns, name);
+      const unknown = columns.find((name) => !known(name) && name !== '_pk' && name !== 'id');
+      if (unknown !== undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `column ${JSON.stringify(unknown)} does not exist`);
     });
-    for (const name of names) replies.notice(`table ${JSON.stringify(name)} does not exist, skipping`);
-    replies.complete('DROP TABLE');
+    replies.notice('indexes are made as questions need them: nothing was created');
+    replies.complete('CREATE INDEX');
+  }
+
+  async #drop(command: Extract<Command, { readonly kind: 'drop' }>): Promise<void> {
+    const { replies } = this.#parts;
+    const notices = await this.#enter('inspect', false, async (invocation) => {
+      invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
+      const { catalog, views } = invocation.snapshot();
+      const standing = {
+        isTable: (name: string) => catalog.type(name) !== undefined,
+        isView: (wanted: string) => views.some(({ name }) => name === wanted),
+      };
+      return command.names.map((name) => droppedNotice(command, name, standing));
+    });
+    for (const notice of notices) replies.notice(notice);
+    replies.complete(command.tag);
   }
 
   /** Begins to take rows, or sends them all. */

@@ -7,6 +7,7 @@ import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { InstantStyle } from '../../planner/virtual/session.ts';
+import { ProtocolRefusal } from './sqlstate.ts';
 
 interface Variable {
   readonly start: string;
@@ -20,13 +21,27 @@ interface Variable {
 const any = (value: string): string => value;
 const invalid = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
 
-/** Only these values are true of this server. */
+/** Without case, spaces and quotes. */
+const plainOf = (value: string): string => value.toLowerCase().replaceAll(/[\s"]/g, '');
+
+/** Only these values are true of this server; `possible`: what Postgres would take, anything else is no value at all. */
 const only =
-  (...known: readonly string[]) =>
+  (known: readonly string[], possible: RegExp = /^/) =>
   (value: string): string => {
-    const plain = value.toLowerCase().replaceAll(/[\s"]/g, '');
-    if (known.some((each) => each.toLowerCase().replaceAll(/[\s"]/g, '') === plain)) return value;
-    throw new ServiceError('REL_NOT_IMPLEMENTED', `the only value here is ${known[0]!}`);
+    const plain = plainOf(value);
+    if (known.some((each) => plainOf(each) === plain)) return value;
+    throw elsewhere(known[0]!, possible.test(plain));
+  };
+
+const elsewhere = (known: string, isPossible: boolean): ServiceError =>
+  new ServiceError(isPossible ? 'REL_NOT_IMPLEMENTED' : 'REL_INVALID', `the only value here is ${known}`);
+
+/** Nobody can change it. */
+const fixed =
+  (known: string) =>
+  (value: string): string => {
+    if (plainOf(value) === plainOf(known)) return value;
+    throw new ProtocolRefusal('55P02', 'REL_INVALID', 'it can not be changed');
   };
 
 const instantOf = (value: string): string => {
@@ -34,14 +49,26 @@ const instantOf = (value: string): string => {
   return value;
 };
 
+const encodings =
+  /^(latin\d+|iso8859\d+|win\d+|sqlascii|mulinternal|euc\w+|koi8\w*|big5|gb\w+|sjis|shiftjis\w*|johab|uhc|abc|tcvn\d*|vscii|alt|mskanji|windows\d+)$/;
+
 /** Case and punctuation of a name of an encoding say nothing. */
 const utf8Only = (value: string): string => {
   const plain = value.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
   if (['utf8', 'unicode', 'auto'].includes(plain)) return 'UTF8';
-  throw new ServiceError('REL_NOT_IMPLEMENTED', 'the only value here is UTF8');
+  throw elsewhere('UTF8', encodings.test(plain));
 };
 
 const utcNames: ReadonlySet<string> = new Set('utc uct zulu z universal gmt gmt0 gmt+0 gmt-0 greenwich'.split(' '));
+
+function isZone(name: string): boolean {
+  if (/^(interval\b|[+-]?\d|<|[a-z]{3,}[+-]?\d)/i.test(name)) return true;
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).format() !== '';
+  } catch {
+    return false;
+  }
+}
 
 /** Every name of UTC, and each way to write an offset of nothing. */
 const utcOnly = (value: string): string => {
@@ -51,7 +78,7 @@ const utcOnly = (value: string): string => {
     .replace(/^etc\//, '');
   const offset = /^(?:interval\s*)?'?([+-]?)(0{1,2}(?::00){0,2})'?(?:\s+hour(?:\s+to\s+(?:minute|second))?)?$/.test(plain);
   if (utcNames.has(plain) || offset || /^<[+-]00>-00$/.test(plain)) return 'UTC';
-  throw new ServiceError('REL_NOT_IMPLEMENTED', 'the only value here is UTC');
+  throw elsewhere('UTC', isZone(value.trim()));
 };
 
 const wholeBetween =
@@ -70,9 +97,11 @@ const oneOf =
     return plain;
   };
 
-const zeroOnly = only('0', '0s', '0ms');
-const onlyOn = only('on', 'true', '1', 'yes');
-const onlyOff = only('off', 'false', '0', 'no');
+const dateStyles = /^(iso|sql|postgres|german|default)?,?(dmy|mdy|ymd|us|euro(pean)?|noneuro(pean)?)?$/;
+const switches = /^(on|off|true|false|yes|no|1|0)$/;
+const zeroOnly = only(['0', '0s', '0ms'], /^\d+(\.\d+)?(us|ms|s|min|h|d)?$/);
+const onlyOn = only(['on', 'true', '1', 'yes'], switches);
+const isolations = /^(serializable|repeatableread|read(un)?committed)$/;
 const switched = (value: string): string => {
   if (/^(on|true|1|yes)$/i.test(value)) return 'on';
   if (/^(off|false|0|no)$/i.test(value)) return 'off';
@@ -121,29 +150,43 @@ const variables: Readonly<Record<string, Variable>> = {
     'sync: a write is fsynced before it is acknowledged, whatever the settings say',
   ),
   application_name: variable('', any, 'as the client calls itself', 'application_name'),
-  bytea_output: variable('hex', only('hex'), 'there is no bytea'),
+  bytea_output: variable('hex', only(['hex'], /^escape$/), 'there is no bytea'),
   client_encoding: variable('UTF8', utf8Only, 'texts are UTF-8', 'client_encoding'),
-  client_min_messages: variable('notice', only('notice', 'info', 'log', 'warning', 'error'), 'notices are sent'),
-  datestyle: variable('ISO, MDY', only('ISO', 'ISO, MDY', 'ISO, DMY', 'ISO, YMD'), 'instants are ISO 8601', 'DateStyle'),
-  default_transaction_isolation: variable('read committed', only('read committed'), 'see transaction_isolation'),
-  default_transaction_read_only: variable('off', onlyOff, 'writes are taken'),
-  extra_float_digits: variable('1', only('1', '2', '3', '0'), 'numbers are shown by their shortest text'),
+  client_min_messages: variable(
+    'notice',
+    only(['notice', 'info', 'log', 'warning', 'error'], /^debug[1-5]?$/),
+    'notices are sent',
+  ),
+  datestyle: variable(
+    'ISO, MDY',
+    only(['ISO', 'ISO, MDY', 'ISO, DMY', 'ISO, YMD'], dateStyles),
+    'instants are ISO 8601',
+    'DateStyle',
+  ),
+  default_transaction_isolation: variable('read committed', only(['read committed'], isolations), 'see transaction_isolation'),
+  default_transaction_read_only: variable('off', switched, 'on: no transaction takes a write that does not say READ WRITE'),
+  extra_float_digits: variable('1', only(['1', '2', '3', '0'], /^-(\d|1[0-5])$/), 'numbers are shown by their shortest text'),
   idle_in_transaction_session_timeout: variable('0', zeroOnly, 'no such time-out'),
-  integer_datetimes: variable('on', onlyOn, 'instants are integers', 'integer_datetimes'),
-  intervalstyle: variable('postgres', only('postgres', 'iso_8601'), 'no column is an interval', 'IntervalStyle'),
-  is_superuser: variable('off', onlyOff, 'nobody is', 'is_superuser'),
+  integer_datetimes: variable('on', fixed('on'), 'instants are integers', 'integer_datetimes'),
+  intervalstyle: variable(
+    'postgres',
+    only(['postgres', 'iso_8601'], /^(postgres_verbose|sql_standard)$/),
+    'no column is an interval',
+    'IntervalStyle',
+  ),
+  is_superuser: variable('off', fixed('off'), 'nobody is', 'is_superuser'),
   lock_timeout: variable('0', zeroOnly, 'nothing is locked'),
   row_security: variable('on', onlyOn, 'policies are always in force'),
-  search_path: variable('public', only('public', '"$user", public', 'public, pg_catalog', 'pg_catalog'), 'one schema'),
-  server_encoding: variable('UTF8', utf8Only, 'texts are UTF-8', 'server_encoding'),
-  server_version: variable('15.0', only('15.0'), 'what this server is taken for', 'server_version'),
-  server_version_num: variable('150000', only('150000'), 'the same as a number'),
-  session_authorization: variable('', only(''), 'the user of the connection', 'session_authorization'),
+  search_path: variable('public', only(['public', '"$user", public', 'public, pg_catalog', 'pg_catalog']), 'one schema'),
+  server_encoding: variable('UTF8', fixed('UTF8'), 'texts are UTF-8', 'server_encoding'),
+  server_version: variable('15.0', fixed('15.0'), 'what this server is taken for', 'server_version'),
+  server_version_num: variable('150000', fixed('150000'), 'the same as a number'),
+  session_authorization: variable('', only(['']), 'the user of the connection', 'session_authorization'),
   standard_conforming_strings: variable('on', onlyOn, 'a backslash is a character', 'standard_conforming_strings'),
   statement_timeout: variable('0', zeroOnly, 'SERVICE_QUERY_TIMEOUT_SECS ends what runs too long'),
   synchronous_commit: variable('on', onlyOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
   timezone: variable('UTC', utcOnly, 'times are UTC', 'TimeZone'),
-  transaction_isolation: variable('read committed', only('read committed'), 'each statement reads one moment'),
+  transaction_isolation: variable('read committed', only(['read committed'], isolations), 'each statement reads one moment'),
   transaction_read_only: variable('off', switched, 'on: this transaction takes no write'),
   'hnsw.ef_search': variable('40', wholeBetween(1, 1_000), 'nearest vectors are exact, whatever it is'),
   'hnsw.iterative_scan': variable(
@@ -153,7 +196,7 @@ const variables: Readonly<Record<string, Variable>> = {
   ),
   'hnsw.max_scan_tuples': variable('20000', wholeBetween(1, 2_147_483_647), 'nearest vectors are exact, whatever it is'),
   'ivfflat.probes': variable('1', wholeBetween(1, 32_768), 'nearest vectors are exact, whatever it is'),
-  xmloption: variable('content', only('content'), 'there is no XML'),
+  xmloption: variable('content', only(['content'], /^document$/), 'there is no XML'),
 };
 
 /** Told when a connection begins, whatever it says of them: instants leave in UTC, each with its offset. */
@@ -210,6 +253,7 @@ export class Variables {
 
   show(name: string): string {
     const { start } = this.#known(name);
+    if (name === 'transaction_read_only' && !this.#values.has(name)) return this.show('default_transaction_read_only');
     return this.#values.get(name) ?? this.#defaults.get(name) ?? start;
   }
 
@@ -265,7 +309,12 @@ export class Variables {
     try {
       return known.takes(value);
     } catch (error) {
-      if (error instanceof ServiceError) throw new ServiceError(error.code, `${name}: ${error.message}`);
+      if (error instanceof ServiceError) {
+        const detail = `${name}: ${error.message}`;
+        throw error instanceof ProtocolRefusal
+          ? new ProtocolRefusal(error.sqlstate, error.code, detail)
+          : new ServiceError(error.code, detail);
+      }
       throw error;
     }
   }

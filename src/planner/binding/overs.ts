@@ -72,7 +72,7 @@ function callOf(
     to: { kind: 'current' },
   };
   const wrong = (usage: string): never => {
-    throw at('REL_INVALID', `${named} is written ${usage}`, place);
+    throw at('REL_INVALID', `${named} is written ${usage}`, place, 'no-such-function');
   };
   const none = { column: null, offset: null, otherwise: null } as const;
   switch (name) {

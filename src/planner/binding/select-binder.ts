@@ -385,10 +385,10 @@ class SelectBinder {
     const call = expression.function;
     const { name, takesText = false } = aggregateFunctions[call];
     if ((second !== null) !== takesText) {
-      throw at('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place);
+      throw at('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place, 'no-such-function');
     }
     for (const part of [operand, second, filter]) {
-      if (part && containsAggregate(part)) throw at('REL_PARSE', "aggregates can't be nested", part.place);
+      if (part && containsAggregate(part)) throw at('REL_PARSE', "aggregates can't be nested", part.place, 'not-grouped');
     }
     const condition = filter && bindPredicate(filter, rows);
     if (condition) this.#scope.refuseMasked(condition, 'FILTER', filter.place);

@@ -165,7 +165,7 @@ function bindLiteralInstant(call: Call, bind: Bind, wide: boolean): Bound {
 
 function bindCoalesce({ arguments: given, place }: Call, bind: Bind): Bound {
   const operands = given.map(({ value }) => bind(value));
-  if (operands.length === 0) throw at('REL_INVALID', 'COALESCE takes at least one value', place);
+  if (operands.length === 0) throw at('REL_INVALID', 'COALESCE takes at least one value', place, 'syntax');
   const { type, fit } = commonResult('a COALESCE', operands, place);
   return { kind: 'coalesce', operands: operands.map(fit), type };
 }

@@ -41,6 +41,12 @@ export function readArguments(cursor: TokenCursor, equalsNames = false): Functio
   cursor.expect('(');
   const list: FunctionArgument[] = [];
   if (cursor.accept(')')) return list;
+  if (cursor.key() === 'DISTINCT' || cursor.key() === '*')
+    throw cursor.error(
+      `only aggregates take ${cursor.key()}`,
+      cursor.place,
+      cursor.key() === '*' ? 'no-such-function' : 'not-of-this-call',
+    );
   do {
     // Before => stands a name and nothing else: FROM => 'a'.
     const arrow = cursor.token.kind === 'word' && cursor.key(1) === '=>';
@@ -443,9 +449,11 @@ function readCall(cursor: TokenCursor): Expression {
   if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && isWindowed(cursor))
     return readWindowed(cursor, name, place);
   if (cursor.aggregates !== 'functions' && windowFunctions.has(name) && !isAggregate) {
-    throw cursor.error(`${name} is a window function: OVER (...) stands behind it`);
+    throw cursor.error(`${name} is a window function: OVER (...) stands behind it`, place, 'not-of-this-call');
   }
   const call = isAggregate ? readAggregate(cursor, aggregate, place) : readFunction(cursor, name, place);
+  if (!isAggregate && (cursor.key() === 'OVER' || cursor.key() === 'FILTER') && cursor.key(1) === '(')
+    throw cursor.error(`${name} is no aggregate: it takes no ${cursor.key()}`, cursor.place, 'not-of-this-call');
   if (cursor.key() === 'OVER' && cursor.key(1) === '(') throw cursor.notImplemented(`${name} over a window`);
   return call;
 }
@@ -467,7 +475,7 @@ function readWindowed(cursor: TokenCursor, name: string, place: Place): Expressi
   cursor.next();
   const operands: Expression[] = [];
   if (cursor.key(1) === '*') {
-    if (name !== 'COUNT') throw cursor.error('only COUNT takes *');
+    if (name !== 'COUNT') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
     cursor.next();
     cursor.next();
     cursor.expect(')');
@@ -481,16 +489,21 @@ function readWindowed(cursor: TokenCursor, name: string, place: Place): Expressi
 }
 
 function readAggregate(cursor: TokenCursor, name: AggregateName, place: Place): Expression {
-  if (cursor.aggregates === 'within') throw cursor.notImplemented('an aggregate within an aggregate');
+  if (cursor.aggregates === 'within')
+    throw cursor.error('an aggregate within an aggregate is not implemented', cursor.place, 'not-grouped');
   if (cursor.aggregates === 'refused')
     throw cursor.error('an aggregate stands in the projection, HAVING or ORDER BY', place, 'not-grouped');
   cursor.next();
   cursor.expect('(');
   if (cursor.key() === '*') {
-    if (name !== 'count') throw cursor.error(`only COUNT takes *`);
+    if (name !== 'count') throw cursor.error('only COUNT takes *', cursor.place, 'no-such-function');
     cursor.next();
     cursor.expect(')');
     return { kind: 'aggregate', function: name, operand: null, second: null, distinct: false, filter: readFilter(cursor), place };
+  }
+  if (cursor.key() === ')') {
+    const usage = name === 'count' ? 'COUNT(*) counts rows' : `${name.toUpperCase()} takes a value`;
+    throw cursor.error(usage, cursor.place, name === 'count' ? 'not-of-this-call' : 'no-such-function');
   }
   const distinct = cursor.accept('DISTINCT');
   if (!distinct) cursor.accept('ALL');

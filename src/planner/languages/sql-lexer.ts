@@ -321,8 +321,12 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
           fail(start, `a quoted name has 1 to ${nameCharactersMax} characters, and no NUL`);
         return pushName('quoted', '', name, `"${name.replaceAll('"', '""')}"`, start);
       }
-      default:
+      default: {
+        const [letter, digits] = [text.charAt(start).toUpperCase(), stringUpTo(quote, "'", 'bit string')];
+        if (!(letter === 'B' ? /^[01]*$/ : /^[0-9a-f]*$/i).test(digits))
+          fail(start, `a bit string is written ${letter === 'B' ? "B'01'" : "X'0f'"}`, 'text-form');
         fail(start, 'bit strings are not implemented: write a number, or a text', 'not-implemented');
+      }
     }
   }
 
@@ -353,7 +357,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
         const point = short ?? long;
         if (point !== undefined) return pointOf(Number.parseInt(point, 16), start);
         const letter = written.charAt(1);
-        if (letter === 'u' || letter === 'U') fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'text-form');
+        if (letter === 'u' || letter === 'U') fail(start, 'a Unicode escape is written \\uXXXX or \\UXXXXXXXX', 'escape-form');
         return letterEscapes[letter] ?? letter;
       },
     );
@@ -387,13 +391,13 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
   }
 
   function pointOf(point: number, start: number): string {
-    if (point === 0 || point > 0x10_ffff) fail(start, 'there is no such character', 'text-form');
+    if (point === 0 || point > 0x10_ffff) fail(start, 'there is no such character', 'syntax');
     return String.fromCodePoint(point);
   }
 
   /** Two escapes may make one character; half of one is none. */
   function wholeCharacters(value: string, start: number): string {
-    return loneSurrogate.test(value) ? fail(start, 'a string holds half of a surrogate pair', 'text-form') : value;
+    return loneSurrogate.test(value) ? fail(start, 'a string holds half of a surrogate pair', 'syntax') : value;
   }
 
   /** `$tag$` or `$$` where a text begins with it. */

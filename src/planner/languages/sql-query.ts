@@ -19,7 +19,7 @@ import type {
 } from '../statement.ts';
 import { tenantTypeName } from '../../projections/access-paths.ts';
 import { readArguments, readColumn, readExpression, readInterval, readIntervalExpression } from './sql-expressions.ts';
-import type { TokenCursor } from './token-cursor.ts';
+import { shown, type TokenCursor } from './token-cursor.ts';
 
 export type SelectHead = Pick<Select, 'distinct' | 'projection' | 'from' | 'place'>;
 
@@ -46,7 +46,7 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
   if (cursor.key() === 'OFFSET' && cursor.key(1) === '-')
     throw cursor.error('OFFSET takes a whole number of at least 0', cursor.place, 'skip-count');
-  const offset = cursor.accept('OFFSET') ? cursor.literal('i', 'a number of rows') : null;
+  const offset = cursor.accept('OFFSET') ? readRowCount(cursor) : null;
   if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
   if (offset && limit === null) limit = readLimit(cursor);
   if (cursor.key() === 'FETCH') throw cursor.notImplemented('FETCH (use LIMIT)');
@@ -61,7 +61,21 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
 /** LIMIT n; LIMIT ALL is none. */
 function readLimit(cursor: TokenCursor): Slot | null {
   if (!cursor.accept('LIMIT') || cursor.accept('ALL')) return null;
-  return cursor.literal('i', 'a number of rows');
+  return readRowCount(cursor);
+}
+
+function readRowCount(cursor: TokenCursor): Slot {
+  if (cursor.isLiteral('i')) return cursor.literal('i', 'a number of rows');
+  const { token } = cursor;
+  const reason =
+    token.kind !== 'literal'
+      ? cursor.isName()
+        ? 'no-such-column-here'
+        : 'syntax'
+      : token.text === 's'
+        ? 'text-form'
+        : 'types-differ';
+  throw cursor.error(`expected a number of rows, found ${shown(token)}`, cursor.place, reason);
 }
 
 export function readCommonTables(cursor: TokenCursor): CommonTable[] {

@@ -130,20 +130,21 @@ function readReturning(cursor: TokenCursor): ProjectionItem[] | null {
   return items;
 }
 
-function readColumns(cursor: TokenCursor): NamedPlace[] {
+function readColumns(cursor: TokenCursor, what = 'named'): NamedPlace[] {
   const columns: NamedPlace[] = [];
   cursor.expect('(');
   do columns.push(readColumn(cursor));
   while (cursor.accept(','));
   cursor.expect(')');
-  checkOnce(cursor, columns, 'named');
+  checkOnce(cursor, columns, what);
   return columns;
 }
 
 function checkOnce(cursor: TokenCursor, columns: readonly NamedPlace[], what: string): void {
   const names = new Set<string>();
   for (const { name, place } of columns) {
-    if (names.has(name)) throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, place, 'named-twice');
+    if (names.has(name))
+      throw cursor.error(`column ${JSON.stringify(name)} is ${what} twice`, place, what === 'set' ? 'syntax' : 'named-twice');
     names.add(name);
   }
 }
@@ -157,7 +158,7 @@ function readColumn(cursor: TokenCursor): NamedPlace {
 function readAssignments(cursor: TokenCursor, head: Head): Assignment[] {
   const set: Assignment[] = [];
   do {
-    const columns = cursor.key() === '(' ? readColumns(cursor) : [readColumn(cursor)];
+    const columns = cursor.key() === '(' ? readColumns(cursor, 'set') : [readColumn(cursor)];
     const isRowOf = columns.length > 1;
     cursor.expect('=');
     cursor.accept('ROW');

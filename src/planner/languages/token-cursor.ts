@@ -165,7 +165,7 @@ export class TokenCursor {
 }
 
 /** A token as an error names it. Never the value of a literal: errors reach logs. */
-function shown(token: Token): string {
+export function shown(token: Token): string {
   switch (token.kind) {
     case 'end':
       return token.text;

@@ -80,8 +80,11 @@ export function withoutOwnKey(
 }
 
 /** The key column by which rows conflict. Throws where another one is named. */
-export function checkConflictKey(key: NamedPlace | null, { name, primaryKey }: TypeDefinition): void {
+export function checkConflictKey(key: NamedPlace | null, definition: TypeDefinition): void {
+  const { name, primaryKey, properties } = definition;
   if (key === null || key.name === '_pk' || key.name === (primaryKey ?? 'id')) return;
+  if (!Object.hasOwn(properties, key.name) && !Object.hasOwn(systemColumns, key.name))
+    throw at('REL_UNKNOWN_COLUMN', `no column ${JSON.stringify(key.name)}`, key.place);
   const own = JSON.stringify(primaryKey ?? 'id');
   throw at(
     'REL_INVALID',

@@ -58,7 +58,7 @@ test('a length is refused before its bytes are waited for', () => {
 
 test('statements are told apart where no text, name or comment holds the semicolon', () => {
   expect(splitStatements(`SELECT ';', ";" -- ;\n; ; /* ; */ BEGIN;`)).toEqual([`SELECT ';', ";" -- ;\n`, ' /* ; */ BEGIN']);
-  expect(commandOf('/* a */ -- b\n begin')).toEqual({ kind: 'begin', tag: 'BEGIN', readOnly: false });
+  expect(commandOf('/* a */ -- b\n begin')).toEqual({ kind: 'begin', tag: 'BEGIN', readOnly: null });
   expect(commandOf(`SET LOCAL annals.purpose TO 'it''s'`)).toEqual({
     kind: 'set',
     name: 'annals.purpose',

@@ -65,7 +65,20 @@ test('a table that was created is a type, and the same again is refused or passe
   });
   expect(await stateOf(client.query('CREATE TABLE "Stock" (sku text)'))).toBe('42P07');
   expect((await client.query('CREATE TABLE IF NOT EXISTS "Stock" (sku text)')).command).toBe('CREATE');
-  expect((await client.query('DROP TABLE IF EXISTS nowhere')).command).toBe('DROP');
+  const notices: (string | undefined)[] = [];
+  const heard = ({ message }: { message?: string | undefined }): void => void notices.push(message);
+  client.on('notice', heard);
+  for (const what of ['TABLE', 'VIEW', 'INDEX', 'SCHEMA', 'SEQUENCE', 'TYPE'])
+    expect((await client.query(`DROP ${what} IF EXISTS nowhere CASCADE`)).command).toBe('DROP');
+  expect((await client.query('DROP TABLE IF EXISTS elsewhere.nowhere, neither')).command).toBe('DROP');
+  expect((await client.query('CREATE SCHEMA IF NOT EXISTS public')).command).toBe('CREATE');
+  client.off('notice', heard);
+  expect(notices).toEqual([
+    ...['table', 'view', 'index', 'schema', 'sequence', 'type'].map((what) => `${what} "nowhere" does not exist, skipping`),
+    'schema "elsewhere" does not exist, skipping',
+    'table "neither" does not exist, skipping',
+    'the schema "public" is there already, skipping',
+  ]);
   expect((await client.query('CREATE INDEX ON "Stock" USING hnsw (v vector_cosine_ops)')).command).toBe('CREATE');
 });
 

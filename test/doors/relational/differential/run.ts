@@ -1,5 +1,6 @@
 /**
- * Parameters of every type in every position, put to this store and to a PostgreSQL 15 that is started for it.
+ * Parameters of every type in every position, and statements that are wrong, put to this store and to a PostgreSQL 15 that is
+ * started for it.
  *
  *   npm run wire:diff -- --n 100000 [--seed 1]
  */
@@ -12,6 +13,7 @@ import { bytesOf, type Case, caseOf, oids } from './cases.ts';
 import { families, valueOf } from './cells.ts';
 import { explained, type Outcome } from './explained.ts';
 import { startPostgres } from './postgres.ts';
+import { explainedState, grounds, statesOf, wrong } from './wrong.ts';
 
 const { values: options } = parseArgs({
   options: { n: { type: 'string', default: '100000' }, seed: { type: 'string', default: '1' } },
@@ -42,6 +44,16 @@ try {
     );
   }
 
+  for (const client of clients) for (const ground of grounds) await client.ask(simple(ground));
+  const [mineWrong, rightWrong] = await Promise.all([statesOf(ours, wrong), statesOf(theirs, wrong)]);
+  wrong.forEach((statement, i) => {
+    const [mine, right] = [mineWrong[i]!, rightWrong[i]!];
+    if (mine === right) return;
+    const reason = explainedState(statement, mine, right);
+    if (reason !== null) return void counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    faults.set(statement, { count: 1, example: `${mine ?? 'answered'} for ${right ?? 'answered'}` });
+  });
+
   const random = randomFrom(Number(options.seed));
   for (let done = 0; done < total; done += together) {
     const cases = Array.from({ length: Math.min(together, total - done) }, () => caseOf(random));
@@ -65,7 +77,7 @@ try {
 for (const [reason, count] of counts) console.log(`${count} explained: ${reason}`);
 for (const [key, { count, example }] of faults) console.log(`${count} × ${key}\n    ${example}`);
 const unexplained = [...faults.values()].reduce((sum, { count }) => sum + count, 0);
-console.log(`${total} cases, ${unexplained} unexplained (seed ${options.seed})`);
+console.log(`${total} cases, ${wrong.length} wrong statements, ${unexplained} unexplained (seed ${options.seed})`);
 process.exitCode = unexplained === 0 ? 0 : 1;
 
 function shown({ error, columns, rows }: Outcome): string {

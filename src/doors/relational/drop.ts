@@ -1,0 +1,126 @@
+/** DROP of anything: there is little that could be dropped, and what is absent is told as Postgres tells it. */
+import { ServiceError } from '../../errors.ts';
+import { ProtocolRefusal } from './sqlstate.ts';
+import { Tokens } from './tokens.ts';
+
+export interface Drop {
+  readonly what: Droppable;
+  readonly ifExists: boolean;
+  readonly names: readonly DroppedName[];
+  readonly tag: string;
+}
+
+export interface DroppedName {
+  readonly schema: string | null;
+  readonly name: string;
+}
+
+interface Kind {
+  /** The word for it in notices. */
+  readonly called: string;
+  /** The state that says that one is absent. */
+  readonly sqlstate: string;
+}
+
+const kinds = {
+  TABLE: { called: 'table', sqlstate: '42P01' },
+  VIEW: { called: 'view', sqlstate: '42P01' },
+  SEQUENCE: { called: 'sequence', sqlstate: '42P01' },
+  INDEX: { called: 'index', sqlstate: '42704' },
+  SCHEMA: { called: 'schema', sqlstate: '3F000' },
+  EXTENSION: { called: 'extension', sqlstate: '42704' },
+  TYPE: { called: 'type', sqlstate: '42704' },
+  DOMAIN: { called: 'type', sqlstate: '42704' },
+  ROLE: { called: 'role', sqlstate: '42704' },
+  USER: { called: 'role', sqlstate: '42704' },
+  FUNCTION: { called: 'function', sqlstate: '42883' },
+  PROCEDURE: { called: 'procedure', sqlstate: '42883' },
+  TRIGGER: { called: 'trigger', sqlstate: '42704' },
+} as const satisfies Readonly<Record<string, Kind>>;
+
+export type Droppable = keyof typeof kinds;
+
+/** What the caller sees of the store, by name. */
+export interface Standing {
+  readonly isTable: (name: string) => boolean;
+  readonly isView: (name: string) => boolean;
+}
+
+export function dropOf(said: string): Drop {
+  const tokens = new Tokens(said);
+  tokens.expect('DROP');
+  const what = (Object.keys(kinds) as Droppable[]).find((kind) => tokens.skip(kind));
+  if (what === undefined) throw notDropped(tokens);
+  if (what === 'INDEX') tokens.skip('CONCURRENTLY');
+  const ifExists = tokens.skip('IF', 'EXISTS');
+  const names = [nameOf(tokens, what)];
+  while (tokens.skip(',')) names.push(nameOf(tokens, what));
+  if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
+  tokens.ended();
+  return { what, ifExists, names, tag: `DROP ${what === 'USER' ? 'ROLE' : what}` };
+}
+
+const others: ReadonlySet<string> = new Set(
+  'ACCESS AGGREGATE CAST COLLATION CONVERSION DATABASE EVENT FOREIGN GROUP LANGUAGE OPERATOR OWNED POLICY PUBLICATION ROUTINE RULE SERVER STATISTICS SUBSCRIPTION TABLESPACE TEXT TRANSFORM'.split(
+    ' ',
+  ),
+);
+
+function notDropped(tokens: Tokens): ServiceError {
+  const word = tokens.next.text.toUpperCase();
+  if (tokens.next.kind === 'word' && others.has(word))
+    return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${word} is not implemented`);
+  return tokens.refused('expected what is dropped: TABLE, VIEW, INDEX …');
+}
+
+function nameOf(tokens: Tokens, what: Droppable): DroppedName {
+  const first = tokens.name('a name');
+  const second = tokens.skip('.') ? tokens.name('a name') : null;
+  if ((what === 'FUNCTION' || what === 'PROCEDURE') && tokens.next.text === '(') tokens.within();
+  if (what === 'TRIGGER') {
+    tokens.expect('ON');
+    tokens.tableName();
+  }
+  return second === null ? { schema: null, name: first } : { schema: first, name: second };
+}
+
+/** What is told of a name that is absent. Throws where it is there, or where its absence is an error. */
+export function droppedNotice({ what, ifExists }: Drop, { schema, name }: DroppedName, standing: Standing): string {
+  const { called, sqlstate }: Kind = kinds[what];
+  const inSchema = schema === null || schema === 'public';
+  if (inSchema) refuseThere(what, name, standing);
+  const missing = inSchema ? `${called} ${JSON.stringify(name)}` : `schema ${JSON.stringify(schema)}`;
+  if (ifExists) return `${missing} does not exist, skipping`;
+  throw new ProtocolRefusal(inSchema ? sqlstate : '3F000', 'REL_NOT_FOUND', `${missing} does not exist`);
+}
+
+function refuseThere(what: Droppable, name: string, { isTable, isView }: Standing): void {
+  const quoted = JSON.stringify(name);
+  const kept = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
+  switch (what) {
+    case 'TABLE':
+      if (isTable(name)) throw kept(`${quoted} is not dropped: DELETE ends its rows, what was stays readable AS OF`);
+      break;
+    case 'INDEX':
+      if (name.endsWith('_pkey') && isTable(name.slice(0, -'_pkey'.length)))
+        throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the primary key needs the index ${quoted}`);
+      return;
+    case 'SCHEMA':
+      if (name === 'public') throw kept('there is one schema, public, and it stays');
+      return;
+    case 'EXTENSION':
+      if (name === 'vector') throw kept('vectors are always there');
+      return;
+    case 'TYPE':
+      if (isTable(name)) throw new ProtocolRefusal('2BP01', 'REL_INVALID', `the table ${quoted} needs its type`);
+      return;
+    case 'VIEW':
+    case 'SEQUENCE':
+      break;
+    default:
+      return;
+  }
+  if (!isTable(name) && !isView(name)) return;
+  const hint = isView(name) ? ': DROP MATERIALIZED VIEW ends it' : '';
+  throw new ProtocolRefusal('42809', 'REL_INVALID', `${quoted} is no ${kinds[what].called}${hint}`);
+}
