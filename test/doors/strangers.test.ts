@@ -123,6 +123,32 @@ describe('before authentication', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
+  test('a body that is read by a server does not pile up before its parser', async () => {
+    let renew = (): void => undefined;
+    const strangers = new HttpStrangers(() => new Promise((resolve) => (renew = resolve)));
+    let bodyBytes = 0;
+    let reading: Socket | null = null;
+    const server = createServer((request) => {
+      reading = request.socket;
+      request.on('data', (piece: Buffer) => (bodyBytes += piece.length));
+    });
+    strangers.watch(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    const body = 'x'.repeat(8 << 20);
+    socket.resume().write(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    while (bodyBytes < 1 << 20) {
+      await new Promise(setImmediate);
+      renew();
+      // What one read brings waits in its line, what another brings in the socket's buffer.
+      expect(((reading as Socket | null)?.bytesRead ?? 0) - bodyBytes).toBeLessThan(4 * 65_536);
+    }
+    socket.destroy();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
   test('the one that was silent for longest makes room for the next', () => {
     const strangers = new Strangers(2);
     const ended: string[] = [];

@@ -108,7 +108,9 @@ class Intake {
   };
 
   readonly #onResume = (): void => {
-    if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#wait();
+    // Whoever reads a body resumes its socket: what came then would pile up behind what waits already.
+    if (this.#state === 'in line') this.#socket.pause();
+    else if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#wait();
   };
 
   #wait(): void {

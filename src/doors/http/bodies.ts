@@ -18,7 +18,8 @@ const sweepMs = 1_000;
 const sliceMs = 2;
 /** Pieces of a body that is here already: what a socket would have brought at once. */
 const pieceBytes = 65_536;
-const discardBytesMax = 16 * 1024 * 1024;
+/** Of somebody who is known, and of a stranger: read so that the client finds its answer. */
+const discardBytesMax = { known: 16 << 20, stranger: 1 << 20 } as const;
 
 interface Receipt {
   readonly source: Readable;
@@ -137,13 +138,13 @@ export class Bodies {
    * Reads what is left of a body that nobody wants, so that the client finds its answer instead of a reset connection
    * and the rest is not taken for the next request. One that goes on for too long is cut off after all.
    */
-  discard(source: IncomingMessage): void {
+  discard(source: IncomingMessage, whose: keyof typeof discardBytesMax): void {
     if (source.complete || source.destroyed) return;
     const receipt = this.#track(source, discardGraceMs);
     source.on('error', ignore);
     source.on('data', (chunk: Buffer) => {
       this.#arrived(receipt, chunk);
-      if (receipt.bytes > discardBytesMax) source.destroy();
+      if (receipt.bytes > discardBytesMax[whose]) source.destroy();
     });
     source.once('close', () => this.#open.delete(receipt));
     // A stream that was read by an iterator before stays paused otherwise.

@@ -249,7 +249,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     done();
   });
   app.addHook('onResponse', (request, reply, done) => {
-    context.bodies.discard(request.raw);
+    context.bodies.discard(request.raw, request.caller === null ? 'stranger' : 'known');
     context.metrics.answered(request.routeOptions.url ?? 'unknown', request.method, reply.statusCode, reply.elapsedTime / 1000);
     done();
   });

@@ -68,7 +68,7 @@ export class HttpExchange implements Exchange {
     } catch (error) {
       await this.#refuse(error);
     } finally {
-      this.parts.bodies.discard(this.#raw);
+      this.parts.bodies.discard(this.#raw, this.#caller === null ? 'stranger' : 'known');
     }
   }
 
