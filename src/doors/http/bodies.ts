@@ -18,7 +18,7 @@ const sweepMs = 1_000;
 const sliceMs = 2;
 /** Pieces of a body that is here already: what a socket would have brought at once. */
 const pieceBytes = 65_536;
-/** Of somebody who is known, and of a stranger: read so that the client finds its answer. */
+/** Read of a body that nobody wants, so that the client finds its answer. */
 const discardBytesMax = { known: 16 << 20, stranger: 1 << 20 } as const;
 
 interface Receipt {
