@@ -220,6 +220,9 @@ async def main():
         print(e.constraint_name)
     async with c.transaction():
         await c.execute('INSERT INTO "Async" (id) VALUES (4)')
+    await c.execute('CREATE TABLE "AsyncV" (id int PRIMARY KEY, v vector(2))')
+    await c.execute('INSERT INTO "AsyncV" VALUES (1, $1)', '[1,2]')
+    print(await c.fetchval('SELECT v FROM "AsyncV"'))
     await c.close()
     pool = await asyncpg.create_pool(min_size=1, max_size=1, **who)
     for _ in range(3):
@@ -228,7 +231,7 @@ async def main():
     await pool.close()
 asyncio.run(main())
 END`,
-        prints: /6 True\n\[1, 2\]\nCOPY 1\nAsync_pkey\n4\n4\n4\n/,
+        prints: /6 True\n\[1, 2\]\nCOPY 1\nAsync_pkey\n\[1,2\]\n4\n4\n4\n/,
       },
     ],
   },

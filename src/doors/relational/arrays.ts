@@ -3,6 +3,7 @@
  * is pasted into the text, and lists of many lengths make few texts: a list is filled up to a power of two with its last element.
  */
 import { ServiceError } from '../../errors.ts';
+import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
 import { utf8 } from './codec.ts';
 import type { Bound } from './parameters.ts';
 import { Tokens } from './tokens.ts';
@@ -14,6 +15,8 @@ export interface Spread {
   readonly from: number;
   readonly to: number;
   readonly negated: boolean;
+  /** The type of arrays that a cast says; 0: none says one that lists can be of. */
+  readonly stated: number;
 }
 
 const elementsMax = 16_384;
@@ -21,6 +24,7 @@ const elementsMax = 16_384;
 /** By the type of an array, that of its elements. */
 const elementOids: Readonly<Record<number, number>> = {
   1000: 16,
+  1003: 19,
   1005: 21,
   1007: 23,
   1009: 25,
@@ -28,6 +32,7 @@ const elementOids: Readonly<Record<number, number>> = {
   1016: 20,
   1021: 700,
   1022: 701,
+  1028: 26,
   1115: 1114,
   1182: 1082,
   1185: 1184,
@@ -48,14 +53,16 @@ export function spreadsIn(text: string): readonly Spread[] {
     }
     if (!(negated ? tokens.skip('ALL') : tokens.skip('ANY') || tokens.skip('SOME')) || !tokens.skip('(', '$')) continue;
     const parameter = Number(tokens.take().text);
-    // A cast says what the client knows already.
+    let stated = 0;
     if (tokens.skip(':', ':')) {
-      tokens.name('a type');
+      const type = typeNamed(tokens.name('a type').toLowerCase());
+      const { array } = type === null ? { array: 0 } : wireOf(type);
+      stated = elementOids[array] === undefined ? 0 : array;
       tokens.expect('[', ']');
     }
     const { to } = tokens.next;
     tokens.expect(')');
-    spreads.push({ parameter, from, to, negated });
+    spreads.push({ parameter, from, to, negated, stated });
   }
   return spreads;
 }

@@ -204,8 +204,8 @@ export class Extended {
     }
     const { parameters, columns } = await this.#runner.describe(command, oids);
     prepared.types = parameters;
-    const lists = new Set(command.spreads.map(({ parameter }) => parameter));
-    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type, lists.has(i + 1))));
+    const lists = new Map(command.spreads.map(({ parameter, stated }) => [parameter, stated]));
+    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type, lists.get(i + 1))));
     if (columns.length === 0) replies.bare('n');
     else replies.fields(this.#runner.fieldsOf(columns, []));
   }

@@ -77,10 +77,11 @@ export function statedType(stated: number): ParameterType | null {
   return found;
 }
 
-/** What a parameter is to be sent as, once it is known what it stands for. */
-export function toldOid(stated: number, found: ParameterType, isList = false): number {
+/** What a parameter is to be sent as, once it is known what it stands for; `list`: a list, of the type that a cast says, or 0. */
+export function toldOid(stated: number, found: ParameterType, list?: number): number {
   if (stated !== 0 && stated !== oid.unknown) return stated;
-  return isList ? parameterType(found).array : parameterType(found).oid;
+  if (list === undefined) return parameterType(found).oid;
+  return list === 0 ? parameterType(found).array : list;
 }
 
 /** What a binary value of a column is, by its length: integers and numbers come in the width that the client has them in. */

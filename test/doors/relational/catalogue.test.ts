@@ -173,6 +173,38 @@ describe('drivers and tools', () => {
     expect(await session('Metabase', 'privileges')).toContainEqual([null, 'public', 'Item', 't', 't']);
   });
 
+  test('asyncpg finds what a vector is, and an array with its elements', async () => {
+    const found = (await session('asyncpg', 'types of columns')).map(([, ns, name, kind, , element, , , , , depth, , of]) =>
+      [ns, name, kind, element, depth, of].join(' '),
+    );
+    expect(found.sort()).toEqual([
+      'pg_catalog _int4 b 23 0 integer',
+      'pg_catalog int4 b 0 1 -',
+      'pg_catalog text b 0 0 -',
+      'public vector b 0 0 -',
+    ]);
+  });
+
+  test.each([
+    [
+      'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT i FROM n, pg_namespace s WHERE s.oid = 11',
+      '1 2 3 4',
+    ],
+    ['WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT 3 - i FROM n) SELECT i FROM n, pg_namespace s WHERE s.oid = 11', '1 2'],
+    [
+      `SELECT (WITH RECURSIVE n(i) AS (SELECT s.oid::int4 UNION ALL SELECT i + 1 FROM n WHERE i < 13) SELECT max(i) - min(i) FROM n)
+      FROM pg_namespace s WHERE s.oid IN (11, 2200) ORDER BY s.oid`,
+      '2 0',
+    ],
+    [
+      `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT k.i + 1 FROM (SELECT i FROM n) k WHERE EXISTS (SELECT 1 FROM n WHERE n.i < 3))
+      SELECT i FROM n, pg_namespace s WHERE s.oid = 11`,
+      '1 2 3',
+    ],
+  ])('a recursion goes on until a round adds nothing: %s', async (sql, values) => {
+    expect((await rowsOf(sql)).flat().join(' ')).toBe(values);
+  });
+
   test('cells in binary are those of their types', async () => {
     const raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
     const sql = `SELECT oid, relname, relkind, relnatts, reltuples, relhasindex, ARRAY[1,NULL], ARRAY['a'], relchecks::int4, current_schemas(true)
@@ -216,6 +248,8 @@ describe('what is not there is refused by its name', () => {
     ["SELECT relname ~ '(a)\\1' FROM pg_class", '2201B', /back references/],
     ['INSERT INTO pg_class (oid) VALUES (1)', '42P01', /pg_class/],
     [`SELECT ${"'a' || ".repeat(2_000)}relname FROM pg_class`, '54000', /chains/],
+    ['WITH RECURSIVE n AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT * FROM n, pg_am', '54000', /too many rows/],
+    ['WITH RECURSIVE n AS (SELECT 1 UNION ALL SELECT relname FROM n, pg_class) SELECT * FROM n', '22P02', /recursion/],
     ['SELECT count(*) FROM pg_attribute a, pg_attribute b, pg_attribute c', '54000', /too many rows/],
   ])('%s is %s', async (sql, state, says) => {
     expect(await stateOf(client.query(sql))).toBe(state);

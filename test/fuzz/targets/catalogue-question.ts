@@ -79,7 +79,7 @@ const facts: Facts = {
 const alternatives: Readonly<Record<string, string>> = {
   statement: 'query | query | query ; | query junk',
   query:
-    'select | select | select tail | WITH w AS ( query ) SELECT * FROM w | select set select | VALUES ( list ) | ( query ) set ( query )',
+    'select | select | select tail | WITH w AS ( query ) SELECT * FROM w | WITH RECURSIVE w ( oid ) AS ( query UNION query ) SELECT * FROM w | ( WITH RECURSIVE w AS ( query UNION ALL SELECT c FROM w , pg_class k ) SELECT * FROM w ) | select set select | VALUES ( list ) | ( query ) set ( query )',
   set: 'UNION | UNION ALL | INTERSECT | EXCEPT',
   select:
     'SELECT items FROM source | SELECT items FROM source where | SELECT e | SELECT DISTINCT items FROM source where | SELECT DISTINCT ON ( e ) items FROM source | SELECT c , COUNT(*) , agg FROM source where GROUP BY c | SELECT agg FROM source where HAVING e',

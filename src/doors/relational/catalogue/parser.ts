@@ -46,7 +46,7 @@ class Parser extends Expressions {
 
   with(): Named[] {
     if (!this.takes('with')) return [];
-    if (this.isWord('recursive')) throw this.unknown('WITH RECURSIVE');
+    const isRecursive = this.takes('recursive');
     const named: Named[] = [];
     do {
       const name = this.name();
@@ -54,7 +54,7 @@ class Parser extends Expressions {
       this.expect('as');
       if (this.takes('not')) this.expect('materialized');
       else this.takes('materialized');
-      named.push({ name, columns, select: this.inParentheses(() => this.select()) });
+      named.push({ name, columns, isRecursive, select: this.inParentheses(() => this.select()) });
     } while (this.takesSymbol(','));
     return named;
   }

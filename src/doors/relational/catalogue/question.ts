@@ -15,8 +15,6 @@ const mark = new RegExp(
   'i',
 );
 const begins = /^(?:SELECT|WITH|VALUES|TABLE|\()/i;
-/** Rounds of a recursion are the planner's. */
-const recursive = /\bwith\s+recursive\b/i;
 const source = /(?:\b(?:from|join)\s|,)\s*(?:only\s+)?(?:(pg_catalog|information_schema)\s*\.\s*)?(\w+)/gi;
 
 /** null: it is none. Throws where a text that names relations of the catalogue alone can't be read. */
@@ -39,7 +37,7 @@ function namesItAlone(text: string): boolean {
   const named = [...text.matchAll(source)].map(([, schema, name]) =>
     schema === undefined ? [name!.toLowerCase()] : [schema, name!],
   );
-  return named.length > 0 && !recursive.test(text) && named.every(isOwn);
+  return named.length > 0 && named.every(isOwn);
 }
 
 interface NamedIn {

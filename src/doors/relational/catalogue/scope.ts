@@ -79,6 +79,14 @@ export class Scope {
     return source;
   }
 
+  /** Reads rows that change while the scope stays. */
+  changesWithin(scope: Scope | null): void {
+    for (const each of this.#outwards()) {
+      if (each === scope) return;
+      each.isCorrelated = true;
+    }
+  }
+
   /** Finds a column, here or in the scopes around. */
   column(path: Path, at: number, text: string): Expression {
     const name = path.at(-1)!;
@@ -148,6 +156,8 @@ export function refusal(
 
 export interface NamedPlan {
   readonly columns: readonly PlanColumn[];
+  /** Its rows are others from one time to the next: whatever reads it inside of this scope has to be asked anew. */
+  readonly changesWithin: () => Scope | null | false;
   rows(): Pausing<readonly Row[]>;
 }
 

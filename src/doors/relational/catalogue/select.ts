@@ -19,10 +19,10 @@ import {
 } from './scope.ts';
 import { compareKeys, compareValues, type SortKey } from './sorting.ts';
 import { condition, conjunctsOf, expanded, joinedNodes, passing, sourceNodes } from './sources.ts';
-import type { Body, Core, Item, Order, Select, Tree } from './trees.ts';
+import { type Body, type Core, type Item, type Named, nodesOf, type Order, type Select, type Tree } from './trees.ts';
 import { castOf, commonOf, typeNamed, type Value } from '../../../planner/virtual/types.ts';
 
-type Named = ReadonlyMap<string, NamedPlan>;
+type NamedPlans = ReadonlyMap<string, NamedPlan>;
 
 /** A question over what there is: its plan, and what its parts share. */
 export function planQuestion(facts: Facts, asked: { readonly text: string; readonly select: Select }, parameters: Parameters) {
@@ -37,17 +37,28 @@ export function planQuestion(facts: Facts, asked: { readonly text: string; reado
   return { plan: planSelect(env, asked.select, null, new Map()), env };
 }
 
-function planSelect(env: Environment, select: Select, outer: Scope | null, named: Named): Plan {
+function planSelect(env: Environment, select: Select, outer: Scope | null, named: NamedPlans): Plan {
   const known = new Map(named);
-  for (const { name, columns, select: query } of select.with) {
-    const plan = env.select(query, null, known);
-    known.set(name, namedPlan(env.work, plan, columns));
+  let around: Frame | null = null;
+  for (const each of select.with) {
+    const plan = (each.isRecursive ? planRecursive(env, each, outer, known) : null) ?? env.select(each.select, outer, known);
+    known.set(
+      each.name,
+      namedPlan(env.work, plan, each.columns, outer, () => around),
+    );
   }
   const { body } = select;
-  const plan =
+  const own =
     body.kind === 'core'
       ? planCore(env, body, select.orderBy, outer, known)
       : sortedBody(env, body, select.orderBy, outer, known);
+  const plan: Plan = {
+    ...own,
+    rows(frame) {
+      around = frame;
+      return own.rows(frame);
+    },
+  };
   if (select.limit === null && select.offset === null) return plan;
   const expressions = new Expressions(env, new Scope(outer, known), null);
   const [limit, offset] = [select.limit, select.offset].map(
@@ -64,13 +75,70 @@ function planSelect(env: Environment, select: Select, outer: Scope | null, named
   };
 }
 
-function namedPlan(work: Work, plan: Plan, names: readonly string[]): NamedPlan {
+/** The rows of the first part, then those of the second over what the round before added, until a round adds nothing. */
+function planRecursive(env: Environment, { name, columns, select }: Named, outer: Scope | null, known: NamedPlans): Plan | null {
+  const { body } = select;
+  if (body.kind !== 'set' || body.op !== 'union' || !readsNamed(body.right, name)) return null;
+  const base = planBody(env, body.left, outer, known);
+  const shape = base.columns.map((column, i) => ({
+    name: columns[i] ?? column.name,
+    type: column.type === 'unknown' ? 'text' : column.type,
+  }));
+  let added: readonly Row[] = [];
+  const working: NamedPlan = {
+    columns: shape,
+    changesWithin: () => outer,
+    *rows() {
+      return added;
+    },
+  };
+  const step = planBody(env, body.right, outer, new Map([...known, [name, working]]));
+  if (step.columns.length !== shape.length) throw new ServiceError('REL_PARSE', 'both sides of UNION have as many columns');
+  const shaped = (plan: Plan): ((row: Row) => Row) => {
+    const casts = plan.columns.map(({ type }, i) => {
+      const cast = commonOf(type, shape[i]!.type) === null ? null : castOf(type, shape[i]!.type, env.names);
+      if (cast === null)
+        throw new ServiceError('REL_TYPE_MISMATCH', `column ${i + 1} of the recursion is ${shape[i]!.type}, then ${type}`);
+      return cast;
+    });
+    return (row) => row.map((value, i) => casts[i]!(value));
+  };
+  const [ofBase, ofStep] = [shaped(base), shaped(step)];
+  return {
+    columns: shape,
+    isCorrelated: () => base.isCorrelated() || step.isCorrelated(),
+    *rows(frame) {
+      const seen = new Set<string>();
+      const fresh = (rows: readonly Row[]): readonly Row[] =>
+        body.all ? rows : distinct([...rows]).filter((row) => seen.size < seen.add(keyOf(row)).size);
+      const all: Row[] = [];
+      added = fresh((yield* base.rows(frame)).map(ofBase));
+      while (added.length > 0) {
+        for (const row of added) all.push(row);
+        env.work.checkRows(all.length);
+        yield;
+        added = fresh((yield* step.rows(frame)).map(ofStep));
+      }
+      return all;
+    },
+  };
+}
+
+const readsNamed = (body: Body, name: string): boolean =>
+  nodesOf(body).some((each) => 'kind' in each && each.kind === 'relation' && each.path.length === 1 && each.path[0] === name);
+
+function namedPlan(work: Work, plan: Plan, names: readonly string[], outer: Scope | null, around: () => Frame | null): NamedPlan {
   let kept: readonly Row[] | null = null;
   const rows = function* (): Pausing<readonly Row[]> {
+    if (plan.isCorrelated()) return yield* plan.rows(around());
     if (kept === null) work.needs(rows);
     return (kept ??= yield* plan.rows(null));
   };
-  return { columns: plan.columns.map(({ name, type }, i) => ({ name: names[i] ?? name, type })), rows };
+  return {
+    columns: plan.columns.map(({ name, type }, i) => ({ name: names[i] ?? name, type })),
+    changesWithin: () => plan.isCorrelated() && outer,
+    rows,
+  };
 }
 
 /** UNION and its like, VALUES, or a SELECT in parentheses: sorted by what comes out of them. */
@@ -79,7 +147,7 @@ function sortedBody(
   body: Exclude<Body, Core>,
   orders: readonly Order[],
   outer: Scope | null,
-  named: Named,
+  named: NamedPlans,
 ): Plan {
   const plan = planBody(env, body, outer, named);
   if (orders.length === 0) return plan;
@@ -116,7 +184,7 @@ function placeIn(columns: readonly PlanColumn[], by: Tree): number | null {
   return found < 0 ? null : found;
 }
 
-function planBody(env: Environment, body: Body, outer: Scope | null, named: Named): Plan {
+function planBody(env: Environment, body: Body, outer: Scope | null, named: NamedPlans): Plan {
   switch (body.kind) {
     case 'core':
       return planCore(env, body, [], outer, named);
@@ -129,7 +197,7 @@ function planBody(env: Environment, body: Body, outer: Scope | null, named: Name
   }
 }
 
-function planValues(env: Environment, trees: readonly (readonly Tree[])[], outer: Scope | null, named: Named): Plan {
+function planValues(env: Environment, trees: readonly (readonly Tree[])[], outer: Scope | null, named: NamedPlans): Plan {
   const scope = new Scope(outer, named);
   const expressions = new Expressions(env, scope, null);
   const width = trees[0]!.length;
@@ -164,7 +232,7 @@ function planSet(
   env: Environment,
   { op, all, left, right }: Extract<Body, { kind: 'set' }>,
   outer: Scope | null,
-  named: Named,
+  named: NamedPlans,
 ): Plan {
   const [a, b] = [planBody(env, left, outer, named), planBody(env, right, outer, named)];
   if (a.columns.length !== b.columns.length)
@@ -200,7 +268,7 @@ interface Output {
   readonly keys: readonly Value[];
 }
 
-function planCore(env: Environment, core: Core, orders: readonly Order[], outer: Scope | null, named: Named): Plan {
+function planCore(env: Environment, core: Core, orders: readonly Order[], outer: Scope | null, named: NamedPlans): Plan {
   const scope = new Scope(outer, named);
   const nodes = sourceNodes(env, scope, core.from);
   const conditions = (core.where ? conjunctsOf(core.where) : []).map((tree) => condition(env, scope, tree));

@@ -102,6 +102,8 @@ function nodeOf(env: Environment, scope: Scope, from: From): Node {
     case 'relation': {
       const named = from.path.length === 1 ? scope.named.get(from.path[0]!) : undefined;
       const alias = from.alias.name ?? from.path.at(-1)!;
+      const within = named?.changesWithin();
+      if (within !== undefined && within !== false) scope.changesWithin(within);
       if (named) return leaf(scope, alias, renamed(named.columns, from.alias.columns), { kind: 'named', plan: named });
       const relation = relationNamed(from.path);
       if (!relation)

@@ -91,6 +91,8 @@ export interface Select {
 export interface Named {
   readonly name: string;
   readonly columns: readonly string[];
+  /** Its second part may name it: the rows that the round before added. */
+  readonly isRecursive: boolean;
   readonly select: Select;
 }
 
@@ -146,7 +148,7 @@ export type From =
 const levelsMax = 1_000;
 
 /** All that a question is made of, each once. REL_TOO_LARGE where it is nested, or chained, too deeply. */
-export function nodesOf(select: Select): readonly (Tree | From | Named)[] {
+export function nodesOf(select: Select | Body): readonly (Tree | From | Named)[] {
   const found: object[] = [];
   const open: [node: object, level: number][] = [[select, 0]];
   for (let next = open.pop(); next; next = open.pop()) {
