@@ -205,6 +205,22 @@ describe('drivers and tools', () => {
     expect((await rowsOf(sql)).flat().join(' ')).toBe(values);
   });
 
+  test('objects and arrays of JSON are built of any number of values', async () => {
+    const sql = `SELECT json_build_object('a', 1, 'b', true, 'c', 'x"y'::text, 'd', NULL, 'e', ARRAY[1,NULL], 'f', 1.5::float8, 2, 'v'),
+      json_build_object(), json_build_object('k', json_build_object('i', 'r'::"char", 'o', 'pg_class'::regclass)),
+      json_build_array(1, 'a', NULL), json_build_array() FROM pg_am LIMIT 1`;
+    expect(await rowsOf(sql)).toEqual([
+      [
+        '{"a" : 1, "b" : true, "c" : "x\\"y", "d" : null, "e" : [1,null], "f" : 1.5, "2" : "v"}',
+        '{}',
+        '{"k" : {"i" : "r", "o" : "pg_class"}}',
+        '[1, "a", null]',
+        '[]',
+      ],
+    ]);
+    await expect(client.query('SELECT json_build_object(1) FROM pg_am')).rejects.toThrow('in turn');
+  });
+
   test('cells in binary are those of their types', async () => {
     const raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
     const sql = `SELECT oid, relname, relkind, relnatts, reltuples, relhasindex, ARRAY[1,NULL], ARRAY['a'], relchecks::int4, current_schemas(true)

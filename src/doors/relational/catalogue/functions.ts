@@ -7,7 +7,16 @@ import { type Facts, indexOf, type Table } from '../../../planner/virtual/facts.
 import { type CatalogueNames, keyWords, quotedName } from '../../../planner/virtual/names.ts';
 import { procedures } from '../../../planner/virtual/procedures.ts';
 import { indexDefinition } from '../../../planner/virtual/relations.ts';
-import { compare, detailsOf, elementOf, textOf, typesByOid, type Value, wireOf } from '../../../planner/virtual/types.ts';
+import {
+  compare,
+  detailsOf,
+  elementOf,
+  isReference,
+  textOf,
+  typesByOid,
+  type Value,
+  wireOf,
+} from '../../../planner/virtual/types.ts';
 
 export interface FunctionContext {
   readonly facts: Facts;
@@ -142,6 +151,17 @@ function argumentsOf(oid: number, withDefaults: boolean): Value {
       return withDefaults && i >= takes.length - optional ? `${text} DEFAULT NULL` : text;
     })
     .join(', ');
+}
+
+/** As many as a function of Postgres may take. */
+const anyNumber = Array.from({ length: 100 }, () => 'any?').join(', ');
+
+function jsonOf(value: Value, type: string, names: CatalogueNames): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return `[${value.map((each: Value) => jsonOf(each, elementOf(type)!, names)).join(',')}]`;
+  if (typeof value === 'boolean' || (typeof value === 'number' && !isReference(type))) return String(value);
+  const text = textOf(value, type, names);
+  return type === 'json' || type === 'jsonb' ? text : JSON.stringify(text);
 }
 
 export const version = 'PostgreSQL 15.0 (Annals)';
@@ -289,6 +309,27 @@ const functions: readonly CatalogueFunction[] = [
       const first = type === 'int2vector' || type === 'oidvector' ? 0 : 1;
       return values.map((_each, i) => i + first);
     },
+    false,
+    true,
+  ),
+  made(
+    `json_build_object(${anyNumber}) json null`,
+    ({ names }, values: Value[], types: string[]) => {
+      if (values.length % 2 === 1) throw new ServiceError('REL_INVALID', 'json_build_object() takes names and values in turn');
+      const fields = values.flatMap((value, i) => (i % 2 === 0 ? [[i, value] as const] : []));
+      const texts = fields.map(([i, name]) => {
+        if (name === null)
+          throw new ServiceError('REL_INVALID', `argument ${i + 1} of json_build_object() is a name: it is not NULL`);
+        return `${JSON.stringify(textOf(name, types[i]!, names))} : ${jsonOf(values[i + 1]!, types[i + 1]!, names)}`;
+      });
+      return `{${texts.join(', ')}}`;
+    },
+    false,
+    true,
+  ),
+  made(
+    `json_build_array(${anyNumber}) json null`,
+    ({ names }, values: Value[], types: string[]) => `[${values.map((value, i) => jsonOf(value, types[i]!, names)).join(', ')}]`,
     false,
     true,
   ),

@@ -89,6 +89,7 @@ function planRecursive(env: Environment, { name, columns, select }: Named, outer
     columns: shape,
     changesWithin: () => outer,
     *rows() {
+      yield;
       return added;
     },
   };
