@@ -101,7 +101,7 @@ export class Analysis {
       case 'join':
         return node.build === 'left' || node.leads === true || i === 1 ? whole : null;
       case 'set-operation':
-        return i === 1 && (node.op === 'intersect' || node.op === 'except') ? whole : null;
+        return i === 1 && /^(intersect|except)/.test(node.op) ? whole : null;
       default:
         return null;
     }

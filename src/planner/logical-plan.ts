@@ -10,7 +10,7 @@ import type { ValueType } from './expressions/value-type.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 import type { GraphTypes } from './graph/graph-types.ts';
 import type { MatchMode } from './search/query.ts';
-import type { Frame, Literal, Place, Slot, WindowFunction } from './statement.ts';
+import type { Frame, Literal, Place, SetOperation, Slot, WindowFunction } from './statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
@@ -273,7 +273,7 @@ export interface JoinNode {
 /** Both sides have the same number and types of columns. NULLs count as equal; `union all` keeps left before right. */
 export interface SetOperationNode {
   readonly kind: 'set-operation';
-  readonly op: 'union' | 'union all' | 'intersect' | 'except';
+  readonly op: SetOperation;
   readonly left: PlanNode;
   readonly right: PlanNode;
   readonly columns: readonly PlanColumn[];

@@ -134,7 +134,7 @@ export type QueryBody =
   | Select
   | {
       readonly kind: 'set-operation';
-      readonly op: 'union' | 'union all' | 'intersect' | 'except';
+      readonly op: SetOperation;
       readonly left: QueryBody;
       readonly right: QueryBody;
       readonly place: Place;
@@ -309,6 +309,8 @@ export type Subselect =
       readonly query: Query;
       readonly place: Place;
     };
+
+export type SetOperation = 'union' | 'union all' | 'intersect' | 'intersect all' | 'except' | 'except all';
 
 export type BinaryOp = '=' | '!=' | '<' | '<=' | '>' | '>=' | '+' | '-' | '*' | '/' | '%' | 'and' | 'or' | 'like';
 

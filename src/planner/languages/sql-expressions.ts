@@ -315,6 +315,12 @@ function readOperand(cursor: TokenCursor): Expression {
   const opens = cursor.key(1) === '(';
   if (opens && (token.key === 'LEFT' || token.key === 'RIGHT')) return readCall(cursor);
   if (token.reserved) throw cursor.expected('an expression');
+  // The functions of Postgres' own schema are those that a bare name finds.
+  if (token.key === 'PG_CATALOG' && cursor.key(1) === '.' && cursor.key(3) === '(' && cursor.dialect === 'wide') {
+    cursor.next();
+    cursor.next();
+    return readOperand(cursor);
+  }
   if (token.kind === 'word') {
     if (token.key === 'EXISTS' && opens) return readExists(cursor);
     const typed = isInstantWord(cursor) ? null : readTypedLiteral(cursor);

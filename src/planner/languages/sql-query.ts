@@ -13,6 +13,7 @@ import type {
   ProjectionItem,
   Query,
   QueryBody,
+  SetOperation,
   Select,
   Slot,
   Source,
@@ -47,9 +48,14 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   if (cursor.key() === 'OFFSET' && cursor.key(1) === '-')
     throw cursor.error('OFFSET takes a whole number of at least 0', cursor.place, 'skip-count');
   const offset = cursor.accept('OFFSET') ? readRowCount(cursor) : null;
+  if (offset && cursor.dialect === 'wide' && !cursor.accept('ROWS')) cursor.accept('ROW');
   if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
   if (offset && limit === null) limit = readLimit(cursor);
-  if (cursor.key() === 'FETCH') throw cursor.notImplemented('FETCH (use LIMIT)');
+  if (cursor.key() === 'FETCH') {
+    cursor.wideOnly('FETCH (use LIMIT)');
+    if (limit) throw cursor.error('LIMIT and FETCH say the same: take one');
+    limit = readFetch(cursor);
+  }
   const facets: ColumnRef[] = [];
   if (cursor.accept('FACETS')) {
     do facets.push(readColumn(cursor));
@@ -78,6 +84,19 @@ function readRowCount(cursor: TokenCursor): Slot {
   throw cursor.error(`expected a number of rows, found ${shown(token)}`, cursor.place, reason);
 }
 
+/** FETCH FIRST n ROWS ONLY. */
+function readFetch(cursor: TokenCursor): Slot {
+  cursor.expect('FETCH');
+  if (!cursor.accept('FIRST')) cursor.expect('NEXT');
+  if (cursor.key() === 'ROW' || cursor.key() === 'ROWS')
+    throw cursor.notImplemented('FETCH without a number (use FETCH FIRST 1 ROW)');
+  const limit = readRowCount(cursor);
+  if (!cursor.accept('ROWS')) cursor.expect('ROW');
+  if (cursor.key() === 'WITH') throw cursor.notImplemented('WITH TIES');
+  cursor.expect('ONLY');
+  return limit;
+}
+
 export function readCommonTables(cursor: TokenCursor): CommonTable[] {
   cursor.expect('WITH');
   const recursive = cursor.accept('RECURSIVE');
@@ -86,6 +105,13 @@ export function readCommonTables(cursor: TokenCursor): CommonTable[] {
     const name = cursor.name('the name of a common table');
     const columns = readColumnNames(cursor);
     cursor.expect('AS');
+    // Whether its rows are kept is decided by what reads them.
+    const isKept = cursor.key() === 'MATERIALIZED' || (cursor.key() === 'NOT' && cursor.key(1) === 'MATERIALIZED');
+    if (isKept) {
+      cursor.wideOnly('AS [NOT] MATERIALIZED');
+      cursor.accept('NOT');
+      cursor.next();
+    }
     cursor.expect('(');
     tables.push({ name, columns, recursive, query: cursor.subquery() });
     cursor.expect(')');
@@ -99,9 +125,9 @@ function readSetOperations(cursor: TokenCursor): QueryBody {
   while (cursor.key() === 'UNION' || cursor.key() === 'EXCEPT') {
     const { place } = cursor;
     const union = cursor.next().key === 'UNION';
-    const all = cursor.accept('ALL');
-    if (all && !union) throw cursor.notImplemented('EXCEPT ALL', place);
-    const op = union ? (all ? 'union all' : 'union') : 'except';
+    const all = readWhetherAll(cursor);
+    if (all && !union) cursor.wideOnly('EXCEPT ALL', place);
+    const op = union ? (all ? 'union all' : 'union') : all ? 'except all' : 'except';
     left = setOperation(cursor, op, left, readIntersections(cursor), place);
   }
   return left;
@@ -112,19 +138,21 @@ function readIntersections(cursor: TokenCursor): QueryBody {
   while (cursor.key() === 'INTERSECT') {
     const { place } = cursor;
     cursor.next();
-    if (cursor.accept('ALL')) throw cursor.notImplemented('INTERSECT ALL', place);
-    left = setOperation(cursor, 'intersect', left, readArm(cursor), place);
+    const all = readWhetherAll(cursor);
+    if (all) cursor.wideOnly('INTERSECT ALL', place);
+    left = setOperation(cursor, all ? 'intersect all' : 'intersect', left, readArm(cursor), place);
   }
   return left;
 }
 
-function setOperation(
-  cursor: TokenCursor,
-  op: 'union' | 'union all' | 'intersect' | 'except',
-  left: QueryBody,
-  right: QueryBody,
-  place: Place,
-): QueryBody {
+/** ALL, or DISTINCT, which says what holds without it. */
+function readWhetherAll(cursor: TokenCursor): boolean {
+  if (cursor.accept('ALL')) return true;
+  if (cursor.dialect === 'wide') cursor.accept('DISTINCT');
+  return false;
+}
+
+function setOperation(cursor: TokenCursor, op: SetOperation, left: QueryBody, right: QueryBody, place: Place): QueryBody {
   cursor.linked();
   for (const arm of [left, right]) {
     if (arm.kind === 'select' && arm.from.kind === 'function') throw functionAlone(cursor, arm.from.place);

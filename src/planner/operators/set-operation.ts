@@ -1,6 +1,7 @@
 /**
- * UNION, UNION ALL, INTERSECT and EXCEPT. Rows are the same when every column is, NULLs included. Rows come in order of
- * first appearance, those of left before those of right; intersect and except read right first and keep its rows' groups.
+ * UNION, INTERSECT and EXCEPT, with ALL and without. Rows are the same when every column is, NULLs included. Rows come in order of
+ * first appearance, those of left before those of right; intersect and except read right first and keep its rows' groups, with ALL
+ * how many each has: so many rows of left come out, or are left out.
  */
 import type { SetOperationNode } from '../logical-plan.ts';
 import { GroupTable } from './group-table.ts';
@@ -12,8 +13,9 @@ export class SetOperationOperator implements Operator {
   readonly #op: SetOperationNode['op'];
   readonly #execution: Execution;
   readonly #groups: GroupTable;
-  /** By group: `inRight`, and `taken` once it came out. */
-  #marks = new Uint8Array(1024);
+  readonly #all: boolean;
+  /** By group: `inRight`, and `taken` once it came out; with ALL, how many rows of right are not met yet. */
+  #marks: Int32Array = new Int32Array(1024);
   #kept = new Int32Array(0);
   #held = 0;
   #stage: 'left' | 'right' | 'ended';
@@ -22,6 +24,7 @@ export class SetOperationOperator implements Operator {
     this.#left = left;
     this.#right = right;
     this.#op = node.op;
+    this.#all = node.op.endsWith(' all');
     this.#execution = execution;
     this.#groups = new GroupTable(node.columns.map(({ type }) => type));
     this.#stage = this.#readsRightFirst ? 'right' : 'left';
@@ -50,12 +53,15 @@ export class SetOperationOperator implements Operator {
   }
 
   get #readsRightFirst(): boolean {
-    return this.#op === 'intersect' || this.#op === 'except';
+    return this.#op.startsWith('intersect') || this.#op.startsWith('except');
   }
 
   #mark(batch: Batch): void {
     const groups = this.#assign(batch);
-    for (let j = 0; j < batch.count; j++) this.#marks[groups[j]!] = inRight;
+    for (let j = 0; j < batch.count; j++) {
+      const group = groups[j]!;
+      this.#marks[group] = this.#all ? this.#marks[group]! + 1 : inRight;
+    }
   }
 
   /** Rows of groups that come out and did not yet. */
@@ -67,8 +73,14 @@ export class SetOperationOperator implements Operator {
     let n = 0;
     for (let j = 0; j < count; j++) {
       const group = groups[j]!;
-      if (this.#marks[group] !== wanted) continue;
-      this.#marks[group] = wanted | taken;
+      if (this.#all) {
+        const isMet = this.#marks[group]! > 0;
+        if (isMet) this.#marks[group]!--;
+        if (isMet === this.#op.startsWith('except')) continue;
+      } else {
+        if (this.#marks[group] !== wanted) continue;
+        this.#marks[group] = wanted | taken;
+      }
       this.#kept[n++] = selection === null ? first + j : selection[j]!;
     }
     return { columns, selection: this.#kept, first: 0, count: n };
@@ -78,11 +90,11 @@ export class SetOperationOperator implements Operator {
     const groups = this.#groups.assign(batch);
     const size = this.#groups.size;
     if (this.#marks.length < size) {
-      const marks = new Uint8Array(Math.max(this.#marks.length * 2, size));
+      const marks = new Int32Array(Math.max(this.#marks.length * 2, size));
       marks.set(this.#marks);
       this.#marks = marks;
     }
-    this.#held = this.#execution.memory.change(this.#held, this.#groups.bytes + this.#marks.length);
+    this.#held = this.#execution.memory.change(this.#held, this.#groups.bytes + this.#marks.byteLength);
     return groups;
   }
 }

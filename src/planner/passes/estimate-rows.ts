@@ -47,9 +47,7 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
       if (node.type === 'mark' || node.type === 'single') return rowsOf(node.left, statistics);
       return joinedRows(node, statistics);
     case 'set-operation':
-      return (
-        rowsOf(node.left, statistics) + (node.op === 'except' || node.op === 'intersect' ? 0 : rowsOf(node.right, statistics))
-      );
+      return rowsOf(node.left, statistics) + (/^(intersect|except)/.test(node.op) ? 0 : rowsOf(node.right, statistics));
     case 'recursive':
       return 4 * rowsOf(node.base, statistics);
     case 'project':

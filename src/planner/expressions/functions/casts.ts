@@ -36,7 +36,7 @@ export function isSized(target: CastTarget): target is keyof typeof sizedTypes {
 export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTarget>(
   (
     [
-      ['integer', 'INTEGER INT BIGINT INT8'],
+      ['integer', 'INTEGER INT BIGINT INT8 OID'],
       ['int4', 'INT4'],
       ['int2', 'SMALLINT INT2'],
       ['number', 'DOUBLE FLOAT FLOAT8 NUMBER NUMERIC DECIMAL'],

@@ -1,0 +1,53 @@
+/** Words of Postgres that questions about types may have at this door, each with what Postgres 15 answers to the same. */
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { StoreWorld } from '../http/store-world.ts';
+import { connected, relationalSecret, stateOf } from './relational-client.ts';
+
+let world: StoreWorld;
+let client: pg.Client;
+
+beforeAll(async () => {
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret });
+  client = await connected(world);
+  await client.query('CREATE TABLE A (id int PRIMARY KEY, n int, s text)');
+  await client.query(
+    "INSERT INTO A (id, n, s) VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 1, 'c'), (4, 2, NULL), (5, NULL, 'a'), (6, NULL, 'b')",
+  );
+  await client.query('CREATE TABLE B (id int PRIMARY KEY, n int)');
+  await client.query('INSERT INTO B (id, n) VALUES (1, 1), (2, 1), (3, 3), (4, NULL)');
+});
+
+afterAll(async () => {
+  await client.end();
+  await world.close();
+});
+
+test.each([
+  ['SELECT n FROM A EXCEPT ALL SELECT n FROM B ORDER BY n', '1 2 null'],
+  ['SELECT n FROM A INTERSECT ALL SELECT n FROM B ORDER BY n', '1 1 null'],
+  ['SELECT n FROM B INTERSECT ALL SELECT n FROM A ORDER BY n', '1 1 null'],
+  ['SELECT n FROM A EXCEPT DISTINCT SELECT n FROM B ORDER BY n', '2'],
+  ['SELECT n FROM A UNION DISTINCT SELECT n FROM B ORDER BY n', '1 2 3 null'],
+  ['SELECT n FROM A WHERE n > 1 UNION ALL (SELECT n FROM A EXCEPT ALL SELECT n FROM A WHERE n = 1) ORDER BY n', '2 2 null null'],
+  ['SELECT id FROM A WHERE n IN (SELECT n FROM A EXCEPT ALL SELECT n FROM B) ORDER BY id', '1 2 3 4'],
+  ['SELECT id FROM A ORDER BY id FETCH FIRST 2 ROWS ONLY', '1 2'],
+  ['SELECT id FROM A ORDER BY id OFFSET 1 ROW FETCH NEXT 1 ROW ONLY', '2'],
+  ['SELECT id FROM A ORDER BY id OFFSET 4 ROWS', '5 6'],
+  ['WITH w AS MATERIALIZED (SELECT id FROM A WHERE n = 1) SELECT id FROM w ORDER BY id', '1 2 3'],
+  ['WITH w AS NOT MATERIALIZED (SELECT id FROM A WHERE n = 2), v (k) AS (SELECT id FROM w) SELECT k FROM v', '4'],
+  ['SELECT pg_catalog.upper(s) FROM A WHERE pg_catalog.length(s) = 1 AND id < 3 ORDER BY pg_catalog.lower(s)', 'A B'],
+  ["SELECT id FROM A WHERE id = '3'::oid", '3'],
+])('%s', async (text, values) => {
+  const { rows } = await client.query({ text, rowMode: 'array' });
+  expect(rows.flat().map(String).join(' ')).toBe(values);
+});
+
+test.each([
+  ['SELECT id FROM A LIMIT 1 FETCH FIRST 2 ROWS ONLY', '42601'],
+  ['SELECT id FROM A ORDER BY id FETCH FIRST 2 ROWS WITH TIES', '0A000'],
+  ['SELECT id FROM A FETCH FIRST ROW ONLY', '0A000'],
+  ['SELECT pg_catalog.nothing_of_it(s) FROM A', '42883'],
+])('%s is %s', async (text, state) => {
+  expect(await stateOf(client.query(text))).toBe(state);
+});
