@@ -62,15 +62,16 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'acknowledges before the fsync',
     file: groupCommit,
-    find: '    this.#syncing = this.#unsynced;\n',
-    replace: "    this.#syncing = this.#unsynced;\n    for (const each of this.#syncing) each.resolve('synced');\n",
+    find: '    const written = (this.#syncing = this.#unsynced);\n',
+    replace:
+      "    const written = (this.#syncing = this.#unsynced);\n    for (const each of written.acknowledgements) each.resolve('synced');\n",
     killedBy: crash,
   },
   {
     name: 'never fsyncs a group',
     file: groupCommit,
-    find: 'this.#syncFile(inTurn).then(',
-    replace: 'Promise.resolve(inTurn).then(',
+    find: 'this.#fileSync.sync(written.bytes, this.#gathering.isComplete(written.syncs)).then(',
+    replace: 'Promise.resolve().then(',
     killedBy: crash,
   },
   {
@@ -208,7 +209,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'writes a group that is not all linked',
-    file: groupCommit,
+    file: 'src/log/pending-append.ts',
     find: '      if (!placed[placed.length - 1]!.linked) break;\n',
     replace: '',
     killedBy: bulk,
@@ -230,15 +231,17 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'takes what was written beside an fsync for fsynced by it',
     file: groupCommit,
-    find: '    this.#syncing = this.#unsynced;\n    this.#unsynced = [];\n',
-    replace: '    this.#syncing = this.#unsynced;\n',
+    find: '(this.#syncing = this.#unsynced);\n    this.#unsynced = new Unsynced();\n',
+    replace:
+      '(this.#syncing = this.#unsynced);\n    this.#unsynced = Object.assign(new Unsynced(), { acknowledgements: written.acknowledgements });\n',
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {
     name: 'makes visible by an fsync what was written beside it',
     file: groupCommit,
-    find: "if (this.#walSync !== 'off') this.#listener.committed(last);\n      for (const acknowledgement",
-    replace: "if (this.#walSync !== 'off') this.#listener.committed(this.#lastWritten!);\n      for (const acknowledgement",
+    find: "if (this.#walSync !== 'off') this.#listener.committed(written.last!);\n      for (const acknowledgement",
+    replace:
+      "if (this.#walSync !== 'off') this.#listener.committed(this.#unsynced.last ?? written.last!);\n      for (const acknowledgement",
     killedBy: ['test/log/group-commit.test.ts'],
   },
   {

@@ -1,0 +1,55 @@
+/** How long an fsync waits for those who are expected to ask for one too: whoever committed just before comes again. */
+import type { Clock } from '../clock.ts';
+
+/** Stop waiting for expected appends this long after the last one came. */
+const PATIENCE_MS = 0.15;
+/** The same in turns of the event loop, whatever the clock says. */
+const PATIENCE_TURNS = 16;
+/** Whoever comes back later than this after an fsync was not waiting to. */
+const EXPECTED_MS = 5;
+/** Nobody's fsync waits longer than this for others, however many keep coming. */
+const GATHER_MS_MAX = 2;
+
+export class Gathering {
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  /** How many waited for a recent fsync, or arrived while it was made. */
+  #expected = 1;
+  #sinceMs = 0;
+  #quietSinceMs = 0;
+  #quietTurns = 0;
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock;
+  }
+
+  /** After a while in which nobody committed: none is expected but the one that came. */
+  resume(): void {
+    const idleMs = this.#clock.monotonicMs() - this.#sinceMs;
+    this.begin(idleMs > EXPECTED_MS ? 1 : this.#expected);
+  }
+
+  begin(expected = this.#expected): void {
+    this.#expected = expected;
+    this.#sinceMs = this.#quietSinceMs = this.#clock.monotonicMs();
+    this.#quietTurns = 0;
+  }
+
+  /** A turn of the event loop is over, in which somebody came or nobody did. */
+  turn(someCame: boolean): void {
+    if (someCame) {
+      this.#quietSinceMs = this.#clock.monotonicMs();
+      this.#quietTurns = 0;
+    } else this.#quietTurns++;
+  }
+
+  isComplete(syncs: number): boolean {
+    return syncs >= this.#expected;
+  }
+
+  /** Whether an fsync that so many wait for had better wait for more of them. */
+  isWorthWaiting(syncs: number): boolean {
+    if (syncs === 0 || this.isComplete(syncs) || this.#quietTurns >= PATIENCE_TURNS) return false;
+    const nowMs = this.#clock.monotonicMs();
+    return nowMs - this.#quietSinceMs < PATIENCE_MS && nowMs - this.#sinceMs < GATHER_MS_MAX;
+  }
+}
