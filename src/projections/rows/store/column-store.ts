@@ -11,7 +11,7 @@
  * - files are derived: one that can't be written leaves its segment in memory, one that can't be read ends the question, and
  *   the next start rebuilds everything from the log.
  */
-import { assert, ServiceError } from '../../../errors.ts';
+import { ServiceError } from '../../../errors.ts';
 import { type DerivedFile, DerivedFileError, type DerivedHome, type DerivedReader } from '../../../log/blobs/derived-file.ts';
 import { hexOf } from '../../../log/bytes/sha256.ts';
 import type { DerivedKind } from '../../derived-kinds.ts';
@@ -19,32 +19,20 @@ import type { Segment } from '../segments/segment.ts';
 import type { SegmentColumn } from '../segments/segment-column.ts';
 import type { Beside, SegmentColumns, SegmentKeeper } from '../segments/segment-columns.ts';
 import { type BytesFor, type DictionaryOf, sameBytes } from '../segments/segment-state.ts';
+import { ReadAhead } from './read-ahead.ts';
+import { ResidentColumns } from './resident-columns.ts';
 import { rewriteSegmentFile, SegmentFile, writeSegmentFile } from './segment-file.ts';
 import type { ColumnCounts, ColumnStoreOptions, Compacted, CompactOptions, SegmentWatcher } from './store-contract.ts';
+import { StoredSegments } from './stored-segments.ts';
+import { type Queued, WriteQueue } from './write-queue.ts';
 
-interface Resident {
-  readonly cells: SegmentColumns;
-  readonly name: string | null;
-  readonly column: SegmentColumn;
-  readonly bytes: number;
-}
-
-interface Kept {
+interface Kept extends Queued {
   readonly segment: Segment;
   readonly dictionaryOf: DictionaryOf;
   file: SegmentFile | null;
   /** Its file was packed as tightly as can be. */
   dense: boolean;
-  queued: boolean;
 }
-
-/** One part in so many of the budget is for columns, however much the rest takes. */
-const LEAST_SHARE = 8;
-/** Sealed segments that may wait to be written while more are replayed. */
-const WAITING_MAX = 4;
-/** Sealed segments that gather while more come in: this many, and of the budget no more than a share. */
-const GATHERED_MAX = 32;
-const GATHERED_SHARE = 8;
 
 /** What was to be saved of a segment is there no more: its rows changed before it was written. */
 export class SegmentChangedError extends Error {
@@ -62,47 +50,42 @@ function isAsSealed({ segment, file }: Kept): boolean {
 export class ColumnStore implements SegmentKeeper, DerivedKind {
   readonly #options: ColumnStoreOptions;
   #home: DerivedHome | null = null;
-  #reader: DerivedReader | null = null;
-  #kept = new Map<SegmentColumns, Kept>();
-  #queue: SegmentColumns[] = [];
-  #ring: Resident[] = [];
-  #hand = 0;
-  #resident = 0;
-  #trimming = false;
-  #working: Promise<void> | null = null;
-  /** Ends the gathering that `#working` is at. */
-  #gathering: AbortController | null = null;
-  /** Bytes of segments that were sealed and have no file. */
-  #unsavedBytes = 0;
-  #sealed = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #kept = new Map<SegmentColumns, Kept>();
+  readonly #files = new StoredSegments();
+  readonly #residents: ResidentColumns;
+  readonly #readAhead: ReadAhead;
+  readonly #queue: WriteQueue<Kept>;
   /** By column, what it is read into to be written again. */
   readonly #bytes = new Map<string | null, BytesFor>();
-  #failed = false;
-  #loading = 0;
-  readonly #ahead = new Map<SegmentColumns, Set<string | null>>();
-  /** Every file that was written or opened and not removed. */
-  readonly #files = new Map<string, { readonly file: DerivedFile; readonly born: number }>();
-  #born = 0;
-  /** Bytes that rows hold beside columns at rest. */
-  #fixed: () => number = () => 0;
-  #closed = false;
+  /** Files that are being packed. */
+  readonly #rewriting = new Set<Promise<unknown>>();
+  readonly #counts = { hydrated: 0, written: 0, compacted: 0 };
   #watcher: SegmentWatcher | null = null;
 
   constructor(options: ColumnStoreOptions) {
     this.#options = options;
+    this.#residents = new ResidentColumns(options, (cells) => this.#kept.get(cells)?.dense === true);
+    this.#readAhead = new ReadAhead(options.hydrateMax);
+    this.#queue = new WriteQueue({
+      ...options,
+      yieldTurn: () => this.#home!.yieldTurn(),
+      isKept: (kept) => this.#kept.get(kept.segment.cells) === kept,
+      write: (kept) => this.#write(this.#home!, kept.segment.cells, kept),
+      failed: (error) => options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`),
+      onRest: () => this.#bytes.clear(),
+    });
   }
 
   /** From here on segments are written; until the log is known they wait. */
   begin(home: DerivedHome): void {
     if (this.#home?.logId === home.logId) return;
     this.#home = home;
-    this.#pump();
+    this.#queue.begin();
   }
 
   /** How much memory rows take beside what this store can put away. */
   measureBy(fixed: () => number): void {
-    this.#fixed = fixed;
+    this.#residents.measureBy(fixed);
   }
 
   watch(watcher: SegmentWatcher): void {
@@ -113,11 +96,13 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return this.#home;
   }
 
-  readonly counts: ColumnCounts = { hydrated: 0, evicted: 0, written: 0, compacted: 0 };
+  get counts(): ColumnCounts {
+    return { ...this.#counts, evicted: this.#residents.evicted };
+  }
 
   /** Bytes of columns in memory that could leave it. */
   get residentBytes(): number {
-    return this.#resident;
+    return this.#residents.bytes;
   }
 
   get budgetBytes(): number {
@@ -126,13 +111,11 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Bytes of segment files, and how many there are. */
   get storedBytes(): number {
-    let total = 0;
-    for (const { file } of this.#files.values()) total += file.size;
-    return total;
+    return this.#files.bytes;
   }
 
   get storedSegments(): number {
-    return this.#files.size;
+    return this.#files.count;
   }
 
   /** What the names of its files begin with. */
@@ -144,7 +127,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** A segment could not be written: what it rested on before is still there. */
   get isBehind(): boolean {
-    return this.#failed;
+    return this.#queue.hasFailed;
   }
 
   /** Segments that no file has yet. */
@@ -153,11 +136,9 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   sealed(segment: Segment, dictionaryOf: DictionaryOf): void {
-    this.#kept.set(segment.cells, { segment, dictionaryOf, file: null, dense: false, queued: false });
-    this.#sealed++;
-    this.#unsavedBytes += segment.bytes;
-    this.#enqueue(segment.cells);
-    if (this.#isPressed()) this.#gathering?.abort();
+    const kept: Kept = { segment, dictionaryOf, file: null, dense: false, queued: false };
+    this.#kept.set(segment.cells, kept);
+    this.#queue.addSealed(kept, segment.bytes);
   }
 
   /** A segment of a checkpoint, and the file that it rests on. */
@@ -171,8 +152,8 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   loaded(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
-    this.counts.hydrated++;
-    this.#reside(cells, name, column);
+    this.#counts.hydrated++;
+    this.#residents.add(cells, name, column);
   }
 
   unreadable(error: unknown): never {
@@ -188,7 +169,8 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   forget({ cells }: Segment): void {
     if (!this.#kept.delete(cells)) return;
     cells.leave();
-    this.#drop((other) => other === cells);
+    this.#residents.drop((other) => other === cells);
+    this.#queue.dropGone();
     this.#watcher?.changed();
   }
 
@@ -196,7 +178,8 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   clear(): void {
     for (const cells of this.#kept.keys()) cells.leave();
     this.#kept.clear();
-    this.#drop(() => true);
+    this.#residents.drop(() => true);
+    this.#queue.dropGone();
     this.#watcher?.changed();
   }
 
@@ -222,7 +205,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    */
   fileToCome({ cells }: Segment): (() => string) | null {
     const kept = this.#kept.get(cells);
-    if (!kept || !this.#home || this.#failed || this.#closed || !isAsSealed(kept)) return null;
+    if (!kept || !this.#queue.isAtWork || !isAsSealed(kept)) return null;
     return () => {
       if (cells.version > 0 || !kept.file || this.#kept.get(cells) !== kept) throw new SegmentChangedError();
       return kept.file.name;
@@ -231,56 +214,29 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Segments without a file that is true of them are as they were sealed, and files can be written. */
   get isOnlyNew(): boolean {
-    if (this.#failed) return false;
+    if (this.#queue.hasFailed) return false;
     for (const kept of this.#kept.values()) if (!kept.segment.cells.isAtRest && !isAsSealed(kept)) return false;
     return true;
   }
 
   /** Where the files of a checkpoint are. */
   readFrom(reader: DerivedReader): void {
-    this.#reader = reader;
+    this.#files.readFrom(reader);
   }
 
-  async openFile(name: string): Promise<SegmentFile> {
-    assert(this.#reader, 'files are read from somewhere');
-    const file = await SegmentFile.open(this.#reader, name);
-    this.#files.set(name, { file: file.file, born: this.#born++ });
-    return file;
+  openFile(name: string): Promise<SegmentFile> {
+    return this.#files.open(name);
   }
 
   /** Reads columns ahead of a scan, beside the turn. */
   ahead({ cells }: Segment, names: readonly (string | null)[]): void {
     const file = this.#kept.get(cells)?.file;
-    if (!file || !cells.isAtRest) return;
-    for (const name of names) {
-      if (this.#loading >= this.#options.hydrateMax) return;
-      if (!cells.isAbsent(name) || this.#ahead.get(cells)?.has(name)) continue;
-      void this.#loadAhead(cells, name, file);
-    }
+    if (file && cells.isAtRest) this.#readAhead.read(cells, names, file);
   }
 
   /** Takes columns out of memory now: for who walks all of a store within one turn and holds no view of any. */
-  trim(limit = this.#limit()): void {
-    if (this.#resident <= limit) return;
-    // Somewhat below, so that the next column does not begin it all again.
-    const goal = limit - Math.floor(limit / 16);
-    for (let steps = this.#ring.length * 2; this.#resident > goal && steps > 0 && this.#ring.length > 0; steps--) {
-      if (this.#hand >= this.#ring.length) this.#hand = 0;
-      const each = this.#ring[this.#hand]!;
-      if (!each.cells.isAtRest) {
-        // It is written again first.
-        this.#hand++;
-      } else if (each.column.recent && !this.#kept.get(each.cells)?.dense) {
-        each.column.recent = false;
-        this.#hand++;
-      } else {
-        each.cells.evict(each.name);
-        this.counts.evicted++;
-        this.#resident -= each.bytes;
-        this.#ring[this.#hand] = this.#ring.at(-1)!;
-        this.#ring.pop();
-      }
-    }
+  trim(limit?: number): void {
+    this.#residents.trim(limit);
   }
 
   /**
@@ -288,18 +244,12 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
    * put away. Memory that can't be put away is nobody's to wait for.
    */
   room(): Promise<void> | undefined {
-    if (!this.#working || this.#gathering || this.#queue.length < this.#waitingMax) return undefined;
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#queue.room();
   }
 
   /** Resolves when every sealed segment has a file, or could not get one. */
-  async settled(): Promise<void> {
-    this.#failed = false;
-    this.#pump();
-    while (this.#working) {
-      this.#gathering?.abort();
-      await this.#working;
-    }
+  settled(): Promise<void> {
+    return this.#queue.settled();
   }
 
   /** Resolves when each file that is being written now is kept or gone. */
@@ -310,25 +260,15 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Number that files get from here on: those of before may go once a checkpoint of now is in place. */
   get generation(): number {
-    return this.#born;
+    return this.#files.generation;
   }
 
   /** Removes files of before `generation` that nothing rests on any more. */
   async collect(generation: number, needed: ReadonlySet<string>): Promise<void> {
     const used = new Set<string>();
     for (const { file } of this.#kept.values()) if (file) used.add(file.name);
-    for (const [name, { file, born }] of this.#files) {
-      if (born >= generation || needed.has(name) || used.has(name)) continue;
-      this.#files.delete(name);
-      // A reader of a dropped branch may be at it still: the name goes, the bytes when the last handle does.
-      await this.#home?.disk.unlink(`${this.#home.directory}/${name}`).catch(() => undefined);
-      this.#dropped.push(file);
-    }
+    await this.#files.collect(this.#home, generation, (name) => needed.has(name) || used.has(name));
   }
-
-  readonly #dropped: DerivedFile[] = [];
-  /** Files that are being packed. */
-  readonly #rewriting = new Set<Promise<unknown>>();
 
   /**
    * Files of segments that are mostly superseded are packed tightly: history stays, in less room, and leaves memory first.
@@ -368,83 +308,16 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
 
   /** Waits for what is being written, and closes all files. */
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#queue = [];
-    this.#gathering?.abort();
-    while (this.#working) await this.#working;
+    this.#readAhead.close();
+    this.#residents.close();
+    await this.#queue.close();
     await this.#watcher?.close();
-    for (const { file } of this.#files.values()) await file.close().catch(() => undefined);
-    for (const file of this.#dropped) await file.close().catch(() => undefined);
-    this.#files.clear();
-  }
-
-  #reside(cells: SegmentColumns, name: string | null, column: SegmentColumn): void {
-    const { bytes } = column;
-    this.#ring.push({ cells, name, column, bytes });
-    this.#resident += bytes;
-    this.#trimLater();
+    await this.#files.close();
   }
 
   #enqueue(cells: SegmentColumns): void {
     const kept = this.#kept.get(cells);
-    if (!kept || kept.queued) return;
-    kept.queued = true;
-    this.#queue.push(cells);
-    this.#pump();
-  }
-
-  #pump(): void {
-    if (this.#working || !this.#home || this.#failed || this.#closed || this.#queue.length === 0) return;
-    this.#working = this.#work(this.#home).finally(() => {
-      this.#working = null;
-      this.#bytes.clear();
-      this.#wake();
-    });
-  }
-
-  get #waitingMax(): number {
-    return this.#options.lull ? GATHERED_MAX + WAITING_MAX : WAITING_MAX;
-  }
-
-  #isPressed(): boolean {
-    return this.#queue.length >= GATHERED_MAX || this.#unsavedBytes * GATHERED_SHARE > this.#options.budgetBytes;
-  }
-
-  /** Until no segment has come for a while, or they are too many. */
-  async #gather(lull: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    this.#gathering = new AbortController();
-    const { signal } = this.#gathering;
-    for (let before = -1; before !== this.#sealed && !this.#isPressed() && !signal.aborted; ) {
-      before = this.#sealed;
-      await lull(signal);
-    }
-    this.#gathering = null;
-  }
-
-  async #work(home: DerivedHome): Promise<void> {
-    const { lull } = this.#options;
-    if (lull) await this.#gather(lull);
-    this.#unsavedBytes = 0;
-    while (this.#queue.length > 0 && !this.#closed) {
-      await home.yieldTurn();
-      const cells = this.#queue.shift();
-      const kept = cells && this.#kept.get(cells);
-      if (!cells || !kept) continue;
-      kept.queued = false;
-      try {
-        await this.#write(home, cells, kept);
-        if (this.#queue.length < this.#waitingMax) this.#wake();
-      } catch (error) {
-        // Derived data: the store goes on in memory, and tries again with the next checkpoint.
-        if (!this.#failed) this.#options.say(`a segment can't be saved (${messageOf(error)}); its columns stay in memory`);
-        this.#failed = true;
-        if (this.#kept.get(cells) === kept) {
-          kept.queued = true;
-          this.#queue.push(cells);
-        }
-        return;
-      }
-    }
+    if (kept) this.#queue.add(kept);
   }
 
   async #write(home: DerivedHome, cells: SegmentColumns, kept: Kept): Promise<void> {
@@ -463,9 +336,9 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     }
     this.#rest(kept, new SegmentFile(written), version);
     kept.dense = false;
-    this.#drop((other) => other === cells);
-    for (const [name, column] of cells.residents()) this.#reside(cells, name, column);
-    this.counts.written++;
+    this.#residents.drop((other) => other === cells);
+    for (const [name, column] of cells.residents()) this.#residents.add(cells, name, column);
+    this.#counts.written++;
   }
 
   /** What a changed segment has out of memory, a column a turn: to be written again it need not come back. */
@@ -497,7 +370,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     const after = new SegmentFile(written);
     this.#rest(kept, after, version);
     kept.dense = true;
-    this.counts.compacted++;
+    this.#counts.compacted++;
     return after;
   }
 
@@ -510,55 +383,11 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     }
   }
 
-  #wake(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
-  }
-
   #rest(kept: Kept, file: SegmentFile, version: number): void {
-    this.#files.set(file.name, { file: file.file, born: this.#born++ });
+    this.#files.add(file);
     kept.file = file;
     kept.segment.cells.restOn(file, version, kept.dictionaryOf, this);
     this.#watcher?.rested(kept.segment);
-  }
-
-  async #loadAhead(cells: SegmentColumns, name: string | null, file: SegmentFile): Promise<void> {
-    this.#loading++;
-    let names = this.#ahead.get(cells);
-    if (!names) this.#ahead.set(cells, (names = new Set()));
-    names.add(name);
-    try {
-      const saved = await file.load(name);
-      if (!this.#closed) cells.adopt(name, file, saved);
-    } catch {
-      // Whoever asks for the column meets the same, and is told.
-    } finally {
-      this.#loading--;
-      names.delete(name);
-      if (names.size === 0) this.#ahead.delete(cells);
-    }
-  }
-
-  /** Measuring walks over all segments: not where the least that columns have is enough. */
-  #limit(): number {
-    const { budgetBytes } = this.#options;
-    const least = Math.floor(budgetBytes / LEAST_SHARE);
-    return this.#resident <= least ? least : Math.max(budgetBytes - this.#fixed(), least);
-  }
-
-  #trimLater(): void {
-    if (this.#trimming || this.#closed) return;
-    this.#trimming = true;
-    this.#options.defer(() => {
-      this.#trimming = false;
-      this.trim();
-    });
-  }
-
-  #drop(gone: (cells: SegmentColumns) => boolean): void {
-    this.#ring = this.#ring.filter(({ cells }) => !gone(cells));
-    this.#queue = this.#queue.filter((cells) => !gone(cells) || this.#kept.has(cells));
-    this.#resident = this.#ring.reduce((sum, { bytes }) => sum + bytes, 0);
-    this.#hand = 0;
   }
 
   #newName({ random }: DerivedHome): string {
