@@ -23,10 +23,10 @@ import type { Preparation } from '../../access-paths.ts';
 import type { Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { IndexFiles, IndexKey } from '../store/index-files.ts';
+import { distinct, noTexts } from './text/chosen-cells.ts';
 import { buildTextIndex, type TextCells, textIndexOf } from './text/text-builder.ts';
 import { TEXT_FORMAT, TextIndex } from './text/text-index.ts';
 import { END_RUN_FORMAT, EndRun, endRunBytes, endRunJob } from './end-run.ts';
-import { absentOf, cellsOf } from './text-cells.ts';
 import { forgetGraphs, SegmentGraphs, type SegmentGraphsOptions } from './vectors/segment-graphs.ts';
 import { COARSE_FORMAT, coarseBytes, CoarseVectors, coarseVectorsJob } from './vectors/coarse-vectors.ts';
 
@@ -533,4 +533,32 @@ function isCancelled(error: unknown): boolean {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Cells of a column as an index of texts takes them: rows first .. first+rows-1 of a segment. They are not copied: valid as long as the column is. */
+function* cellsOf(
+  segment: Segment,
+  vector: Vector,
+  type: ColumnType | undefined,
+  first: number,
+  rows: number,
+): Generator<undefined, TextCells> {
+  const isJson = type === 'json';
+  const absent = absentOf(segment, vector, first, rows);
+  if (vector.kind === 'text') {
+    return { rows, offsets: vector.offsets.subarray(first, first + rows + 1), heap: vector.heap, codes: null, absent, isJson };
+  }
+  if (vector.kind !== 'dict') {
+    return noTexts(rows);
+  }
+  return { rows, absent, isJson, ...(yield* distinct(vector, rows, (row) => first + row, absent)) };
+}
+
+/** 1 where one of these rows has no cell; null where each has one. */
+function absentOf(segment: Segment, vector: Vector, first: number, rows: number): Uint8Array | null {
+  const nulls = vector.kind === 'null' ? null : vector.nulls;
+  if (segment.removedCount === 0) return nulls && nulls.subarray(first, first + rows);
+  const absent = new Uint8Array(rows);
+  for (let row = 0; row < rows; row++) absent[row] = segment.isRemoved(first + row) ? 1 : (nulls?.[first + row] ?? 0);
+  return absent;
 }

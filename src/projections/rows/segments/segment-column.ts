@@ -8,13 +8,16 @@ import { cellAt } from '../../../log/values/vector-builder.ts';
 import { becomesText, type ColumnType } from '../../../log/values/value.ts';
 import { ByteDictionary } from '../cells/byte-dictionary.ts';
 import { type Extents, type FixedArray, type FixedKind, no, zeroed } from '../cells/extents.ts';
-import { copyNumbers, integerLayout } from '../cells/integer-layout.ts';
 import { jsonText } from '../cells/json-text.ts';
 
 /** A segment's most rows; row numbers of a table are `segment << 16 | row`. */
 export const SEGMENT_ROWS = 65_536;
 
 type Layout = 'none' | 'i32' | 'f64' | 'i64' | 'bool' | 'dict' | 'text' | 'vec';
+
+const SAFE = 9_007_199_254_740_991n;
+const I32_MAX = 2_147_483_647;
+const I32_MIN = -2_147_483_648;
 
 const encoder = new TextEncoder();
 
@@ -596,4 +599,30 @@ export class SegmentColumn {
     else if (this.#layout === 'vec') this.#floats = this.#grown(this.#floats, Float32Array, capacity * this.#dims);
     else if (this.#layout === 'text') this.#offsets = this.#grown(this.#offsets, Uint32Array, capacity + 1);
   }
+}
+
+/** The narrowest layout that holds every integer of a range. */
+function integerLayout(
+  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+  from: number,
+  to: number,
+): 'i32' | 'f64' | 'i64' {
+  if (source.kind === 'i32') return 'i32';
+  if (source.kind === 'f64') {
+    for (let i = from; i < to; i++) if (source.values[i]! > I32_MAX || source.values[i]! < I32_MIN) return 'f64';
+    return 'i32';
+  }
+  for (let i = from; i < to; i++) if (source.values[i]! > SAFE || source.values[i]! < -SAFE) return 'i64';
+  return 'f64';
+}
+
+function copyNumbers(
+  source: Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>,
+  from: number,
+  to: number,
+  target: Int32Array | Float64Array,
+  at: number,
+): void {
+  if (source.kind === 'i64') for (let i = from; i < to; i++) target[at + i - from] = Number(source.values[i]!);
+  else target.set(source.values.subarray(from, to), at);
 }
