@@ -2,7 +2,7 @@
 import type { CopiedFile } from './backup-artefact.ts';
 import { CopyFront } from '../disk/copy-front.ts';
 import type { Disk } from '../disk/disk.ts';
-import { type CopyOptions, writeCopy } from '../disk/file-copy.ts';
+import { type CopyOptions, copyFile } from '../disk/file-copy.ts';
 
 /** A file by its path below the data directory, and how much of it is to be copied. */
 export interface FileToCopy {
@@ -38,7 +38,7 @@ export class FileCopier {
       },
     };
     await this.#syncedBut(UNSYNCED_MAX - 1);
-    const { sha256, durable } = await writeCopy(options, `${from}/${name}`, `${to}/${name}`, length);
+    const { sha256, durable } = await copyFile(options, `${from}/${name}`, `${to}/${name}`, length);
     this.#unsynced.push(durable);
     return { name, length, sha256 };
   }

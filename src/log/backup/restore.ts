@@ -13,7 +13,7 @@ import type { Disk } from '../disk/disk.ts';
 import type { CommittedEntry } from '../entries/entry.ts';
 import type { OpenBeside } from '../files/frame-opener.ts';
 import { copyAndRead, FileCopier } from './file-copier.ts';
-import { copyFile, type CopyOptions, removeTree } from '../disk/file-copy.ts';
+import { type CopyOptions, removeTree } from '../disk/file-copy.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { placeOfName } from '../files/manifest.ts';
 import { PACED_BYTES, pacedDisk } from '../disk/paced-disk.ts';
@@ -187,14 +187,18 @@ class Restoring {
     const startMs = clock.monotonicMs();
     // What is read whole, before the log or after it.
     const [log, others] = [files.filter(isOfLog), files.filter((file) => !isOfLog(file))];
-    for (const file of others) {
-      compare(file, await copyFile(this.#copying, `${from}/${file.name}`, `${to}/${file.name}`, file.length));
+    const copier = new FileCopier({ ...this.#copying, from, to });
+    try {
+      for (const file of others) compare(file, (await copier.copy(file)).sha256);
+      await copier.synced();
+    } catch (error) {
+      await copier.settled();
+      throw error;
     }
     const copyAll = async (copy: (file: CopiedFile) => Promise<CopiedFile>): Promise<number> => {
       for (const file of log) compare(file, (await copy(file)).sha256);
       return clock.monotonicMs() - startMs;
     };
-    const copier = new FileCopier({ ...this.#copying, from, to });
     const [copyMs, report] = await copyAndRead(copier, { disk, to }, log, copyAll, (behind) => this.#readAll(behind));
     for (const home of homes) await disk.syncDirectory(home);
     return {

@@ -14,22 +14,15 @@ export interface CopyOptions {
   readonly sliceBytes?: number;
 }
 
-/** The first `length` bytes of a file as a new one, its bytes durable and its name not. Gives their SHA-256 in hex. */
-export async function copyFile(options: CopyOptions, source: string, target: string, length: number): Promise<string> {
-  const { sha256, durable } = await writeCopy(options, source, target, length);
-  await durable;
-  return sha256;
-}
-
-export interface WrittenCopy {
+export interface FileCopy {
   /** In hex. */
   readonly sha256: string;
   /** The bytes are on the disk, or can't be brought there; either way nobody is at the file any more. Never unhandled. */
   readonly durable: Promise<void>;
 }
 
-/** The same, for who does something else until the bytes are durable. */
-export async function writeCopy(options: CopyOptions, source: string, target: string, length: number): Promise<WrittenCopy> {
+/** The first `length` bytes of a file as a new one. Its name is not durable yet, its bytes once `durable` resolves. */
+export async function copyFile(options: CopyOptions, source: string, target: string, length: number): Promise<FileCopy> {
   const { disk } = options;
   const from = await disk.open(source, 'read');
   try {
