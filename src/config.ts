@@ -195,7 +195,7 @@ export const settingsTable = {
   SERVICE_QUERY_QUOTA: integer(10_000, 1, 1e15, 'cost units per principal and period'),
   SERVICE_QUERY_QUOTA_PERIOD_SECS: integer(60, 1, 31_536_000, 'period of the quota'),
   SERVICE_RATE_LIMIT_RPS: integer(1000, 1, 1e9, 'writes per second and address'),
-  SERVICE_READ_RATE_LIMIT_RPS: integer(2000, 1, 1e9, 'reads per second and address'),
+  SERVICE_READ_RATE_LIMIT_RPS: integer(2000, 1, 1e9, 'reads per second and address; a look-up by key counts as a hundredth'),
   SERVICE_MEMORY_RATE_LIMIT_RPS: integer(500, 1, 1e9, 'memory calls per second and address'),
   SERVICE_MAX_WATCH_SUBSCRIPTIONS: integer(100, 0, 1_000_000, 'watch subscriptions per tenant'),
   SERVICE_LOOKUP_ROOT: optionalText('directory that CSV files of lookup tables are read from'),

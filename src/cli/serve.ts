@@ -191,10 +191,13 @@ export async function openHttpDoor(
 
 /** Addresses share them over all doors. */
 export function rateLimits(settings: Settings): Record<'readLimit' | 'writeLimit' | 'memoryLimit', RateLimiter> {
+  const limiter = (
+    setting: 'SERVICE_READ_RATE_LIMIT_RPS' | 'SERVICE_RATE_LIMIT_RPS' | 'SERVICE_MEMORY_RATE_LIMIT_RPS',
+  ): RateLimiter => new RateLimiter(settings[setting], setting);
   return {
-    readLimit: new RateLimiter(settings.SERVICE_READ_RATE_LIMIT_RPS),
-    writeLimit: new RateLimiter(settings.SERVICE_RATE_LIMIT_RPS),
-    memoryLimit: new RateLimiter(settings.SERVICE_MEMORY_RATE_LIMIT_RPS),
+    readLimit: limiter('SERVICE_READ_RATE_LIMIT_RPS'),
+    writeLimit: limiter('SERVICE_RATE_LIMIT_RPS'),
+    memoryLimit: limiter('SERVICE_MEMORY_RATE_LIMIT_RPS'),
   };
 }
 

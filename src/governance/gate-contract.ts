@@ -112,6 +112,8 @@ export interface InvocationRequest {
   readonly continues?: boolean;
   /** Reads rows by so many keys, and nothing else: it begins with a hundredth of a unit for each, and counts as no running query; what else is asked of it is charged when it is known. */
   readonly keysRead?: number;
+  /** Hears what it cost, in units, when it is over. */
+  readonly onCost?: (costUnits: number) => void;
   /** Aborts when whoever asked is gone: then nothing is left waiting for a place to run. */
   readonly gone?: AbortSignal;
   /** It was refused before it came here, and only leaves its record. */

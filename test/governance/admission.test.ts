@@ -19,6 +19,14 @@ describe('the bucket of an address', () => {
 
   test('is its own: one address empties no other’s', () => {
     const limiter = new RateLimiter(1);
+    limiter.take('c', 0);
+    limiter.giveBack('c', 0.99);
+    expect(limiter.take('c', 0, 0.5)).toMatchObject({ allowed: true });
+    expect(limiter.take('c', 0, 0.5)).toMatchObject({ allowed: false });
+    limiter.giveBack('c', 7);
+    expect([limiter.take('c', 0).allowed, limiter.take('c', 0).allowed]).toEqual([true, false]);
+    limiter.giveBack('unknown', 7);
+    expect([limiter.take('unknown', 0).allowed, limiter.take('unknown', 0).allowed]).toEqual([true, false]);
     expect([limiter.take('a', 0), limiter.take('a', 0), limiter.take('b', 0)].map((v) => v.allowed)).toEqual([true, false, true]);
   });
 

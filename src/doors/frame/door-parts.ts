@@ -2,7 +2,7 @@
 import type { Clock, Ids, Random } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
-import type { RateLimiter } from '../../governance/admission/rate-limit.ts';
+import { rateRefusal, type RateLimiter } from '../../governance/admission/rate-limit.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import { type Caller, untenanted } from '../../governance/caller.ts';
 import type { Action, GateContract } from '../../governance/gate-contract.ts';
@@ -57,10 +57,7 @@ export function admitAddress(
   tokens = 1,
 ): void {
   const verdict = limiter.take(address ?? '', clock.monotonicMs(), tokens);
-  if (verdict.allowed) return;
-  throw new ServiceError('REL_RATE_LIMITED', `more than ${verdict.limit} requests in a second from this address`, {
-    retryAfterSecs: verdict.retryAfterSecs,
-  });
+  if (!verdict.allowed) throw rateRefusal(limiter, verdict);
 }
 
 /** Leaves the access record of what was refused before it came to the gate; the gate's own verdict wins. */

@@ -106,7 +106,11 @@ export interface RequestFacts {
   readonly id: string;
   readonly method: string;
   /** Its route, with names for what stands in the path. */
-  readonly routeOptions: { readonly url?: string | undefined };
+  readonly routeOptions: {
+    readonly url?: string | undefined;
+    readonly bucket?: RateBucket | undefined;
+    readonly config?: { readonly bucket?: RateBucket | undefined };
+  };
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
   readonly raw: { readonly url?: string | undefined; readonly socket: Socket };
@@ -116,6 +120,8 @@ export interface RequestFacts {
 
 /** Who may use a route: nobody needs a credential for `probe`; `admin` exists on the admin listener only. */
 export type RouteAccess = 'probe' | 'token' | 'admin';
+
+export type RateBucket = 'read' | 'write' | 'memory';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -128,7 +134,7 @@ declare module 'fastify' {
     access?: RouteAccess;
     action?: Action;
     /** Rate-limit bucket: reads, writes and memory calls have their own. */
-    bucket?: 'read' | 'write' | 'memory';
+    bucket?: RateBucket;
   }
 }
 

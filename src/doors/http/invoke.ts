@@ -2,6 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
+import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, InvocationRequest } from '../../governance/gate-contract.ts';
 import type { Command } from '../../projections/command.ts';
@@ -23,7 +24,9 @@ export function invoke<T>(
   assert(!request.recorded, 'a request enters the gate once');
   const { caller, ...stated } = statedBy(request, purposeField);
   request.recorded = true;
-  return context.gate.invoke(caller, { action, ...stated, ...more }, run);
+  const { bucket = request.routeOptions.config?.bucket } = request.routeOptions;
+  const onCost = bucket === 'read' ? refundOf(context.readLimit, caller.clientIp) : null;
+  return context.gate.invoke(caller, { action, ...stated, ...(onCost && { onCost }), ...more }, run);
 }
 
 /** Who asks, and what the request states beside its question. */

@@ -133,14 +133,14 @@ export class PlainLane {
 class PlainRequest implements RequestFacts {
   readonly id: string;
   readonly method = 'POST';
-  readonly routeOptions: { readonly url: string };
+  readonly routeOptions: Pick<PlainRoute, 'url' | 'bucket'>;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
   readonly raw: { readonly url: string; readonly socket: Socket };
   caller: Caller | null;
   recorded = false;
 
-  constructor(id: string, route: { readonly url: string }, head: PlainHead, body: unknown, socket: Socket, caller: Caller) {
+  constructor(id: string, route: PlainRequest['routeOptions'], head: PlainHead, body: unknown, socket: Socket, caller: Caller) {
     this.id = id;
     this.routeOptions = route;
     this.headers = head.headers;

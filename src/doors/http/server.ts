@@ -12,7 +12,7 @@ import fastify from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { isLoopback } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
-import { RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
+import { rateRefusal, RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
 import type { Door } from '../door.ts';
 import { Bodies, isShort } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
@@ -298,7 +298,7 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
   if (access === 'token') {
     const limiter = bucket === 'write' ? context.writeLimit : bucket === 'memory' ? context.memoryLimit : context.readLimit;
     const verdict = limiter.take(request.ip, context.clock.monotonicMs());
-    if (!verdict.allowed) throw rateLimited(context, reply, verdict);
+    if (!verdict.allowed) throw rateLimited(context, reply, limiter, verdict);
   }
   const credentials = {
     authorization: request.headers.authorization ?? consoleCredential(request),
@@ -334,14 +334,12 @@ function consoleCredential(request: FastifyRequest): string | undefined {
   return typeof token === 'string' ? `Bearer ${token}` : undefined;
 }
 
-function rateLimited(context: HttpContext, reply: FastifyReply, verdict: RateVerdict): ServiceError {
+function rateLimited(context: HttpContext, reply: FastifyReply, limiter: RateLimiter, verdict: RateVerdict): ServiceError {
   const nextAt = context.clock.now() / 1_000_000n + BigInt(Math.ceil(verdict.nextInMs));
   reply.header('x-ratelimit-limit', String(verdict.limit));
   reply.header('x-ratelimit-remaining', '0');
   reply.header('x-ratelimit-reset', String((nextAt + 999n) / 1000n));
-  return new ServiceError('REL_RATE_LIMITED', `more than ${verdict.limit} requests in a second from this address`, {
-    retryAfterSecs: verdict.retryAfterSecs,
-  });
+  return rateRefusal(limiter, verdict);
 }
 
 async function sendProblem(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<void> {

@@ -1,5 +1,6 @@
 /** Tools for models, made from the list of verbs: what each is called and takes, and one call of one. */
 import { didYouMean, ServiceError } from '../../errors.ts';
+import { admitAddress } from '../frame/door-parts.ts';
 import { callVerb, type Called } from '../verbs/call.ts';
 import { verbs } from '../verbs/all.ts';
 import { inputSchema, type Verb } from '../verbs/verb.ts';
@@ -93,10 +94,5 @@ function argumentsOf(given: unknown): Readonly<Record<string, unknown>> & { read
 /** The route took from the bucket of reads: what is more takes from its own as well. */
 function takeTurn({ writeLimit, memoryLimit, clock }: HttpContext, { bucket }: Verb, address: string | null): void {
   if (bucket === 'read') return;
-  const { allowed, limit, retryAfterSecs } = (bucket === 'write' ? writeLimit : memoryLimit).take(
-    address ?? '',
-    clock.monotonicMs(),
-  );
-  if (allowed) return;
-  throw new ServiceError('REL_RATE_LIMITED', `more than ${limit} calls in a second from this address`, { retryAfterSecs });
+  admitAddress({ clock }, bucket === 'write' ? writeLimit : memoryLimit, address);
 }

@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../../errors.ts';
+import { refundOf } from '../../governance/admission/rate-limit.ts';
 import { signatureOf, verified } from '../../governance/authentication/sigv4.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
@@ -81,6 +82,7 @@ export class HttpExchange implements Exchange {
       breakGlass: stated('x-service-break-glass'),
       accessScopeRef: stated('x-service-access-scope-ref'),
       gone: this.#gone.signal,
+      ...(action === 'query' && { onCost: refundOf(this.parts.readLimit, this.#clientIp) }),
     };
     this.#recorded = true;
     return this.parts.gate.invoke(this.parts.authenticator.renewed(this.caller), asked, run);

@@ -1,5 +1,6 @@
 /** Runs one command of a session, however it came: by the simple protocol or the extended one. */
 import { ServiceError } from '../../errors.ts';
+import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import { type ColumnType, systemColumns } from '../../log/values/value.ts';
@@ -575,7 +576,8 @@ export class Runner {
     this.#refuseFailed();
     if (writes && action !== 'schema' && variables.show('transaction_read_only') === 'on')
       throw new ServiceError('REL_READ_ONLY', 'the transaction is READ ONLY');
-    admitAddress(this.#parts, writes ? writeLimit : readLimit, connection.clientIp);
+    const limiter = writes ? writeLimit : readLimit;
+    admitAddress(this.#parts, limiter, connection.clientIp);
     const caller = authenticator.renewed(this.#parts.caller);
     const options = this.options();
     const asked = {
@@ -585,6 +587,7 @@ export class Runner {
       breakGlass: variables.stated('annals.break_glass'),
       accessScopeRef: variables.stated('annals.access_scope_ref'),
       gone: options.signal,
+      onCost: refundOf(limiter, connection.clientIp),
     } as const;
     this.#recorded = true;
     return gate.invoke(caller, asked, (invocation) => run(invocation, options));

@@ -107,6 +107,7 @@ export class Admission {
   settle(nowMs: number): number {
     const { costUnits = this.#charged } = this.#asked.facts;
     if (this.#charged > 0) this.#core.quota.settle(this.#account, costUnits - this.#charged, nowMs);
+    this.#asked.request.onCost?.(costUnits);
     return costUnits;
   }
 

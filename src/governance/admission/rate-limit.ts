@@ -2,6 +2,7 @@
  * A token bucket per address: holds one second's worth, refills continuously. Time is an argument, so the same calls
  * give the same verdicts.
  */
+import { ServiceError } from '../../errors.ts';
 
 export interface RateVerdict {
   readonly allowed: boolean;
@@ -22,14 +23,17 @@ interface Bucket {
 
 export class RateLimiter {
   readonly #perSecond: number;
+  /** What its refusals name. */
+  readonly setting: string;
   // A bucket left alone for a second is full again, which is what an unknown address starts with: dropping whole
   // generations older than that forgets nothing and bounds memory by the addresses of two seconds.
   #young = new Map<string, Bucket>();
   #old = new Map<string, Bucket>();
   #turnedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(requestsPerSecond: number) {
+  constructor(requestsPerSecond: number, setting = '') {
     this.#perSecond = requestsPerSecond;
+    this.setting = setting;
   }
 
   /** Takes one token of `address`, or so many. `nowMs` never falls. */
@@ -50,6 +54,12 @@ export class RateLimiter {
     };
   }
 
+  /** Gives back what was taken of `address` before it was known how little it costs. */
+  giveBack(address: string, tokens: number): void {
+    const bucket = this.#young.get(address) ?? this.#old.get(address);
+    if (bucket !== undefined) bucket.tokens = Math.min(this.#perSecond, bucket.tokens + tokens);
+  }
+
   /** Addresses held. */
   get size(): number {
     return this.#young.size + this.#old.size;
@@ -68,4 +78,18 @@ export class RateLimiter {
     this.#young.set(address, bucket);
     return bucket;
   }
+}
+
+/** For the gate to call: a request that only looked up keys took a whole token, and costs as much of it as they do. */
+export function refundOf(limiter: RateLimiter, address: string | null): (costUnits: number) => void {
+  return (costUnits) => {
+    if (costUnits > 0 && costUnits < 1) limiter.giveBack(address ?? '', 1 - costUnits);
+  };
+}
+
+export function rateRefusal({ setting }: RateLimiter, { limit, retryAfterSecs }: RateVerdict): ServiceError {
+  const named = setting === '' ? '' : ` (${setting})`;
+  return new ServiceError('REL_RATE_LIMITED', `more than ${limit} requests in a second from this address${named}`, {
+    retryAfterSecs,
+  });
 }

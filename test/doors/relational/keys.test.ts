@@ -92,10 +92,14 @@ test('a text of many comments is read in one pass, and SET of a quoted name is n
   expect((await client.ask(simple('SET"nothing" TO 1')))[0]!.body.toString()).not.toContain('XX000');
 });
 
-test('reads by key shut nobody out by the quota, whichever door they come by', async () => {
+test('reads by key shut nobody out by the quota or by the limit of the address, whichever door they come by', async () => {
   const reads = 40;
   // One unit a read, as for a question, would be used up by the first door.
-  const counted = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret, SERVICE_QUERY_QUOTA: '30' });
+  const counted = await StoreWorld.open({
+    SERVICE_BEARER_TOKEN: relationalSecret,
+    SERVICE_QUERY_QUOTA: '30',
+    SERVICE_READ_RATE_LIMIT_RPS: '12',
+  });
   const purpose = { 'x-service-purpose': 'test' };
   await counted.call('POST', '/types', { name: 'Item', properties: { id: 'string', n: 'integer' }, primary_key: 'id' }, purpose);
   expect((await counted.call('POST', '/ingest?object_type=Item', { id: 'k', n: 1 }, purpose)).status).toBe(200);
@@ -128,6 +132,9 @@ test('reads by key shut nobody out by the quota, whichever door they come by', a
     for (let i = 0; i < reads; i++) answers.add(await read());
     expect([door, ...answers]).toEqual([door, 1]);
   }
+  const questions = Array.from({ length: 40 }, () => counted.call('POST', '/query', { sql: 'SELECT n FROM Item' }, purpose));
+  const refused = (await Promise.all(questions)).find(({ status }) => status === 429);
+  expect(refused?.text).toContain('SERVICE_READ_RATE_LIMIT_RPS');
   redis.disconnect();
   await Promise.all([sql.end(), mongo.close()]);
   await counted.close();
