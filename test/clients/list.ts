@@ -17,6 +17,8 @@ export interface Step {
   readonly name: string;
   readonly script: string;
   readonly prints: RegExp;
+  /** At most so many; absent: 60. */
+  readonly seconds?: number;
 }
 
 export interface Client {

@@ -4,6 +4,7 @@
  *
  *   npm run clients                  what is installed; what is not, is told
  *   npm run clients -- --only aws    those of which door and name have that in them
+ *   npm run clients -- --transactions   instead those that read what they wrote before COMMIT, which this version refuses
  *   npm run clients -- --install     installs what is missing by apt, or by npm into a folder of this run, and fails where
  *                                    that fails
  */
@@ -15,12 +16,19 @@ import { parseArgs } from 'node:util';
 import { doors } from '../../src/doors/doors.ts';
 import { freePort } from './free-port.ts';
 import { type Client, clients, type Place } from './list.ts';
+import { transactionClients } from './transactions.ts';
 import { ServerProcess } from '../doors/http/server-process.ts';
 
 const { values: options } = parseArgs({
-  options: { install: { type: 'boolean', default: false }, only: { type: 'string', default: '' } },
+  options: {
+    install: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    transactions: { type: 'boolean', default: false },
+  },
 });
-const asked = clients.filter(({ name, door }) => `${door} ${name}`.includes(options.only));
+const asked = (options.transactions ? transactionClients : clients).filter(({ name, door }) =>
+  `${door} ${name}`.includes(options.only),
+);
 
 const directory = mkdtempSync(join(tmpdir(), 'annals-clients-'));
 const env = {
@@ -86,13 +94,13 @@ try {
       token: server.token!,
       directory,
     };
-    for (const { name, script, prints } of client.steps(place)) {
+    for (const { name, script, prints, seconds } of client.steps(place)) {
       const file = join(directory, 'step.sh');
       writeFileSync(file, script);
       const { status, stdout, stderr } = spawnSync('bash', ['-eu', file], {
         cwd: directory,
         encoding: 'utf8',
-        timeout: 60_000,
+        timeout: (seconds ?? 60) * 1_000,
         env,
       });
       const good = status === 0 && prints.test(stdout);
