@@ -140,11 +140,11 @@ async function once<T>(run: (client: pg.Client) => Promise<T>): Promise<T> {
 async function runRound(until: number, clients: number, last: boolean): Promise<void> {
   let begun = transactions.length;
   const killAt = last ? Infinity : until - 1 - random.below(Math.max(1, Math.floor((until - begun) / 4)));
-  let killing: Promise<void> | null = null;
+  const killing: Promise<void>[] = [];
   const more = (): boolean => {
     if (begun >= until) return false;
     begun++;
-    if (begun >= killAt && killing === null) killing = kill();
+    if (begun >= killAt && killing.length === 0) killing.push(kill());
     return true;
   };
   const parts = {
@@ -159,8 +159,8 @@ async function runRound(until: number, clients: number, last: boolean): Promise<
   await Promise.all(
     Array.from({ length: clients }, (_, number) => work({ ...parts, number, random: new Seeded(random.below(2 ** 31)) })),
   );
-  await killing;
-  if (killing !== null) server = await start();
+  await Promise.all(killing);
+  if (killing.length > 0) server = await start();
 }
 
 async function kill(): Promise<void> {
