@@ -46,7 +46,7 @@ export class Contention {
   }
 
   /** `attempt` reads, and throws what `isStale` where that was written since; nothing of it is done then. */
-  async decided<T>(contender: Contender, attempt: () => Promise<T>): Promise<T> {
+  async retryConflicts<T>(contender: Contender, attempt: () => Promise<T>): Promise<T> {
     const { about } = contender;
     let line = this.#lines.get(about);
     if (line === undefined) this.#lines.set(about, (line = { inside: 0, last: null }));

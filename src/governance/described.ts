@@ -69,7 +69,7 @@ export class Described {
   }
 
   /** What it is recorded as: the act that was judged, not the way in which it was asked for. */
-  get recorded(): RecordedAct {
+  get recordedAct(): RecordedAct {
     const { facts, request } = this;
     const act = facts.act ?? request.act;
     const submitted = this.#submitted;

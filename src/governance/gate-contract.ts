@@ -200,7 +200,7 @@ export interface Invocation {
    * Reads and writes by `attempt`, again where what it read was written meanwhile (REL_CONFLICT, `stale`): at most sixteen times,
    * and one after the other with all who met a conflict about the same key or type of the caller's path.
    */
-  decided<T>(about: string, attempt: () => Promise<T>): Promise<T>;
+  retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T>;
   /**
    * What `submit` would refuse now, and nothing is written: before a body is taken that the row is to name. Conditions of
    * policies on columns that are not known yet are left to `submit`.

@@ -92,12 +92,12 @@ export class GatedInvocation implements Invocation {
     return this.#writes.submit(command, options);
   }
 
-  decided<T>(about: string, attempt: () => Promise<T>): Promise<T> {
+  retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T> {
     const { contention, parts } = this.#core;
     const { path, branch } = this.caller;
     const untilMs = this.#startedMs + parts.settings.SERVICE_QUERY_TIMEOUT_SECS * 1000;
     const { gone } = this.#asked.request;
-    return contention.decided(
+    return contention.retryConflicts(
       {
         about: JSON.stringify([path, branch, about]),
         gone,
@@ -243,7 +243,7 @@ export class GatedInvocation implements Invocation {
       literalDigest: digestOf(literals),
     });
     const own = accessRecord({
-      ...recordOf(asked.recorded),
+      ...recordOf(asked.recordedAct),
       statements: statements.map((each) => ({
         template: each.template ?? null,
         literalDigest: digestOf(each.literals),

@@ -18,7 +18,7 @@ r = redis.Redis(decode_responses=True, **who)
 print(r.ping(), r.set('greeting', 'hello', ex=100), r.get('greeting'), r.ttl('greeting') > 90, r.set('greeting', 'x', nx=True), r.exists('greeting', 'none'))
 print(r.mset({'a': 1, 'b': 'zwei', 'c': 2.5}), r.mget('a', 'b', 'none', 'c'), r.append('b', '!'), r.strlen('b'), r.getset('b', 'drei'))
 with r.pipeline(transaction=False) as p:
-    p.incr('n').incr('n', 4).decr('n', 2).get('n').delete('n').get('n')
+    p.incr('piped').incr('piped', 4).decr('piped', 2).get('piped').delete('piped').get('piped')
     print(p.execute())
 def count():
     own = redis.Redis(**who)

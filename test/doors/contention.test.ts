@@ -86,15 +86,15 @@ test('who conflicts without end is told so, and the line goes on', async () => {
     throw stale;
   };
   const about = { about: 'x', gone: undefined, untilMs: Infinity, pause: () => undefined, resume: async () => undefined };
-  const first = contention.decided(about, never);
-  const second = contention.decided(about, () => (tries < 17 ? Promise.reject(stale) : Promise.resolve('decided')));
+  const first = contention.retryConflicts(about, never);
+  const second = contention.retryConflicts(about, () => (tries < 17 ? Promise.reject(stale) : Promise.resolve('decided')));
   await expect(first).rejects.toBe(stale);
   expect(await second).toBe('decided');
   expect(tries).toBe(17);
   expect(waits).toBe(15);
   // Its time is over: it is not decided again.
-  await expect(contention.decided({ ...about, untilMs: now }, never)).rejects.toBe(stale);
+  await expect(contention.retryConflicts({ ...about, untilMs: now }, never)).rejects.toBe(stale);
   expect(tries).toBe(18);
   const other = new ServiceError('REL_CONFLICT', 'it is there');
-  await expect(contention.decided(about, () => Promise.reject(other))).rejects.toBe(other);
+  await expect(contention.retryConflicts(about, () => Promise.reject(other))).rejects.toBe(other);
 });

@@ -108,7 +108,7 @@ export class FakeStore {
       describe: (fact) => void facts.push(fact),
       snapshot: () => this.snapshot(caller),
       submit: () => Promise.reject(new Error('read only')),
-      decided: (_about, attempt) => attempt(),
+      retryConflicts: (_about, attempt) => attempt(),
       rehearse: () => Promise.reject(new Error('read only')),
       kept: () => [],
       checkInspects: () => undefined,

@@ -124,12 +124,12 @@ export class CommandContext {
   }
 
   /** Writes what `make` makes of what is there, again where that was written meanwhile; `about`: a key, or a collection. */
-  async decided<T>(
+  async retryConflicts<T>(
     invocation: Invocation,
     about: string,
     make: () => Promise<{ readonly commands: readonly Command[]; readonly result: T }>,
   ): Promise<T> {
-    return invocation.decided(`${entryType} ${about}`, async () => {
+    return invocation.retryConflicts(`${entryType} ${about}`, async () => {
       const { commands, result } = await make();
       const sync = this.terms.durability === 'sync';
       await onItsCondition(async () => {

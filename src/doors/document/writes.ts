@@ -72,7 +72,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   }
   if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await yieldTurn();
   return context.write(rows.length, 'ingest', ({ invocation }) =>
-    context.decided(invocation, context.namespace, async () => {
+    context.retryConflicts(invocation, context.namespace, async () => {
       const { planner } = context.asker.parts;
       const taken = await presentKeys(planner, invocation, [...new Set(rows.map(({ key }) => key))]);
       const errors: WriteError[] = [];
@@ -142,7 +142,7 @@ function change(context: CommandContext, given: Reading, wanted: Change): Promis
   const { place } = context;
   const reading = inTime(given);
   const { invocation } = reading;
-  return context.decided<Changed>(invocation, lineOf(place, wanted), async () => {
+  return context.retryConflicts<Changed>(invocation, lineOf(place, wanted), async () => {
     const since = invocation.snapshot().instant;
     const matched = await ownDocuments(context, reading, wanted);
     if (matched.length === 0 && wanted.upsert) {
@@ -187,7 +187,7 @@ function end(
 ): Promise<readonly Found[]> {
   const reading = inTime(given);
   const { invocation } = reading;
-  return context.decided(invocation, lineOf(context.place, wanted), async () => {
+  return context.retryConflicts(invocation, lineOf(context.place, wanted), async () => {
     const since = invocation.snapshot().instant;
     const matched = await ownDocuments(context, reading, wanted);
     checkCount(matched.length);

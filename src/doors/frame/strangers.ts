@@ -54,9 +54,9 @@ const turnBytes = 16_384;
  * The HTTP parser makes requests of all that it is given, a thousand of what one read of a socket brings. Strangers take turns
  * with portions of what they sent.
  */
-class Portions {
+class ParseTurns {
   readonly #yieldTurn: () => Promise<void>;
-  readonly #waiting: Intake[] = [];
+  readonly #waiting: PendingInput[] = [];
   #left = turnBytes;
   #isRunning = false;
 
@@ -65,8 +65,8 @@ class Portions {
   }
 
   /** At once, where something is left of this turn. */
-  next(intake: Intake): void {
-    this.#waiting.push(intake);
+  next(input: PendingInput): void {
+    this.#waiting.push(input);
     if (this.#left === turnBytes) void this.#yieldTurn().then(this.#renew);
     if (!this.#isRunning) this.#run();
   }
@@ -86,17 +86,17 @@ class Portions {
 }
 
 /** Stands between a socket and the parser of an HTTP server until it is known whose it is. */
-class Intake {
+class PendingInput {
   readonly #socket: Socket;
-  readonly #portions: Portions;
+  readonly #turns: ParseTurns;
   readonly #parse: (bytes: Buffer) => void;
   #held: Buffer | null = null;
   #state: 'open' | 'in line' | 'paused by Node' | 'parsing' | 'left' = 'open';
   #isKnown = false;
 
-  constructor(socket: Socket, portions: Portions) {
+  constructor(socket: Socket, turns: ParseTurns) {
     this.#socket = socket;
-    this.#portions = portions;
+    this.#turns = turns;
     this.#parse = socket.listeners('data').at(-1) as (bytes: Buffer) => void;
     // Node lets its parser read the socket beneath its listeners until there is one that is not its own.
     socket.on('data', this.#onData).on('resume', this.#onResume).off('data', this.#parse);
@@ -116,7 +116,7 @@ class Intake {
   #wait(): void {
     this.#state = 'in line';
     this.#socket.pause();
-    this.#portions.next(this);
+    this.#turns.next(this);
   }
 
   /** Gives the parser its next bytes, and says how many these were. */
@@ -165,15 +165,15 @@ const refusalsMax = 5;
 
 /** The same of connections of an HTTP server, which the server itself reads. */
 export class HttpStrangers {
-  readonly #portions: Portions;
+  readonly #turns: ParseTurns;
   readonly #strangers = new Strangers();
   /** Sockets that requests come by, by what was admitted: under TLS that is another one. */
   readonly #admitted = new WeakMap<Socket, Socket>();
   readonly #refusals = new WeakMap<Socket, number>();
-  readonly #intakes = new WeakMap<Socket, Intake>();
+  readonly #pendingInputs = new WeakMap<Socket, PendingInput>();
 
   constructor(yieldTurn: () => Promise<void>) {
-    this.#portions = new Portions(yieldTurn);
+    this.#turns = new ParseTurns(yieldTurn);
   }
 
   /** After all that takes connections of this server listens. */
@@ -203,7 +203,7 @@ export class HttpStrangers {
 
   /** The server reads from it, from now on in portions: where it does not do so yet, or knows the client, nothing changes. */
   ration(socket: Socket): void {
-    if ('parser' in socket && this.#admitted.has(socket)) this.#intakes.set(socket, new Intake(socket, this.#portions));
+    if ('parser' in socket && this.#admitted.has(socket)) this.#pendingInputs.set(socket, new PendingInput(socket, this.#turns));
   }
 
   /** A request came that needs no credential. */
@@ -217,8 +217,8 @@ export class HttpStrangers {
     if (admitted === undefined) return;
     this.#admitted.delete(socket);
     this.#strangers.leave(admitted);
-    this.#intakes.get(socket)?.know();
-    this.#intakes.delete(socket);
+    this.#pendingInputs.get(socket)?.know();
+    this.#pendingInputs.delete(socket);
   }
 
   /** A credential was refused: where that was often, the connection ends with the answer. */

@@ -131,7 +131,7 @@ export class CommandContext {
   /** Deletes a key, and tells what it held. */
   end(key: string): Promise<Entry | null> {
     const { planner } = this.asker.parts;
-    return this.#decided(key, 'delete', async (invocation) => {
+    return this.#retryConflicts(key, 'delete', async (invocation) => {
       const { entry, instant } = readOwn(planner, invocation, key);
       if (entry === null) return null;
       await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when: { unchangedSince: instant } });
@@ -153,8 +153,10 @@ export class CommandContext {
     });
   }
 
-  #decided<T>(key: string, action: 'ingest' | 'delete', attempt: (invocation: Invocation) => Promise<T>): Promise<T> {
-    return this.write([key], action, ({ invocation }) => invocation.decided(`${entryType} ${key}`, () => attempt(invocation)));
+  #retryConflicts<T>(key: string, action: 'ingest' | 'delete', attempt: (invocation: Invocation) => Promise<T>): Promise<T> {
+    return this.write([key], action, ({ invocation }) =>
+      invocation.retryConflicts(`${entryType} ${key}`, () => attempt(invocation)),
+    );
   }
 
   async #submit(invocation: Invocation, command: PutRows | DeleteRows): Promise<void> {
@@ -167,7 +169,7 @@ export class CommandContext {
     change: (entry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
   ): Promise<T> {
     const { planner } = this.asker.parts;
-    return this.#decided(key, 'ingest', async (invocation) => {
+    return this.#retryConflicts(key, 'ingest', async (invocation) => {
       const { entry, instant } = readOwn(planner, invocation, key);
       const { put, result } = change(entry);
       if (put === null) return result;

@@ -16,7 +16,7 @@ import { unauthenticated, verifyToken } from './bearer-tokens.ts';
 import { openDevelopment } from './open-development.ts';
 import { keyIdOf } from './sigv4.ts';
 import { ScramExchange, type ScramSecret, scramSecret } from './scram.ts';
-import { isSharedSecret, verifyAdmin, verifySharedSecret } from './shared-secret.ts';
+import { isSharedSecret, verifyAdmin } from './shared-secret.ts';
 import { TokenRegistry } from './token-registry.ts';
 
 export interface Credentials {
@@ -117,12 +117,6 @@ export class Authenticator {
     // Where no credential could be right, the answer is the same whatever was sent.
     if (!open) verifyAdmin(this.#parts.settings, bearerWord(credentials.authorization));
     return { ...untenanted('admin', 'admin', credentials.door), clientIp: credentials.clientIp || null };
-  }
-
-  /** A caller of a compatibility door, which carries the bootstrap secret in a way of its own. */
-  sharedSecretCaller(presented: string | null, organization: string | null, door: string): Caller {
-    verifySharedSecret(this.#parts.settings, presented);
-    return { ...untenanted('shared-secret', 'shared-secret', door), path: organization };
   }
 
   /**

@@ -18,11 +18,7 @@ export function verifyAdmin(settings: SecretSettings, presented: string | null):
   if (!sameSecret(expected, presented)) throw unauthenticated();
 }
 
-/** Throws unless `presented` is the bootstrap secret; for doors that carry no registry token. */
-export function verifySharedSecret(settings: SecretSettings, presented: string | null): void {
-  if (!isSharedSecret(settings, presented)) throw unauthenticated();
-}
-
+/** For doors that carry no registry token. */
 export function isSharedSecret(settings: SecretSettings, presented: string | null): boolean {
   return sameSecret(settings.SERVICE_BEARER_TOKEN, presented);
 }

@@ -18,7 +18,7 @@ export function readingThrough(
     branches: refuse,
     bodies: refuse,
     exhibits: refuse,
-    decided: refuse,
+    retryConflicts: refuse,
     tokens: refuse,
     tenants: refuse,
     policies: refuse,

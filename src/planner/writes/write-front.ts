@@ -73,7 +73,7 @@ export class WriteFront {
     const { sync = false, transaction = null } = request;
     const write = (): Promise<Executed> => runWrite({ statement, invocation, host, sync, transaction, onKnown });
     // What waits for a commit is decided then, and as it was found.
-    return transaction === null ? invocation.decided(statement.target.type, write) : write();
+    return transaction === null ? invocation.retryConflicts(statement.target.type, write) : write();
   }
 
   /** What the graph doors write: a pattern, or scores. */

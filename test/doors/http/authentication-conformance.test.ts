@@ -226,10 +226,11 @@ describe('3. SERVICE_BEARER_TOKEN', () => {
 
   test('is the credential of the doors that have no registry tokens', async () => {
     const { service } = await opened(server);
-    const caller = service.authenticator.sharedSecretCaller(server.SERVICE_BEARER_TOKEN, 'acme', 'kv');
+    const facts = { door: 'kv', clientIp: null, organization: 'acme' };
+    const caller = service.authenticator.passwordCaller(server.SERVICE_BEARER_TOKEN, facts);
     expect(caller).toMatchObject({ credential: 'shared-secret', path: 'acme', door: 'kv', roles: [] });
-    for (const word of [null, '', 'bootstrap-secret', adminSecret]) {
-      expect(() => service.authenticator.sharedSecretCaller(word, null, 'kv')).toThrow('missing or invalid credential');
+    for (const word of ['', 'bootstrap-secret', adminSecret]) {
+      expect(() => service.authenticator.passwordCaller(word, facts)).toThrow('missing or invalid credential');
     }
   });
 

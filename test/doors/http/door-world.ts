@@ -231,7 +231,7 @@ export class DoorWorld {
         return { catalog, branchId: 0, offers: () => true, protection } as unknown as GovernedSnapshot;
       },
       erasing: () => undefined,
-      decided: (_about, attempt) => attempt(),
+      retryConflicts: (_about, attempt) => attempt(),
       bodies: () => {
         throw new ServiceError('REL_NOT_IMPLEMENTED', 'no bodies here');
       },

@@ -157,10 +157,11 @@ describe('draining', () => {
     const closed = new Promise((resolve) => stuck.on('close', resolve));
     stuck.on('error', () => undefined);
     stuck.write(
-      `POST /ingest?object_type=T HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ncontent-length: 100000\r\n\r\n{"a":1}`,
+      `POST /ingest?object_type=T HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${goodToken}\r\ncontent-length: 100000\r\nexpect: 100-continue\r\n\r\n`,
     );
-    // Long enough for the request to have reached its handler, which waits for the rest of the body.
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    // The request has come to its handler, which waits for the rest of the body.
+    await new Promise((resolve) => stuck.once('data', resolve));
+    stuck.write('{"a":1}');
     const started = performance.now();
     await world.close();
     await closed;

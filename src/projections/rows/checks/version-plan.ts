@@ -53,7 +53,7 @@ export class VersionPlan {
   }
 
   /** Number of the last version that is no remainder. */
-  get lastSaid(): number {
+  get newestStated(): number {
     let last = this.length - 1;
     while (this.ops[last] === rowOp.remainder) last--;
     return last;

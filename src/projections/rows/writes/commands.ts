@@ -20,7 +20,7 @@ import { EdgeRemovals } from '../edges/edge-removals.ts';
 import { hasEdges, RowEdges } from '../edges/edges.ts';
 import { putWhole } from './put-whole.ts';
 import { Rejections } from '../cells/rejections.ts';
-import { lastSaid, openVersions, putByRow, versionsSince } from './row-by-row.ts';
+import { newestStated, openVersions, putByRow, versionsSince } from './row-by-row.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { refusedKeys, rejectUnwritable } from '../checks/row-check.ts';
 import { byProvenance, checkProvenance, rowProvenances } from '../cells/row-provenance.ts';
@@ -151,7 +151,7 @@ export function decideDelete(
         : conflictOf(
             command.when,
             standing.length > 0,
-            newest === NO_ROW ? -1 : table!.positionOf(lastSaid(table!, newest)),
+            newest === NO_ROW ? -1 : table!.positionOf(newestStated(table!, newest)),
             rows,
             next,
           );

@@ -99,7 +99,7 @@ export function putByRow(asked: RowByRow): PutByRow {
       continue;
     }
     key.open = open;
-    key.newest = at.position + plan.lastSaid;
+    key.newest = at.position + plan.newestStated;
     while (origins.length < plan.length) origins.push(row);
     if (put.listsRows) {
       const became = standing.length > 0 ? 'updated' : 'created';
@@ -161,8 +161,8 @@ export function openVersions(table: StoredVersions, newest: number): OpenVersion
   }));
 }
 
-/** The newest version of a key that said something: what an update left uncovered follows it, and says nothing new. */
-export function lastSaid(table: StoredVersions, newest: number): number {
+/** The newest version of a key that a write stated. Remainders follow it: an update leaves them over, and they say nothing new. */
+export function newestStated(table: StoredVersions, newest: number): number {
   let version = newest;
   while (table.opOf(version) === rowOp.remainder) {
     const before = table.at(table.positionOf(version) - 1);
@@ -175,7 +175,7 @@ export function lastSaid(table: StoredVersions, newest: number): number {
 function storedKey(table: StoredVersions | undefined, path: number, keys: CheckedBatch['keys'], row: number): Key {
   const newest = table && path >= 0 ? table.newest(path, keys.heap, keys.offsets[row]!, keys.offsets[row + 1]!) : NO_ROW;
   if (newest === NO_ROW) return { open: [], newest: -1, stored: -1 };
-  const stored = table!.positionOf(lastSaid(table!, newest));
+  const stored = table!.positionOf(newestStated(table!, newest));
   return { open: openVersions(table!, newest), newest: stored, stored };
 }
 
