@@ -13,7 +13,7 @@ const cellsPerBatch = 65_536;
 const textBytesPerBatch = 1 << 17;
 const rowsSampled = 8;
 /** Rows that are read by the time in which one is looked up. */
-const rowsPerLookUp = 8;
+const rowsPerLookUp = 4;
 
 /** Rows of a block; not all of them are visible where `sift` says which are. */
 export interface ScanBatch extends Batch {
