@@ -61,6 +61,8 @@ test('ranks go on from those before, for whoever asked them alone, and are said 
     // Of what has not changed, one round tells that it is settled.
     await asked(ranks, 'eventual');
     expect(await rounds('eventual')).toBe(1);
+    // One more of what joins two already need not change a rank: somebody new does.
+    await store.put('Person', [{ id: `n${step}` }]);
     await grow(1);
     expect(rowsOf(await asked(ranks, 'strong'))).not.toEqual(rowsOf(strong));
   }
