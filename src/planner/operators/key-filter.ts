@@ -14,8 +14,9 @@ const bitsMax = 1 << 28;
 const wholeMax = 2 ** 52;
 /** Where more of the values in between are keys, few rows would be spared. */
 const densestShare = 0.9;
-/** So many keys at most are worth a look-up each. */
+/** So many keys at most are worth a look-up each, and so many rows are gone through to tell whether they are. */
 const lookedUpMax = 1_024;
+const rowsAskedMax = 8_192;
 
 type Numbers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;
 
@@ -26,16 +27,15 @@ export class KeyFilter {
   #bits: Int32Array | null = null;
   /** False until the keys are known, and where they are none that a filter tells. */
   isSet = false;
-  /** The keys as texts, where they are few: a scan whose key they are looks each up. null: not known yet, or more. */
-  lookedUp: readonly string[] | null = null;
+  #taken: { readonly key: Vector; readonly count: number } | null = null;
 
   get bytes(): number {
     return this.#bits?.byteLength ?? 0;
   }
 
-  /** Takes the keys of rows 0 .. count-1, some at a time; those that are no whole numbers are told only where they are few. */
+  /** Takes the keys of rows 0 .. count-1, some at a time; of those that are no whole numbers only look-ups come. */
   *take(key: Vector, count: number): Generator<undefined, void, void> {
-    this.lookedUp = fewTexts(key, count);
+    this.#taken = { key, count };
     if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return;
     let least = Number.POSITIVE_INFINITY;
     let most = Number.NEGATIVE_INFINITY;
@@ -55,6 +55,13 @@ export class KeyFilter {
       this.#bits = yield* bitsOf(key, count, least, places);
     }
     this.isSet = true;
+  }
+
+  /** The keys as texts, for a scan whose key they are to look each up; null where they are not known yet, or more than a few. */
+  lookUps(): readonly string[] | null {
+    const taken = this.#taken;
+    this.#taken = null;
+    return taken !== null && taken.count <= rowsAskedMax ? fewTexts(taken.key, taken.count) : null;
   }
 
   /** Writes the rows of a batch that have such a key; returns how many. `out` may be the batch's selection. */

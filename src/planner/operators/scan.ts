@@ -118,9 +118,10 @@ export class ScanOperator implements Operator {
   #lookUp(told: readonly KeyFilter[]): void {
     this.#toldKeys = null;
     const request = this.#request;
-    const keys = told.find(({ lookedUp }) => lookedUp !== null)?.lookedUp;
-    if (request === null || request.keys || !keys) return;
+    if (request === null || request.keys) return;
     const { rows } = this.#execution.snapshot;
+    const keys = told.map((filter) => filter.lookUps()).find((each) => each !== null);
+    if (!keys) return;
     if (keys.length * rowsPerLookUp >= rows.estimate(request).rows) return;
     this.#blocks.return?.();
     this.#blocks = keys.length === 0 ? [].values() : rows.scan({ ...request, keys });

@@ -1,6 +1,7 @@
 /** Keys of one side of a join told to the other: the rows that they leave are those that have one, in every layout of either side. */
 import { expect, test } from 'vitest';
 import type { Vector } from '../../../src/log/values/columns.ts';
+import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import { KeyFilter, NarrowedOperator } from '../../../src/planner/operators/key-filter.ts';
 import type { Batch } from '../../../src/planner/operators/operator.ts';
 import { seedBase } from '../../runner/seed.ts';
@@ -68,4 +69,37 @@ test('tells nothing of texts, and nothing to them', () => {
   Array.from(filter.take(vectorOf('i32', [1, 2]), 2));
   expect(filter.judges({ kind: 'text', offsets: new Uint32Array([0, 1]), heap: new Uint8Array([65]), nulls: null })).toBe(false);
   expect(filter.judges(vectorOf('f64', [1]))).toBe(true);
+});
+
+test('few keys are told as texts for a look-up each, once; many, or of many rows, are not', () => {
+  const asked = (vector: Vector, count: number): readonly string[] | null => {
+    const filter = new KeyFilter();
+    expect(filter.lookUps()).toBeNull();
+    Array.from(filter.take(vector, count));
+    const told = filter.lookUps();
+    expect(filter.lookUps()).toBeNull();
+    return told;
+  };
+  const texts = (cells: readonly string[]): Vector => {
+    const builder = new VectorBuilder('string', cells.length);
+    for (const cell of cells) builder.append(cell);
+    return builder.build();
+  };
+  const own = { size: 3, text: (code: number) => ['a', 'ä', ''][code]!, codeOf: () => -1 };
+  const dict: Vector = {
+    kind: 'dict',
+    dictionary: own,
+    values: Int32Array.from([1, 2, 1, 0, 1]),
+    nulls: Uint8Array.of(0, 0, 0, 1, 0),
+  };
+  expect(asked(dict, 5)).toEqual(['ä', '']);
+  expect(asked(texts(['b', 'räksmörgås', 'b']), 3)).toEqual(['b', 'räksmörgås']);
+  expect(asked(vectorOf('i32', [3, null, -7, 3]), 4)).toEqual(['3', '-7']);
+  expect(asked(vectorOf('i64', [2 ** 53]), 1)).toEqual(['9007199254740992']);
+  expect(asked(vectorOf('f64', [1]), 1)).toBeNull();
+  expect(asked({ kind: 'null' }, 9)).toEqual([]);
+  const numbers = Array.from({ length: 1_025 }, (_, i) => String(i));
+  expect(asked(texts(numbers.slice(1)), 1_024)).toHaveLength(1_024);
+  expect(asked(texts(numbers), 1_025)).toBeNull();
+  expect(asked(texts(Array.from({ length: 8_193 }, () => 'x')), 8_193)).toBeNull();
 });
