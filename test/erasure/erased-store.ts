@@ -233,6 +233,7 @@ export class ErasedStore {
     await verb('consolidate', { id: read['id'], content: `As is read: ${words(subject)}` });
     await verb('remember', { content: `Loosely: ${words(subject)}`, derived_from: [told['id']] });
     await verb('quarantine', { id: told['id'], reason: `Nobody is to read: ${words(subject)}` });
+    await verb('lift_quarantine', { id: told['id'] });
     const before = this.#memories[subject - 1];
     if (before === undefined) return;
     const both = { content: `${words(subject)} ${words(subject - 1)}`, derived_from: [before, this.#memories[subject]] };

@@ -14,7 +14,7 @@ export interface MadeRow {
 }
 
 const idsAtOnce = 500;
-/** Rows that are looked at on the way to whose they are; beyond that the row is sealed by itself. */
+/** Rows that are looked at on the way to whose they are; what is made of more is sealed by itself, as what is made of several people's is. */
 const sourcesMax = 4_000;
 
 /**
@@ -27,13 +27,16 @@ export async function carrySubject(
   row: Record<string, unknown>,
   { definition, key, sources }: MadeRow,
 ): Promise<string | null> {
-  const types = session.snapshot.catalog.types();
-  if (sources.length === 0 || !types.some((type) => subjectOf(type) !== null)) return null;
-  const subject = jointSubject(await subjectsOf(session, types, sources));
-  if (subject === null) return null;
+  const whose = await whoseAre(session, sources);
+  if (whose === null) return null;
+  const { subject, isOne } = whose;
   const column = subjectOf(definition);
-  const isJoint = subjectsIn(subject).length > 1;
-  if (column === null) return isJoint ? ownSubject(definition.name, session.invocation.caller.path, key) : subject;
+  if (column === null) return isOne ? subject : ownSubject(definition.name, session.invocation.caller.path, key);
+  if (subject === null)
+    throw new ServiceError(
+      'REL_TOO_LARGE',
+      `the row is derived from more than ${sourcesMax} rows, counting those that they are derived from: whose they are can't be told`,
+    );
   const stated = row[column];
   const theirs: readonly unknown[] = [subject, ...subjectsIn(subject)];
   if (stated !== undefined && stated !== null && !theirs.includes(stated))
@@ -54,22 +57,24 @@ export async function sealedTogether<R extends { readonly _pk: string }>(
   rows: readonly R[],
   { type, sources }: { readonly type: string; readonly sources: readonly string[] },
 ): Promise<readonly (readonly [string | null, readonly R[]])[]> {
-  const types = session.snapshot.catalog.types();
-  if (!types.some((each) => subjectOf(each) !== null)) return [[null, rows]];
-  const subject = jointSubject(await subjectsOf(session, types, sources));
-  if (subject === null || subjectsIn(subject).length === 1) return [[subject, rows]];
+  const whose = await whoseAre(session, sources);
+  if (whose === null || whose.isOne) return [[whose === null ? null : whose.subject, rows]];
   return rows.map((row) => [ownSubject(type, session.invocation.caller.path, row._pk), [row]]);
 }
 
-/** Subjects of these rows, and of those that they were made from. */
-async function subjectsOf(
-  session: VerbSession,
-  types: readonly TypeDefinition[],
-  sources: readonly string[],
-): Promise<ReadonlySet<string>> {
+interface Whose {
+  /** One, or all of them together; null: they are more than can be told. */
+  readonly subject: string | null;
+  readonly isOne: boolean;
+}
+
+/** Whose these rows are, and those that they were made from; null: nobody's. */
+async function whoseAre(session: VerbSession, sources: readonly string[]): Promise<Whose | null> {
+  const types = session.snapshot.catalog.types();
   const subjects = new Set<string>();
   const seen = new Set(sources);
-  for (let round: readonly string[] = [...seen]; round.length > 0 && seen.size <= sourcesMax; ) {
+  for (let round: readonly string[] = [...seen]; round.length > 0; ) {
+    if (seen.size > sourcesMax) return { subject: null, isOne: false };
     const next = new Set<string>();
     for (const { name, properties } of types) {
       const own = subjectOf({ properties });
@@ -91,7 +96,8 @@ async function subjectsOf(
     for (const each of next) seen.add(each);
     round = [...next];
   }
-  return subjects;
+  const subject = jointSubject(subjects);
+  return subject === null ? null : { subject, isOne: subjectsIn(subject).length === 1 };
 }
 
 async function rowsOf(

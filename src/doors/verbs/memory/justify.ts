@@ -1,7 +1,7 @@
 /** justify, and quarantine with its end: what a memory rests on and what rests on it. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { PutRows } from '../../../projections/command.ts';
+import type { DeleteRows, PutRows } from '../../../projections/command.ts';
 import { putting, quoted, type Row, textOf } from '../rows.ts';
 import { sealedTogether } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
@@ -166,8 +166,18 @@ export const liftQuarantine = verb({
       session_id: null,
     };
     session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
-    const keys = rows.map((row) => String(row['_pk']));
-    await session.commit([{ kind: 'delete-rows', type: 'Quarantine', keys }, await decisionStep(session, decision)]);
+    const ended = rows.map((row) => ({ _pk: String(row['_pk']) }));
+    const sealed = await sealedTogether(session, ended, { type: 'Quarantine', sources: decision.inputs });
+    const ends = sealed.map(
+      // What ends a row repeats what it said.
+      ([subject, some]): DeleteRows => ({
+        kind: 'delete-rows',
+        type: 'Quarantine',
+        keys: some.map(({ _pk }) => _pk),
+        ...(subject !== null && { subject }),
+      }),
+    );
+    await session.commit([...ends, await decisionStep(session, decision)]);
     return { receipt_id: receiptId, id, items, count: items.length };
   },
 });
