@@ -5,9 +5,6 @@
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 
-/** Says whose a row is, as whoever stores it tells. */
-const whose = { subject: 'string' } as const;
-
 const property = (type: ColumnType, subject = false): PropertyDefinition => ({
   type,
   required: false,
@@ -17,14 +14,12 @@ const property = (type: ColumnType, subject = false): PropertyDefinition => ({
   dims: 0,
 });
 
-function builtin(
-  name: string,
-  columns: Readonly<Record<string, ColumnType>>,
-  owner: Readonly<Record<string, ColumnType>> = {},
-): TypeDefinition {
+/** Says whose a row is, as whoever stores it tells. */
+const whose = property('string', true);
+
+function builtin(name: string, columns: Readonly<Record<string, ColumnType | PropertyDefinition>>): TypeDefinition {
   const properties: Record<string, PropertyDefinition> = Object.create(null);
-  for (const [column, type] of Object.entries(columns)) properties[column] = property(type);
-  for (const [column, type] of Object.entries(owner)) properties[column] = property(type, true);
+  for (const [column, is] of Object.entries(columns)) properties[column] = typeof is === 'string' ? property(is) : is;
   return { name, properties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
@@ -32,35 +27,29 @@ function builtin(
 export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),
   builtin('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),
-  builtin(
-    'DocumentChunk',
-    {
-      source_id: 'string',
-      sequence: 'integer',
-      content: 'string',
-      element_type: 'string',
-      start_offset: 'integer',
-      end_offset: 'integer',
-      page: 'integer',
-      heading: 'string',
-      metadata: 'json',
-      tool_call_id: 'string',
-    },
-    whose,
-  ),
+  builtin('DocumentChunk', {
+    source_id: 'string',
+    sequence: 'integer',
+    content: 'string',
+    element_type: 'string',
+    start_offset: 'integer',
+    end_offset: 'integer',
+    page: 'integer',
+    heading: 'string',
+    metadata: 'json',
+    tool_call_id: 'string',
+    subject: whose,
+  }),
   builtin('DocumentEntry', { database: 'string', collection: 'string', document: 'json' }),
-  builtin(
-    'DocumentSource',
-    {
-      title: 'string',
-      uri: 'string',
-      format: 'string',
-      length: 'integer',
-      content_hash: 'string',
-      tool_call_id: 'string',
-    },
-    whose,
-  ),
+  builtin('DocumentSource', {
+    title: 'string',
+    uri: 'string',
+    format: 'string',
+    length: 'integer',
+    content_hash: 'string',
+    tool_call_id: 'string',
+    subject: whose,
+  }),
   builtin('Episode', { title: 'string', session_id: 'string' }),
   builtin('KnowledgeTriple', { subject: 'string', predicate: 'string', object: 'string' }),
   builtin('KvEntry', { value: 'string', value_base64: 'string' }),
