@@ -1,6 +1,8 @@
 /** Whose a row is that is made from others: its sources' subject, or all of theirs together. It is erased with each of them. */
 import { ServiceError } from '../../errors.ts';
+import { builtinSubjects } from '../../projections/catalog/builtin-types.ts';
 import { namingColumns } from '../../projections/catalog/naming-columns.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
 import { listOf, quoted, type Row, textOf } from './rows.ts';
@@ -16,6 +18,8 @@ export interface MadeRow {
 const idsAtOnce = 500;
 /** Rows that are looked at on the way to whose they are; what is made of more is sealed by itself, as what is made of several people's is. */
 const sourcesMax = 4_000;
+/** Rows that are read ahead for many rows at once. */
+const aheadMax = 16 * sourcesMax;
 
 /**
  * Says in the row whose it is, where its type has a column for that; else the subject that it is to be sealed under is returned.
@@ -70,34 +74,106 @@ interface Whose {
 
 /** Whose these rows are, and those that they were made from; null: nobody's. */
 async function whoseAre(session: VerbSession, sources: readonly string[]): Promise<Whose | null> {
-  const types = session.snapshot.catalog.types();
+  if (sources.length === 0 || !(await hasSubjects(session))) return null;
   const subjects = new Set<string>();
   const seen = new Set(sources);
   for (let round: readonly string[] = [...seen]; round.length > 0; ) {
     if (seen.size > sourcesMax) return { subject: null, isOne: false };
+    const known = await knownOf(session, round);
     const next = new Set<string>();
-    for (const { name, properties } of types) {
-      const own = subjectOf({ properties });
-      const naming = namingColumns(name, { has: (column) => Object.hasOwn(properties, column) });
-      const columns = [...(own === null ? [] : [own]), ...naming];
-      if (columns.length === 0) continue;
-      for (const row of await rowsOf(session, name, columns, round)) {
-        if (own !== null && session.snapshot.masked(name).has(own))
-          throw new ServiceError(
-            'REL_MASKED_COLUMN',
-            `${JSON.stringify(own)} of a source is masked: nothing can be derived from it`,
-          );
-        const whose = own === null ? null : textOf(row[own]);
-        if (whose !== null) subjects.add(whose);
-        const named = naming.flatMap((column) => [...listOf(row[column]), textOf(row[column]) ?? []].flat());
-        for (const each of named) if (!seen.has(each)) next.add(each);
-      }
+    for (const id of round) {
+      const { masked, whose, names } = known.get(id)!;
+      if (masked !== null)
+        throw new ServiceError(
+          'REL_MASKED_COLUMN',
+          `${JSON.stringify(masked)} of a source is masked: nothing can be derived from it`,
+        );
+      for (const each of whose) subjects.add(each);
+      for (const each of names) if (!seen.has(each)) next.add(each);
     }
     for (const each of next) seen.add(each);
     round = [...next];
   }
   const subject = jointSubject(subjects);
   return subject === null ? null : { subject, isOne: subjectsIn(subject).length === 1 };
+}
+
+/** Reads the sources of many rows at once, so that `carrySubject` of each of them finds what it asks for. */
+export async function readSources(session: VerbSession, sources: readonly string[]): Promise<void> {
+  if (sources.length === 0 || !(await hasSubjects(session))) return;
+  const seen = new Set(sources);
+  for (let round: readonly string[] = [...seen]; round.length > 0 && seen.size <= aheadMax; ) {
+    const known = await knownOf(session, round);
+    round = [...new Set(round.flatMap((id) => [...known.get(id)!.names]))].filter((id) => !seen.has(id));
+    for (const each of round) seen.add(each);
+  }
+}
+
+const haveSubjects = new WeakMap<GovernedSnapshot, Promise<boolean>>();
+
+/** Whether a row may be somebody's: a type was registered that says whose its rows are, or a document was stored that does. */
+function hasSubjects(session: VerbSession): Promise<boolean> {
+  const { snapshot } = session;
+  let has = haveSubjects.get(snapshot);
+  if (has === undefined) haveSubjects.set(snapshot, (has = findSubjects(session)));
+  return has;
+}
+
+async function findSubjects(session: VerbSession): Promise<boolean> {
+  const types = session.snapshot.catalog.types().filter((type) => subjectOf(type) !== null);
+  if (types.some(({ name }) => !builtinSubjects.has(name))) return true;
+  for (const { name } of types) {
+    const column = builtinSubjects.get(name)!;
+    const sql = `SELECT _pk FROM ${quoted(name)} WHERE ${quoted(column)} IS NOT NULL LIMIT 1`;
+    if (session.snapshot.masked(name).has(column) || (await unlessGuarded(session, sql, [])).length > 0) return true;
+  }
+  return false;
+}
+
+/** Nothing can be derived from what the caller may not read: other sources do not suffer for its guard. */
+async function unlessGuarded(session: VerbSession, sql: string, parameters: readonly string[]): Promise<readonly Row[]> {
+  try {
+    return await session.ask(sql, parameters, 'all');
+  } catch (error) {
+    if (error instanceof ServiceError && guards.has(error.code)) return [];
+    throw error;
+  }
+}
+
+/** What rows of one key say, whatever their types. */
+interface Source {
+  /** Its column that says whose it is, where the caller does not see it. */
+  masked: string | null;
+  readonly whose: Set<string>;
+  /** Rows that it was made from. */
+  readonly names: Set<string>;
+}
+
+/** By id, as one snapshot shows them: rows that are not there are in it as well. */
+const knownSources = new WeakMap<GovernedSnapshot, Map<string, Source>>();
+
+async function knownOf(session: VerbSession, ids: readonly string[]): Promise<ReadonlyMap<string, Source>> {
+  const { snapshot } = session;
+  const known = knownSources.get(snapshot) ?? new Map<string, Source>();
+  knownSources.set(snapshot, known);
+  const asked = ids.filter((id) => !known.has(id));
+  for (const id of asked) known.set(id, { masked: null, whose: new Set(), names: new Set() });
+  if (asked.length === 0) return known;
+  for (const { name, properties } of snapshot.catalog.types()) {
+    const own = subjectOf({ properties });
+    const naming = namingColumns(name, { has: (column) => Object.hasOwn(properties, column) });
+    if (own === null && naming.length === 0) continue;
+    const isMasked = own !== null && snapshot.masked(name).has(own);
+    for (const row of await rowsOf(session, name, ['_pk', ...(own === null ? [] : [own]), ...naming], asked)) {
+      const source = known.get(String(row['_pk']))!;
+      if (isMasked) source.masked = own;
+      const whose = own === null ? null : textOf(row[own]);
+      if (whose !== null) source.whose.add(whose);
+      for (const column of naming)
+        for (const each of [...listOf(row[column]), textOf(row[column]) ?? []].flat()) source.names.add(each);
+    }
+  }
+  return known;
 }
 
 async function rowsOf(
@@ -111,13 +187,7 @@ async function rowsOf(
     const some = ids.slice(first, first + idsAtOnce);
     const marks = some.map((_, i) => `$${i + 1}`).join(', ');
     const sql = `SELECT ${columns.map(quoted).join(', ')} FROM ${quoted(type)} WHERE _pk IN (${marks})`;
-    try {
-      rows.push(...(await session.ask(sql, some, 'all')));
-    } catch (error) {
-      // Nothing can be derived from what the caller may not read: other sources do not suffer for its guard.
-      if (error instanceof ServiceError && guards.has(error.code)) return [];
-      throw error;
-    }
+    rows.push(...(await unlessGuarded(session, sql, some)));
   }
   return rows;
 }

@@ -6,7 +6,7 @@ import type { PutRows } from '../../../projections/command.ts';
 import { readInput } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
-import { carrySubject } from '../source-subjects.ts';
+import { carrySubject, readSources } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { confidence, memoryType, sessionId } from './items.ts';
@@ -96,19 +96,31 @@ export const rememberBatch = verb({
   example: { items: [{ content: 'Ada lives in Oslo' }, { content: 'Ada plays chess', confidence: 0.7 }] },
   run: async (session, { items }) => {
     const errors: { index: number; code: string; detail: string }[] = [];
+    const read: Pick<Accepted, 'index' | 'item' | 'id'>[] = [];
     const good: Accepted[] = [];
     for (const [index, given] of items.entries()) {
       const id = session.parts.ids.next();
       try {
-        const read = readInput(item, given);
-        const { row, subject } = await rowOf(session, read, id, []);
-        // What the type refuses is refused here, so that one element keeps none of the others back.
-        stepOf(session, read, subject, [row]);
-        good.push({ index, item: read, id, row, subject });
+        read.push({ index, item: readInput(item, given), id });
       } catch (error) {
         errors.push({ index, ...refusalOf(error) });
       }
     }
+    await readSources(
+      session,
+      read.flatMap(({ item: { derived_from: sources } }) => sources ?? []),
+    );
+    for (const each of read) {
+      try {
+        const { row, subject } = await rowOf(session, each.item, each.id, []);
+        // What the type refuses is refused here, so that one element keeps none of the others back.
+        stepOf(session, each.item, subject, [row]);
+        good.push({ ...each, row, subject });
+      } catch (error) {
+        errors.push({ index: each.index, ...refusalOf(error) });
+      }
+    }
+    errors.sort((a, b) => a.index - b.index);
     const results = new Map<number, { id: string; confidence: number; valid_from: bigint }>();
     const groups = [
       ...grouped(good, ({ item: { type, confidence: sure }, subject }) => JSON.stringify([type, sure, subject])).values(),
