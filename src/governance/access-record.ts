@@ -86,11 +86,8 @@ function verdictOn(ending: Ending<unknown>): Pick<AccessRecord, 'decision' | 'co
   return { decision: deniedKinds.has(failure.kind) ? 'deny' : 'error', code: failure.code };
 }
 
-const loneSurrogate = /\p{Surrogate}/u;
-
 function shown(text: string | null, lengthMax: number): string | null {
   if (text === null) return null;
   const cut = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
-  // Through UTF-8 and back, a lone surrogate becomes U+FFFD.
-  return loneSurrogate.test(cut) ? Buffer.from(cut).toString() : cut;
+  return cut.toWellFormed();
 }

@@ -10,7 +10,7 @@ import { doorSecret, type Siege } from './siege.ts';
 
 export interface Crowd {
   readonly door: string;
-  /** Sent at once, and what is sent byte by byte from then on: a message that does not come to its end. */
+  /** Sent by every other one as it comes, and what it sends byte by byte from then on: a message that does not come to its end. */
   readonly first: string;
   readonly drips: Buffer;
 }
@@ -34,6 +34,7 @@ export const socketMaxKb = 51;
 const standMs = 5_000;
 const dripMs = 250;
 const stepMs = 5;
+export const cameAtOnce = 50;
 
 const length = (bytes: number, big: boolean): Buffer => {
   const head = Buffer.alloc(4);
@@ -68,22 +69,23 @@ export async function stand(siege: Siege, crowd: Crowd, each: number, ms = stand
   const before = await siege.measure();
   await siege.health();
   let ended = 0;
-  const opened = async (): Promise<Socket> => {
+  const opened = async (_: unknown, i: number): Promise<Socket> => {
     const socket = connect(siege.ports[crowd.door]!, '127.0.0.1');
     socket.on('error', () => undefined).on('close', () => ended++);
     socket.resume();
     await once(socket, 'connect');
+    if (i % 2 === 0) socket.write(crowd.first);
     return socket;
   };
   const sockets: Socket[] = [];
-  while (sockets.length < 2 * each) sockets.push(...(await Promise.all(Array.from({ length: 50 }, opened))));
+  while (sockets.length < 2 * each) sockets.push(...(await Promise.all(Array.from({ length: cameAtOnce }, opened))));
   const slow = sockets.filter((_, i) => i % 2 === 0);
   // One after the other, as if each came by itself.
   const step = Math.max(1, Math.floor((slow.length * stepMs) / dripMs));
   const started = performance.now();
-  for (let at = -1; at < 0 || performance.now() - started < ms; at++) {
+  for (let at = 0; performance.now() - started < ms; at++) {
     for (let from = 0; from < slow.length; from += step) {
-      for (const socket of slow.slice(from, from + step)) socket.write(at < 0 ? crowd.first : crowd.drips.subarray(at, at + 1));
+      for (const socket of slow.slice(from, from + step)) socket.write(crowd.drips.subarray(at, at + 1));
       await pause(stepMs);
     }
   }

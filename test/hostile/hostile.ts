@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { bombs } from './bombs.ts';
 import { scalarBombs } from './scalars.ts';
 import { type Endured, endure, heldMaxKb, hostileClients, supplyHeld } from './clients.ts';
-import { crowds, socketMaxKb, stand } from './crowds.ts';
+import { cameAtOnce, crowds, socketMaxKb, stand } from './crowds.ts';
 import { burst, doorBombs } from './door-bombs.ts';
 import { strangers, strangersMaxMb } from './strangers.ts';
 import { besiege, type Suffered, suffer, supply } from './siege.ts';
@@ -126,9 +126,12 @@ try {
 }
 process.exitCode = complaints.length > 0 ? 1 : 0;
 
-/** Of a crowd without a login, those beyond the bound of strangers make room for the next; at the key-value door half of it logs in. */
+/**
+ * Of a crowd without a login, those beyond the bound of strangers make room for the next; at the key-value door half of it logs in,
+ * but for those that are about to.
+ */
 function endedMax(door: string, sockets: number): number {
-  return Math.max(0, (door === 'kv' ? sockets / 2 : sockets) - 1_000);
+  return Math.max(0, (door === 'kv' ? sockets / 2 + cameAtOnce : sockets) - 1_000);
 }
 
 /** What the machine itself does to /health, with nothing to do. */

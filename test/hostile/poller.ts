@@ -21,16 +21,15 @@ let askedAt: number | null = null;
 
 function poll(): void {
   askedAt = performance.now();
-  const started = askedAt;
   const request = get({ port, host: '127.0.0.1', path: '/health', agent }, (response) => {
     response.resume();
-    response.on('end', () => done(started, response.statusCode === 200));
+    response.on('end', () => done(response.statusCode === 200));
   });
-  request.on('error', () => done(started, false));
+  request.on('error', () => done(false));
 }
 
-function done(started: number, healthy: boolean): void {
-  times.push(performance.now() - started);
+function done(healthy: boolean): void {
+  times.push(performance.now() - askedAt!);
   if (!healthy) failed++;
   askedAt = null;
   setTimeout(poll, everyMs);
@@ -38,8 +37,12 @@ function done(started: number, healthy: boolean): void {
 
 process.once('disconnect', () => process.exit(0));
 process.on('message', () => {
-  // A question that waits for its answer has waited at least this long.
-  if (askedAt !== null) times.push(performance.now() - askedAt);
+  // A question that waits for its answer has waited at least this long; what it waits from here on is of the next report.
+  const now = performance.now();
+  if (askedAt !== null) {
+    times.push(now - askedAt);
+    askedAt = now;
+  }
   const sorted = times.toSorted((a, b) => a - b);
   const report: Polled = {
     polls: sorted.length,

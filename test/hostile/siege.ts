@@ -64,7 +64,7 @@ export async function besiege(settings: Readonly<Record<string, string>>, heapMb
     },
     async stop() {
       for (const child of [poller, server]) {
-        const ended = child.exitCode === null ? once(child, 'exit') : null;
+        const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null;
         if (child.connected) child.disconnect();
         await ended;
       }

@@ -43,8 +43,7 @@ const attacked: readonly Attacked[] = [
     async logIn({ ports }, secret = doorSecret) {
       const options = { username: 'x', password: secret, retryStrategy: () => undefined };
       const client = new Redis(ports['kv']!, '127.0.0.1', { ...options, replyMapping: 'legacy' });
-      await client.ping();
-      client.disconnect();
+      await client.ping().finally(() => client.disconnect());
     },
   },
   {
@@ -55,8 +54,12 @@ const attacked: readonly Attacked[] = [
     async logIn({ ports }, secret = doorSecret) {
       const auth = { username: 'x', password: secret };
       const client = new MongoClient(`mongodb://127.0.0.1:${ports['document']}/?directConnection=true`, { auth });
-      await client.db('h').command({ ping: 1 });
-      await client.close();
+      try {
+        await client.db('h').command({ ping: 1 });
+      } finally {
+        // One that is left open goes on asking for the server, and is a stranger each time.
+        await client.close();
+      }
     },
   },
   {
@@ -72,8 +75,11 @@ const attacked: readonly Attacked[] = [
         password: secret,
         database: 'annals',
       });
-      await client.connect();
-      await client.end();
+      try {
+        await client.connect();
+      } finally {
+        await client.end();
+      }
     },
   },
   {

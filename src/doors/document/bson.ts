@@ -204,12 +204,14 @@ export function readDocument(bytes: Buffer, at = 0): { readonly document: Stored
   return { document: allAtOnce(readSteps(bytes, at)), end: documentEnd(bytes, at) };
 }
 
-/** A document that is BSON already. */
+/** A document, or a list, that is BSON already. */
 export class Encoded {
   readonly bytes: Buffer;
+  readonly type: 0x03 | 0x04;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, type: Encoded['type'] = 0x03) {
     this.bytes = bytes;
+    this.type = type;
   }
 }
 
@@ -226,7 +228,11 @@ function isWritableList(value: Writable): value is readonly Writable[] {
 
 export const writeDocument = (document: WritableObject): Buffer => allAtOnce(writeSteps(document));
 
-export function* writeSteps(document: WritableObject): Steps<Buffer> {
+export function* listSteps(values: readonly Stored[]): Steps<Encoded> {
+  return new Encoded(yield* writeSteps(values), 0x04);
+}
+
+export function* writeSteps(document: WritableObject | readonly Writable[]): Steps<Buffer> {
   const writer = new Writer();
   const pace = new Pace();
   const open = [writer.open(document)];
@@ -305,7 +311,7 @@ class Writer {
     if (typeof value === 'boolean') return this.#byte(value ? 1 : 0, 0x08);
     if (typeof value === 'number') return isInt32(value) ? this.#int(value) : this.#double(value);
     if (typeof value === 'bigint') return this.#long(value, 0x12);
-    if (value instanceof Encoded) return this.#raw(value.bytes, 0x03);
+    if (value instanceof Encoded) return this.#raw(value.bytes, value.type);
     if (value instanceof Double) return this.#double(value.value);
     if (value instanceof Decimal) return this.#raw(Decimal128.fromString(value.text).bytes, 0x13);
     if (isWritableList(value)) return { type: 0x04, ...this.open(value) };

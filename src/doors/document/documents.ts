@@ -6,7 +6,7 @@ import { type Cell, type ColumnType, limits, systemColumns } from '../../log/val
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { compileFilter, type Filter, isOperators } from '../../planner/documents/filter.ts';
 import { inTurns, readSteps, readText, textOf } from '../../planner/documents/json.ts';
-import { eachInTurns } from '../../planner/documents/turns.ts';
+import { eachInTurns, type YieldTurn } from '../../planner/documents/turns.ts';
 import { compareNumbers, doubleValue, isNumeric, numberIdentity, toNumber, toWhole } from '../../planner/documents/numbers.ts';
 import {
   asSpecial,
@@ -331,17 +331,28 @@ export interface WriteTerms {
   readonly changes: boolean;
 }
 
+/** Nanoseconds in which a character becomes one of a column. */
+const characterCost = 2;
+
 /** All or nothing. What a row holds beside its document stays. */
-export function putCommand(place: Place, written: readonly Written[], { when, door, changes }: WriteTerms): PutRows {
-  const of = (name: string, type: ColumnType, cell: (each: Written) => string): NamedColumn => {
+export async function putCommand(
+  place: Place,
+  written: readonly Written[],
+  { when, door, changes }: WriteTerms,
+  yieldTurn: YieldTurn,
+): Promise<PutRows> {
+  const of = async (name: string, type: ColumnType, cell: (each: Written) => string): Promise<NamedColumn> => {
     const builder = new VectorBuilder(type, written.length);
-    for (const each of written) builder.appendString(cell(each));
+    await eachInTurns(written, yieldTurn, (each) => {
+      const text = cell(each);
+      builder.appendString(text);
+      work.done += text.length * characterCost;
+    });
     return { name, type, vector: builder.build() };
   };
-  const made = [of('_pk', 'string', ({ key }) => key), of('document', 'json', ({ text }) => text)];
-  const placed = changes
-    ? made
-    : [...made, of('database', 'string', () => place.database), of('collection', 'string', () => place.collection)];
+  const placed = [await of('_pk', 'string', ({ key }) => key), await of('document', 'json', ({ text }) => text)];
+  if (!changes)
+    placed.push(await of('database', 'string', () => place.database), await of('collection', 'string', () => place.collection));
   return {
     kind: 'put-rows',
     type: entryType,

@@ -1,6 +1,7 @@
 /** What is done with documents once they are found: sorted, cut, projected, grouped. Pure. */
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/documents/numbers.ts';
+import { Pace, type Steps } from '../../planner/documents/json.ts';
 import { eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/documents/turns.ts';
 import {
   compare,
@@ -126,9 +127,11 @@ interface Tree {
   readonly inner: Map<string, Tree>;
 }
 
+export type Projection = (document: StoredObject) => StoredObject;
+
 /** Each document as `project` makes it. */
 export const mapped =
-  (project: (document: StoredObject) => StoredObject): Stage =>
+  (project: Projection): Stage =>
   async (documents, yieldTurn) => {
     const made: StoredObject[] = [];
     await eachInTurns(documents, yieldTurn, (document) => made.push(project(document)));
@@ -136,24 +139,40 @@ export const mapped =
   };
 
 /** Fields that are kept, or left out. */
-export function projectionOf(given: Stored | undefined): (document: StoredObject) => StoredObject {
+export function* projectionOf(given: Stored | undefined): Steps<Projection> {
   if (given === undefined) return (document) => document;
   if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
-  const fields = [...fieldsOf(given)];
-  if (fields.length === 0) return (document) => document;
-  const isId = ({ path }: Field): boolean => path.length === 1 && path[0] === '_id';
-  const others = fields.filter((field) => !isId(field));
-  const keeps = others.length > 0 ? others[0]!.keeps : fields[0]!.keeps;
-  const wrong = others.find((field) => field.keeps !== keeps);
-  if (wrong) {
-    const [number, kind, around] = wrong.keeps ? [31_253, 'inclusion', 'exclusion'] : [31_254, 'exclusion', 'inclusion'];
-    throw new DocumentRefusal(number as number, `Cannot do ${kind} on field ${wrong.path.join('.')} in ${around} projection`);
-  }
-  const id = fields.find(isId);
   const tree: Tree = { leaf: false, inner: new Map() };
-  for (const field of fields) if (!isId(field) || field.keeps === keeps) plant(tree, field.path);
-  if (keeps && id === undefined && !tree.inner.has('_id')) plant(tree, ['_id']);
-  return (document) => projected(document, tree, keeps);
+  const pace = new Pace();
+  /** That of `_id` does not tell what happens to the others. */
+  let keeps: boolean | null = null;
+  let id: Field | null = null;
+  for (const field of fieldsOf(given)) {
+    if (pace.spent(field.path.length + 1)) yield;
+    if (field.path.length === 1 && field.path[0] === '_id') {
+      id = field;
+      if (field.keeps === keeps) plant(tree, field.path);
+      continue;
+    }
+    if (keeps === null) {
+      keeps = field.keeps;
+      if (id?.keeps === keeps) plant(tree, id.path);
+    } else if (field.keeps !== keeps) throw mixed(field);
+    plant(tree, field.path);
+  }
+  if (keeps === null) {
+    if (id === null) return (document) => document;
+    keeps = id.keeps;
+    plant(tree, id.path);
+  }
+  if (keeps && id === null && !tree.inner.has('_id')) plant(tree, ['_id']);
+  const kept = keeps;
+  return (document) => projected(document, tree, kept);
+}
+
+function mixed({ path, keeps }: Field): DocumentRefusal {
+  const [number, kind, around] = keeps ? [31_253, 'inclusion', 'exclusion'] : [31_254, 'exclusion', 'inclusion'];
+  return new DocumentRefusal(number as number, `Cannot do ${kind} on field ${path.join('.')} in ${around} projection`);
 }
 
 function plant(tree: Tree, path: readonly string[]): void {
@@ -193,7 +212,7 @@ function within(value: Stored, tree: Tree, keeps: boolean): Stored | undefined {
 }
 
 /** Stages of an aggregation behind the $match that it may begin with. */
-export function stageOf(given: Stored): Stage {
+export function* stageOf(given: Stored): Steps<Stage> {
   if (!isObject(given) || given.size !== 1)
     throw new DocumentRefusal(40_323, 'A pipeline stage specification object must contain exactly one field.');
   const [[name, value]] = given as unknown as readonly [readonly [string, Stored]];
@@ -229,7 +248,7 @@ export function stageOf(given: Stored): Stage {
           51_272,
           'Invalid $project :: caused by :: projection specification must have at least one field',
         );
-      return mapped(projectionOf(value));
+      return mapped(yield* projectionOf(value));
     }
     case '$count': {
       if (typeof value !== 'string') throw new DocumentRefusal(40_156, 'the count field must be a non-empty string');
@@ -239,7 +258,7 @@ export function stageOf(given: Stored): Stage {
       return (documents) => (documents.length === 0 ? [] : [new Map([[value, documents.length]])]);
     }
     case '$group':
-      return groupOf(value);
+      return yield* groupOf(value);
   }
   if (knownStages.has(name)) throw refusals.notSupported(`the stage ${name}`);
   throw new DocumentRefusal(40_324, `Unrecognized pipeline stage name: '${name}'`);
@@ -433,12 +452,17 @@ function accumulatorOf(name: string, given: Stored): { readonly begin: (held: He
   return { begin, of: () => 1 };
 }
 
-function groupOf(given: Stored): Stage {
+function* groupOf(given: Stored): Steps<Stage> {
   if (!isObject(given)) throw new DocumentRefusal(15_947, "a group's fields must be specified in an object");
   const by = given.get('_id');
   if (by === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');
   const key = expressionOf(by);
-  const accumulated = [...given].flatMap(([name, value]) => (name === '_id' ? [] : [{ name, ...accumulatorOf(name, value) }]));
+  const accumulated: (ReturnType<typeof accumulatorOf> & { readonly name: string })[] = [];
+  const pace = new Pace();
+  for (const [name, value] of given) {
+    if (name !== '_id') accumulated.push({ name, ...accumulatorOf(name, value) });
+    if (pace.spent(4)) yield;
+  }
   return async (documents, yieldTurn) => {
     const groups = new Map<string, { readonly id: Stored; readonly accumulators: readonly Accumulator[] }>();
     const held: Held = { values: 0 };

@@ -1,11 +1,12 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
-import { eachInTurns } from '../../planner/documents/turns.ts';
+import { inTurns } from '../../planner/documents/json.ts';
+import { eachInSteps, eachInTurns } from '../../planner/documents/turns.ts';
 import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
 import { spend } from '../../planner/expressions/work.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { Encoded, WritableObject } from './bson.ts';
+import { type Encoded, listSteps, type WritableObject } from './bson.ts';
 import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
 import { batchOf, encoded, ownerOf } from './cursors.ts';
 import { find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
@@ -23,7 +24,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
     if ((context.object(name)?.size ?? 0) > 0) throw refusals.notSupported(`find with ${name}`);
   const filter = context.object('filter') ?? new Map();
   const sort = context.object('sort');
-  const project = projectionOf(context.object('projection'));
+  const project = await inTurns(projectionOf(context.object('projection')), context.asker.parts.yieldTurn);
   const skip = context.number('skip') ?? 0;
   const given = context.number('limit') ?? 0;
   if (skip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${skip}'`);
@@ -131,7 +132,7 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
     await eachInTurns(found, reading.yieldTurn, ({ document }) => {
       for (const value of valuesAt(document, path)) for (const each of isList(value) ? value : [value]) values.add(each);
     });
-    return values.all();
+    return inTurns(listSteps(values.all()), reading.yieldTurn);
   });
   return { values: result, ok: 1 };
 }
@@ -152,9 +153,9 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   if (pipeline.length > stagesMax)
     throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${stagesMax} stages`);
   const stages: Stage[] = [];
-  await eachInTurns(pipeline.slice(match === undefined ? 0 : 1), context.asker.parts.yieldTurn, (given) => {
+  await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.asker.parts.yieldTurn, function* (given) {
     spend(stageCost);
-    stages.push(stageOf(given));
+    stages.push(yield* stageOf(given));
   });
   const { result, answers } = await context.read((reading) =>
     foundThrough(stages, reading, { ...context.place, filter, time: context.time }),

@@ -1,6 +1,8 @@
-/** What an update makes of a document: $set, $inc, $mul, $setOnInsert, or another document in its place. Pure. */
+/** What an update makes of a document: $set, $inc, $mul, $setOnInsert, or another document in its place. In steps; pure. */
+import { compareText } from '../../log/values/value.ts';
 import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/documents/numbers.ts';
 import { isOperators } from '../../planner/documents/filter.ts';
+import { Pace, type Steps } from '../../planner/documents/json.ts';
 import {
   compare,
   depthMax,
@@ -14,7 +16,7 @@ import {
 import { work } from '../../planner/expressions/work.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 
-export type Update = (document: StoredObject, isInsert: boolean) => StoredObject;
+export type Update = (document: StoredObject, isInsert: boolean) => Steps<StoredObject>;
 
 /** undefined: the place stays as it is. */
 type Write = (old: Stored | undefined, isInsert: boolean) => Stored | undefined;
@@ -43,14 +45,16 @@ interface Step {
   readonly write: Write;
 }
 
-export function updateOf(given: Stored | undefined): Update {
+export function* updateOf(given: Stored | undefined): Steps<Update> {
   if (isList(given)) throw refusals.notSupported('an update that is a pipeline');
   if (!isObject(given)) throw refusals.wrongType('update.updates.u', 'an object');
   if (isReplacement(given)) {
-    checkNames(given);
+    yield* nameSteps(given);
     return (document) => replaced(document, given);
   }
-  const steps = [...given].flatMap(([operator, fields]): Step[] => {
+  const pace = new Pace();
+  const steps: Step[] = [];
+  for (const [operator, fields] of given) {
     const made = Object.hasOwn(operators, operator) ? operators[operator]! : undefined;
     if (made === undefined) {
       if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
@@ -64,17 +68,22 @@ export function updateOf(given: Stored | undefined): Update {
         9,
         `Modifiers operate on fields but we found type ${kindOf(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: …}`,
       );
-    return [...fields].map(([name, value]) => {
-      checkNames(value);
-      return { name, path: pathOf(name), write: made(value) };
-    });
-  });
-  if (steps.length > stepsMax) throw new DocumentRefusal(2, `an update is of at most ${stepsMax} fields`);
-  checkApart(steps, (one, two) => new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`));
+    for (const [name, value] of fields) {
+      yield* nameSteps(value);
+      const path = pathOf(name);
+      steps.push({ name, path, write: made(value) });
+      if (steps.length > stepsMax) throw new DocumentRefusal(2, `an update is of at most ${stepsMax} fields`);
+      if (pace.spent(path.length + 1)) yield;
+    }
+  }
+  yield* checkApart(
+    steps,
+    (one, two) => new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`),
+  );
   // New members come in the order of their names, whatever the order in which they are asked for.
   steps.sort((a, b) => comparePaths(a.path, b.path));
-  return (document, isInsert) => {
-    const made = applied(steps, document, isInsert);
+  return function* (document, isInsert) {
+    const made = yield* applied(steps, document, isInsert);
     checkSameId(document, made);
     return made;
   };
@@ -85,22 +94,28 @@ function comparePaths(a: readonly string[], b: readonly string[]): number {
     const [one, two] = [a[i]!, b[i]!];
     if (one === two) continue;
     if (isIndex(one) && isIndex(two)) return Number(one) - Number(two);
-    return Buffer.compare(Buffer.from(one), Buffer.from(two));
+    return compareText(one, two);
   }
   return a.length - b.length;
 }
 
 /** With `_id` before all other members. */
-export function withId(id: Stored, document: StoredObject): StoredObject {
+export function* withId(id: Stored, document: StoredObject): Steps<StoredObject> {
   const [first] = document.keys();
   if (first === '_id') return document;
-  return new Map([['_id', document.get('_id') ?? id], ...[...document].filter(([name]) => name !== '_id')]);
+  const made = new Map<string, Stored>([['_id', document.get('_id') ?? id]]);
+  const pace = new Pace();
+  for (const [name, value] of document) {
+    if (pace.spent()) yield;
+    if (name !== '_id') made.set(name, value);
+  }
+  return made;
 }
 
-function replaced(document: StoredObject, by: StoredObject): StoredObject {
+function* replaced(document: StoredObject, by: StoredObject): Steps<StoredObject> {
   const old = document.get('_id');
   if (old === undefined) return by;
-  const made = withId(old, by);
+  const made = yield* withId(old, by);
   checkSameId(document, made);
   return made;
 }
@@ -112,12 +127,14 @@ function checkSameId(before: StoredObject, after: StoredObject): void {
 }
 
 /** Two of them must not be about one field, or about a field and one in it. */
-function checkApart(
+function* checkApart(
   fields: readonly Pick<Step, 'name' | 'path'>[],
   refusal: (one: string, two: string) => DocumentRefusal,
-): void {
+): Steps<void> {
   const root: Named = { name: null, inner: new Map() };
+  const pace = new Pace();
   for (const { name, path } of fields) {
+    if (pace.spent(path.length + 1)) yield;
     let at = root;
     for (const part of path) {
       if (at.name !== null) throw refusal(at.name, name);
@@ -159,11 +176,17 @@ const indexMax = 10_000;
 const stepCost = 200;
 
 /** Objects and lists are copied once, however many steps write into them. */
-function applied(steps: readonly Pick<Step, 'path' | 'write'>[], document: StoredObject, isInsert: boolean): StoredObject {
+function* applied(
+  steps: readonly Pick<Step, 'path' | 'write'>[],
+  document: StoredObject,
+  isInsert: boolean,
+): Steps<StoredObject> {
   const own = new Set<Stored>();
+  const pace = new Pace();
   let made: Stored | undefined = document;
   for (const { path, write } of steps) {
     work.done += path.length * stepCost;
+    if (pace.spent(path.length)) yield;
     made = placed(made, path, 0, { own, write: (old) => write(old, isInsert) });
   }
   return made as StoredObject;
@@ -224,40 +247,44 @@ const zeroLike = (by: Numeric): Numeric => combined('multiply', by, 0) ?? double
 const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 
 /** Names of stored fields don't begin with $: they would be taken for operators, or for values of other types. */
-export function checkNames(value: Stored): void {
+export function* nameSteps(value: Stored, pace = new Pace()): Steps<void> {
   if (isList(value)) {
-    for (const each of value) checkNames(each);
+    for (const each of value) {
+      if (pace.spent()) yield;
+      if (typeof each === 'object') yield* nameSteps(each, pace);
+    }
     return;
   }
   if (!isObject(value)) return;
   for (const [name, inner] of value) {
+    if (pace.spent()) yield;
     if (name.startsWith('$') && !referenceNames.has(name))
       throw new DocumentRefusal(52, `The dollar ($) prefixed field '${name}' is not allowed in the context of what is stored`);
-    checkNames(inner);
+    if (typeof inner === 'object') yield* nameSteps(inner, pace);
   }
 }
 
 /** The fields that a filter says the value of: what an upsert begins with. */
-export function seedOf(filter: Stored): StoredObject {
+export function* seedOf(filter: Stored): Steps<StoredObject> {
   const fields: Step[] = [];
-  const take = (each: Stored): void => {
+  const take = function* (each: Stored): Steps<void> {
     if (!isObject(each)) return;
     for (const [name, condition] of each) {
       if (isList(condition) && (name === '$and' || (name === '$or' && condition.length === 1)))
-        for (const part of condition) take(part);
+        for (const part of condition) yield* take(part);
       if (name.startsWith('$')) continue;
       const value = isOperators(condition) ? onlyValue(condition) : condition;
       if (value === undefined || kindOf(value) === 'regex') continue;
-      checkNames(value);
+      yield* nameSteps(value);
       fields.push({ name, path: pathOf(name), write: () => value });
     }
   };
-  take(filter);
-  checkApart(fields, (one, two) => {
+  yield* take(filter);
+  yield* checkApart(fields, (one, two) => {
     const why = one === two ? `path '${one}' is matched twice` : `both paths '${two}' and '${one}' are matched`;
     return new DocumentRefusal(54, `cannot infer query fields to set, ${why}`);
   });
-  return applied(fields, new Map(), true);
+  return yield* applied(fields, new Map(), true);
 }
 
 function onlyValue(condition: StoredObject): Stored | undefined {

@@ -1,13 +1,14 @@
 /** Commands that write: insert, update, delete, findAndModify. What was written meanwhile is read again, never overwritten. */
 import { ServiceError } from '../../errors.ts';
-import { inTurns, textOf, textSteps } from '../../planner/documents/json.ts';
+import { inTurns, type Steps, textOf, textSteps } from '../../planner/documents/json.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
-import { eachInTurns } from '../../planner/documents/turns.ts';
+import { eachInSteps } from '../../planner/documents/turns.ts';
 import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
 import { work } from '../../planner/expressions/work.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
+import { encoded } from './cursors.ts';
 import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf } from './command.ts';
 import {
   entryType,
@@ -24,7 +25,7 @@ import {
 } from './documents.ts';
 import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
 import { projectionOf, sortOf, type Stage } from './pipeline.ts';
-import { checkNames, isReplacement, seedOf, type Update, updateOf, withId } from './update.ts';
+import { isReplacement, nameSteps, seedOf, type Update, updateOf, withId } from './update.ts';
 
 /** An _id for who has none: seconds, then chance. */
 function newId({ asker }: CommandContext): Stored {
@@ -34,10 +35,13 @@ function newId({ asker }: CommandContext): Stored {
 }
 
 /** With its _id, which comes first. */
-function identified(context: CommandContext, document: StoredObject): { readonly id: Stored; readonly document: StoredObject } {
+function* identified(
+  context: CommandContext,
+  document: StoredObject,
+): Steps<{ readonly id: Stored; readonly document: StoredObject }> {
   const given = document.get('_id');
   const id = given === undefined ? newId(context) : given;
-  return { id, document: withId(id, document) };
+  return { id, document: yield* withId(id, document) };
 }
 
 type WriteError = { readonly index: number; readonly code: number; readonly errmsg: string } & WritableObject;
@@ -63,13 +67,13 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   if (documents.length === 0 || documents.length > batchRowsMax)
     throw new DocumentRefusal(2, `a batch has 1 to ${batchRowsMax} documents`);
   const rows: { key: string; id: Stored; text: string }[] = [];
-  for (const given of documents) {
-    checkNames(given);
-    const { id, document } = identified(context, given);
-    const steps = textSteps(document);
-    const { done, value } = steps.next();
-    rows.push({ key: keyOf(place, id), id, text: done === true ? value : await inTurns(steps, yieldTurn) });
-  }
+  await eachInSteps(documents, yieldTurn, function* (given) {
+    yield* nameSteps(given);
+    const { id, document } = yield* identified(context, given);
+    const text = yield* textSteps(document);
+    rows.push({ key: keyOf(place, id), id, text });
+    work.done += text.length * characterCost;
+  });
   if (rows.reduce((sum, { text }) => sum + text.length, 0) > longBytes) await yieldTurn();
   return context.write(rows.length, 'ingest', ({ invocation }) =>
     context.retryConflicts(invocation, context.namespace, async () => {
@@ -86,8 +90,8 @@ async function insert(context: CommandContext): Promise<WritableObject> {
           written.push(row);
         }
       }
-      const commands: Command[] =
-        written.length === 0 ? [] : [putCommand(place, written, { when: 'absent', door: doorName, changes: false })];
+      const terms = { when: 'absent', door: doorName, changes: false } as const;
+      const commands: Command[] = written.length === 0 ? [] : [await putCommand(place, written, terms, yieldTurn)];
       return {
         commands,
         result: { n: written.length, ...(errors.length > 0 && { writeErrors: errors }), ok: 1 } as WritableObject,
@@ -146,30 +150,50 @@ function change(context: CommandContext, given: Reading, wanted: Change): Promis
     const since = invocation.snapshot().instant;
     const matched = await ownDocuments(context, reading, wanted);
     if (matched.length === 0 && wanted.upsert) {
-      const { id, document: upserted } = identified(context, wanted.update(seedOf(wanted.filter), true));
-      checkNames(upserted);
+      const { id, document: upserted } = await inTurns(upsertSteps(context, wanted), reading.yieldTurn);
       const key = keyOf(place, id);
       // What is there under this _id is not what was asked for.
       if ((await presentKeys(reading.planner, invocation, [key])).size > 0) throw duplicate(place, id);
-      const put = putCommand(place, [{ key, text: textOf(upserted) }], { when: 'absent', door: doorName, changes: false });
+      const written = [{ key, text: await inTurns(textSteps(upserted), reading.yieldTurn) }];
+      const put = await putCommand(place, written, { when: 'absent', door: doorName, changes: false }, reading.yieldTurn);
       return { commands: [put], result: { matched, made: [], modified: 0, upserted } };
     }
     const made: StoredObject[] = [];
     const written: Written[] = [];
-    await eachInTurns(matched, reading.yieldTurn, ({ key, document }) => {
-      const updated = wanted.update(document, false);
+    let bytes = 0;
+    await eachInSteps(matched, reading.yieldTurn, function* ({ key, document }) {
+      const updated = yield* wanted.update(document, false);
       made.push(updated);
       if (updated === document) return;
-      const text = textOf(updated);
-      if (textOf(document) !== text) written.push({ key, text });
+      const text = yield* textSteps(updated);
+      work.done += 2 * text.length * characterCost;
+      if ((yield* textSteps(document)) === text) return;
+      written.push({ key, text });
+      bytes += text.length;
       checkCount(written.length);
-      work.done += text.length * characterCost;
+      if (bytes > writtenBytesMax) throw tooMuchWritten();
     });
     const terms = { when: { unchangedSince: since }, door: doorName, changes: true };
-    const commands = written.length === 0 ? [] : [putCommand(place, written, terms)];
+    const commands = written.length === 0 ? [] : [await putCommand(place, written, terms, reading.yieldTurn)];
     return { commands, result: { matched, made, modified: written.length, upserted: null } };
   });
 }
+
+function* upsertSteps(context: CommandContext, { filter, update }: Change): ReturnType<typeof identified> {
+  const made = yield* update(yield* seedOf(filter), true);
+  yield* nameSteps(made);
+  return yield* identified(context, made);
+}
+
+/** What is placed in the log at once is at most as much as a message brings. */
+const writtenBytesMax = 16 << 20;
+
+const tooMuchWritten = (): DocumentRefusal =>
+  new DocumentRefusal(
+    2,
+    `one statement writes at most ${writtenBytesMax >> 20} MiB of documents: narrow its filter`,
+    'REL_UNPROCESSABLE',
+  );
 
 function checkCount(count: number): void {
   if (count > batchRowsMax)
@@ -279,7 +303,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
         filter: filterIn(statement, 'update.updates'),
         multi,
         upsert: flagOf(statement.get('upsert'), 'update.updates.upsert') === true,
-        update: updateOf(by),
+        update: await inTurns(updateOf(by), context.asker.parts.yieldTurn),
         inOrder: sortOf(statement.get('sort')),
       });
       n += done.matched.length + (done.upserted === null ? 0 : 1);
@@ -318,7 +342,8 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
     if (command.has(name)) throw refusals.notSupported(`findAndModify with ${name}`);
   const filter = context.object('query') ?? new Map();
   const inOrder = sortOf(context.object('sort'));
-  const project = projectionOf(context.object('fields'));
+  const { yieldTurn } = context.asker.parts;
+  const project = await inTurns(projectionOf(context.object('fields')), yieldTurn);
   const by = command.get('update');
   const isNew = context.flag('new') === true;
   const upsert = context.flag('upsert') === true;
@@ -329,22 +354,24 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
       throw new DocumentRefusal(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document");
     return context.write(isById(filter) ? 1 : null, 'delete', async (reading) => {
       const [ended] = await end(context, reading, { filter, multi: false, inOrder });
-      return { lastErrorObject: { n: ended ? 1 : 0 }, value: ended ? project(ended.document) : null, ok: 1 };
+      const [value = null] = ended ? await encoded([project(ended.document)], reading.yieldTurn) : [];
+      return { lastErrorObject: { n: ended ? 1 : 0 }, value, ok: 1 };
     });
   }
   if (by === undefined) throw new DocumentRefusal(9, 'Either an update or remove=true must be specified');
-  const update = updateOf(by);
+  const update = await inTurns(updateOf(by), yieldTurn);
   return context.write(isById(filter) ? 1 : null, 'ingest', async (reading) => {
     const { matched, made, upserted } = await change(context, reading, { filter, multi: false, upsert, update, inOrder });
     const before = matched[0]?.document ?? null;
     const shown = isNew ? (upserted ?? made[0] ?? null) : before;
+    const [value = null] = shown === null ? [] : await encoded([project(shown)], reading.yieldTurn);
     return {
       lastErrorObject: {
         n: before === null && upserted === null ? 0 : 1,
         updatedExisting: before !== null,
         ...(upserted !== null && { upserted: upserted.get('_id')! }),
       },
-      value: shown === null ? null : project(shown),
+      value,
       ok: 1,
     };
   });

@@ -36,6 +36,9 @@ const mayBeTls = (bytes: Uint8Array): boolean =>
   (bytes.length < 2 || bytes[1] === 3) &&
   (bytes.length < 3 || (bytes[2]! >= 1 && bytes[2]! <= 4));
 
+/** One for all: making it takes longer than all else that is done for a client that leaves. */
+const isOver = new Error('over');
+
 /** What a session does with its connection. */
 export interface Connection {
   readonly clientIp: string | null;
@@ -180,7 +183,7 @@ export class SocketConnection<S, M> implements Connection {
       const told = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
       if (!this.gone.aborted) this.#sayFarewell(told);
     } finally {
-      this.#mayStay.abort();
+      this.#mayStay.abort(isOver);
       this.#session.close();
     }
   }
@@ -258,7 +261,7 @@ export class SocketConnection<S, M> implements Connection {
     const over = new AbortController();
     void this.#limitStall(over.signal);
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    over.abort();
+    over.abort(isOver);
   }
 
   #wakeWriters(): void {
@@ -269,11 +272,11 @@ export class SocketConnection<S, M> implements Connection {
     this.#isKnown = true;
     this.#refusals = 0;
     this.#parts.strangers.leave(this.#stranger);
-    this.#mayStay.abort();
+    this.#mayStay.abort(isOver);
   }
 
   watches(): void {
-    this.#mayStay.abort();
+    this.#mayStay.abort(isOver);
   }
 
   async loginRefused(): Promise<void> {
@@ -318,7 +321,7 @@ export class SocketConnection<S, M> implements Connection {
 
   #listen(socket: Socket): void {
     const over = (): void => {
-      this.#gone.abort();
+      this.#gone.abort(isOver);
       this.#readable();
       this.#wakeWriters();
     };

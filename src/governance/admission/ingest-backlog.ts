@@ -5,7 +5,7 @@
  * under way, or it could never be.
  */
 import { ServiceError } from '../../errors.ts';
-import type { RowBatch, Vector } from '../../log/values/columns.ts';
+import { bytesOfCells, type RowBatch } from '../../log/values/columns.ts';
 
 export class IngestBacklog {
   readonly #bytesMax: number;
@@ -57,23 +57,4 @@ export function bytesOfRows({ length, columns }: RowBatch): number {
   let bytes = length * rowBytes;
   for (const { vector } of columns) bytes += bytesOfCells(vector, length);
   return bytes;
-}
-
-function bytesOfCells(vector: Vector, length: number): number {
-  switch (vector.kind) {
-    case 'null':
-      return 0;
-    case 'bool':
-      return length;
-    case 'i32':
-    case 'dict':
-      return length * 4;
-    case 'f64':
-    case 'i64':
-      return length * 8;
-    case 'vec':
-      return length * vector.dims * 4;
-    case 'text':
-      return length * 4 + (vector.offsets[length] ?? 0) - (vector.offsets[0] ?? 0);
-  }
 }

@@ -7,6 +7,8 @@
  * - A sealing that fails, whatever the cause, fails the log: its entry has been placed and will never be written.
  */
 import type { KeyObject } from 'node:crypto';
+import { bytesOfCells } from '../values/columns.ts';
+import type { RowsBody } from './entry.ts';
 import { ByteWriter } from '../bytes/byte-stream.ts';
 import { payloadBytesMax, type SealReply, type SealRequest, sealAtOnce, sealInSlices, sealJob } from './body-sealer.ts';
 import type { StartWorker, Worker } from '../threads/workers.ts';
@@ -14,7 +16,7 @@ import type { StartWorker, Worker } from '../threads/workers.ts';
 export interface BulkOptions {
   /** Null: in slices on the event loop. */
   readonly startWorker: StartWorker | null;
-  /** Bodies of fewer rows are sealed in the turn in which they are placed. */
+  /** Bodies of fewer rows are sealed in the turn in which they are placed, unless their cells are large. */
   readonly rowsMin: number;
   /** Between two slices: other work goes first. The next round of the event loop where it is absent. */
   readonly yieldTurn?: () => Promise<void>;
@@ -22,6 +24,8 @@ export interface BulkOptions {
 
 /** Below this handing over and waiting cost more than they save. */
 export const BULK_ROWS_MIN = 256;
+/** What is larger would hold the turn in which it is placed, in however few rows. */
+const BULK_BYTES_MIN = 512 << 10;
 /** Slots that are kept: a stream has four batches under way. */
 const SLOTS_MAX = 4;
 /** A slot that one huge body made is not kept. */
@@ -83,8 +87,8 @@ export class BulkSealer {
     this.#failed = failed;
   }
 
-  takes(rows: number): boolean {
-    return rows >= this.#options.rowsMin;
+  takes({ ops, cells }: RowsBody): boolean {
+    return ops.length >= this.#options.rowsMin || bytesOf(cells, ops.length) >= BULK_BYTES_MIN;
   }
 
   /** Encodes a body into a slot; nothing happens to it before `start`. */
@@ -169,6 +173,12 @@ export class BulkSealer {
       this.#failed(cause);
     }
   }
+}
+
+function bytesOf({ columns }: RowsBody['cells'], rows: number): number {
+  let bytes = 0;
+  for (const { vector } of columns) bytes += bytesOfCells(vector, rows);
+  return bytes;
 }
 
 function nextRound(): Promise<void> {

@@ -199,7 +199,7 @@ export class EntrySealer {
     const keyId = this.#keyring.activeDataKey;
     const key = this.#keyring.open(keyId);
     const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
-    if (body.kind === 'rows' && this.#bulk?.takes(positions)) {
+    if (body.kind === 'rows' && this.#bulk?.takes(body)) {
       const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice(), sections };
       const sealing = this.#bulk.prepare((target) => encodeBody(body, secrets, target), request);
       assert(payloadBytesMax(sealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');

@@ -91,3 +91,23 @@ export interface RowBatch {
   readonly length: number;
   readonly columns: readonly NamedColumn[];
 }
+
+/** Memory of so many of its cells. */
+export function bytesOfCells(vector: Vector, length: number): number {
+  switch (vector.kind) {
+    case 'null':
+      return 0;
+    case 'bool':
+      return length;
+    case 'i32':
+    case 'dict':
+      return length * 4;
+    case 'f64':
+    case 'i64':
+      return length * 8;
+    case 'vec':
+      return length * vector.dims * 4;
+    case 'text':
+      return length * 4 + (vector.offsets[length] ?? 0) - (vector.offsets[0] ?? 0);
+  }
+}

@@ -50,11 +50,9 @@ export const systemColumns = {
 /** Embeddings are columns of every type: `_emb_<slot>`. */
 export const embeddingPrefix = '_emb_';
 
-const loneSurrogate = /\p{Surrogate}/u;
-
 /** Throws REL_INVALID for text that UTF-8 cannot carry: two different keys would become one. */
 export function checkText(text: string, what: string): void {
-  if (loneSurrogate.test(text)) throw new ServiceError('REL_INVALID', `${what} holds a lone surrogate`);
+  if (!text.isWellFormed()) throw new ServiceError('REL_INVALID', `${what} holds a lone surrogate`);
 }
 
 /** Throws REL_INVALID unless `name` can name a type, column, branch or token: 1 to 128 characters, no NUL or control. */

@@ -60,6 +60,8 @@ const char = {
 class Reader {
   readonly #text: string;
   #at = 0;
+  /** The first backslash that is not behind what was read. */
+  #escape = -1;
 
   constructor(text: string) {
     this.#text = text;
@@ -87,11 +89,7 @@ class Reader {
     const start = this.#at;
     let end = this.#text.indexOf('"', start);
     let isPlain = true;
-    for (
-      let escape = this.#text.indexOf('\\', start);
-      escape >= 0 && escape < end;
-      escape = this.#text.indexOf('\\', escape + 2)
-    ) {
+    for (let escape = this.#escapeFrom(start); escape < end; escape = this.#escapeFrom(escape + 2)) {
       isPlain = false;
       if (escape + 1 === end) end = this.#text.indexOf('"', end + 1);
     }
@@ -103,6 +101,14 @@ class Reader {
     } catch {
       throw invalid();
     }
+  }
+
+  /** Place of the first backslash from there on; the text is searched for each once. */
+  #escapeFrom(start: number): number {
+    if (this.#escape >= start) return this.#escape;
+    const found = this.#text.indexOf('\\', start);
+    this.#escape = found < 0 ? Number.POSITIVE_INFINITY : found;
+    return this.#escape;
   }
 
   name(): string {
@@ -271,6 +277,23 @@ function numberText(value: number): string {
 
 const wholeText = (value: number): string => (Number.isInteger(value) && !/e/.test(String(value)) ? `${value}.0` : String(value));
 
+/** Characters of a text that are written as quickly as a value is. */
+const charactersPerValue = 256;
+/** A longer text is written in pieces. */
+const pieceCharacters = charactersPerValue * valuesPerStep;
+
+function* longTextSteps(text: string): Steps<string> {
+  let written = '"';
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    if (at > 0) yield;
+    end = Math.min(at + pieceCharacters, text.length);
+    // No character is cut in two.
+    if (end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end--;
+    written += JSON.stringify(text.slice(at, end)).slice(1, -1);
+  }
+  return `${written}"`;
+}
+
 /** The text of a value that holds no others; undefined: it does. */
 function scalarText(value: Stored): string | undefined {
   if (value === null) return 'null';
@@ -306,8 +329,9 @@ export function* textSteps(root: Stored): Steps<string> {
   let text = '';
   let value = root;
   for (;;) {
-    if (pace.spent()) yield;
-    const scalar = scalarText(value);
+    const isLong = typeof value === 'string' && value.length > pieceCharacters;
+    const scalar = isLong ? yield* longTextSteps(value as string) : scalarText(value);
+    if (pace.spent(1 + (scalar?.length ?? 0) / charactersPerValue)) yield;
     if (scalar !== undefined) text += scalar;
     else if (isList(value)) {
       text += '[';

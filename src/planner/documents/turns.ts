@@ -1,5 +1,6 @@
 /** What many documents go through, in turns: others have theirs between. */
 import { turnMost, work } from '../expressions/work.ts';
+import type { Steps } from './json.ts';
 
 export type YieldTurn = () => Promise<void>;
 
@@ -13,6 +14,19 @@ export async function eachInTurns<T>(items: Iterable<T>, yieldTurn: YieldTurn, r
   for (const item of items) {
     work.done = 0;
     run(item);
+    done += work.done + itemCost;
+    if (done <= turnMost) continue;
+    done = 0;
+    await yieldTurn();
+  }
+}
+
+/** The same of what may be long by itself; it counts what is short. */
+export async function eachInSteps<T>(items: Iterable<T>, yieldTurn: YieldTurn, run: (item: T) => Steps<void>): Promise<void> {
+  let done = 0;
+  for (const item of items) {
+    work.done = 0;
+    for (const steps = run(item); steps.next().done !== true; work.done = done = 0) await yieldTurn();
     done += work.done + itemCost;
     if (done <= turnMost) continue;
     done = 0;

@@ -397,7 +397,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
 
   /** Two escapes may make one character; half of one is none. */
   function wholeCharacters(value: string, start: number): string {
-    return loneSurrogate.test(value) ? fail(start, 'a string holds half of a surrogate pair', 'syntax') : value;
+    return !value.isWellFormed() ? fail(start, 'a string holds half of a surrogate pair', 'syntax') : value;
   }
 
   /** `$tag$` or `$$` where a text begins with it. */
@@ -513,8 +513,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
       from = end + 2;
     }
     // Half a character has no UTF-8 form: it would silently become another one where it is compared or stored.
-    const lone = loneSurrogate.exec(value);
-    if (lone) fail(start, `a ${what} holds half of a surrogate pair`);
+    if (!value.isWellFormed()) fail(start, `a ${what} holds half of a surrogate pair`);
     return value;
   }
 
@@ -600,7 +599,7 @@ export function letterOf(value: Literal, refuse: (message: string) => never): st
   if (value === null) return 'null';
   switch (typeof value) {
     case 'string':
-      return loneSurrogate.test(value) ? refuse('a string holds half of a surrogate pair') : 's';
+      return !value.isWellFormed() ? refuse('a string holds half of a surrogate pair') : 's';
     case 'bigint':
       return value > FOREVER || value < -FOREVER - 1n ? refuse('the integer does not fit 64 bits') : 'i';
     case 'number':
@@ -656,7 +655,6 @@ const patternEscapes: ReadonlyMap<string, string> = new Map([
   ['t', '\t'],
 ]);
 const ascii = /^[\x21-\x7e]*$/;
-const loneSurrogate = /\p{Surrogate}/u;
 
 function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;

@@ -6,7 +6,7 @@ import { projectionOf, sortOf } from '../../../src/doors/document/pipeline.ts';
 import { updateOf } from '../../../src/doors/document/update.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { compileFilter, filterOf } from '../../../src/planner/documents/filter.ts';
-import { textOf } from '../../../src/planner/documents/json.ts';
+import { allAtOnce, textOf } from '../../../src/planner/documents/json.ts';
 import type { Stored, StoredObject } from '../../../src/planner/documents/values.ts';
 import { Dice } from '../../fuzz/mutate.ts';
 import { type Doc, matches, projected, sorted, updated, type Value } from './rules.ts';
@@ -168,7 +168,7 @@ export async function difference(seed: number): Promise<string | null> {
   for (const document of documents) {
     if (mixes(update, document)) continue;
     const wanted = updated(update, document);
-    const made = attempt(() => updateOf(stored(update))(stored(document), false));
+    const made = attempt(() => allAtOnce(allAtOnce(updateOf(stored(update)))(stored(document), false)));
     const isSame =
       typeof wanted === 'number' || typeof made === 'number' ? wanted === made : writeDocument(made).equals(bytes(wanted));
     if (!isSame) {
@@ -192,7 +192,7 @@ export async function difference(seed: number): Promise<string | null> {
       wantedOrder,
     );
   const projection = make.projection();
-  const project = projectionOf(new Map(projection.paths.map((path) => [path, projection.keeps ? 1 : 0])));
+  const project = allAtOnce(projectionOf(new Map(projection.paths.map((path) => [path, projection.keeps ? 1 : 0]))));
   for (const document of documents) {
     const wanted = projected(projection.paths, projection.keeps, document);
     const made = project(stored(document));

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { stageOf } from '../../../src/doors/document/pipeline.ts';
-import { updateOf } from '../../../src/doors/document/update.ts';
+import { listSteps } from '../../../src/doors/document/bson.ts';
+import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
+import { nameSteps, seedOf, updateOf } from '../../../src/doors/document/update.ts';
 import { compileFilter } from '../../../src/planner/documents/filter.ts';
-import { readText, textOf } from '../../../src/planner/documents/json.ts';
+import { allAtOnce, readText, type Steps, textOf, textSteps } from '../../../src/planner/documents/json.ts';
 import { sortedInTurns } from '../../../src/planner/documents/turns.ts';
 import { type Stored, type StoredObject, valuesAt } from '../../../src/planner/documents/values.ts';
 import { work } from '../../../src/planner/expressions/work.ts';
@@ -12,7 +13,7 @@ const fields = (count: number, value: unknown) => Object.fromEntries(Array.from(
 
 async function turnsOf(stage: object, documents: readonly StoredObject[]) {
   let turns = 0;
-  const made = await stageOf(stored(stage))(documents, () => {
+  const made = await allAtOnce(stageOf(stored(stage)))(documents, () => {
     turns++;
     return Promise.resolve();
   });
@@ -58,7 +59,7 @@ test('an update of many fields copies what it writes into once, and changes noth
   const before = stored({ _id: 1, in: { a: 1 }, list: [0] }) as StoredObject;
   const text = textOf(before);
   const $set = { ...fields(15_000, 1), 'in.b': 2, 'in.c.d': 3, 'list.2': 4, 'list.3': 5 };
-  const after = updateOf(stored({ $set }))(before, false);
+  const after = allAtOnce(allAtOnce(updateOf(stored({ $set })))(before, false));
   expect(after.size).toBe(15_003);
   expect(textOf(after.get('in')!)).toBe('{"a":1,"b":2,"c":{"d":3}}');
   expect(textOf(after.get('list')!)).toBe('[0,null,4,5]');
@@ -71,5 +72,45 @@ test.each([
   ['a field and one in it', { 'a.b': 1, a: 2 }, /conflict/],
   ['one in a field and it', { a: 2, 'a.b.c': 1 }, /conflict/],
 ])('an update is refused for its %s', (_name, $set, why) => {
-  expect(() => updateOf(stored({ $set }))).toThrow(why);
+  expect(() => allAtOnce(updateOf(stored({ $set })))).toThrow(why);
+});
+
+const yields = <T>(steps: Steps<T>): number => {
+  let count = 0;
+  while (steps.next().done !== true) count++;
+  return count;
+};
+
+test.each([
+  ['a projection', () => projectionOf(stored(fields(100_000, 1))), 40],
+  ['an update that is read', () => updateOf(stored({ $set: fields(20_000, 1) })), 15],
+  ['an update that is done', () => allAtOnce(updateOf(stored({ $set: fields(20_000, 1) })))(new Map(), true), 4],
+  ['what an upsert begins with', () => seedOf(stored(fields(20_000, 1))), 8],
+  ['names that are looked at', () => nameSteps(stored(Array.from({ length: 50_000 }, () => ({ a: 1 })))), 20],
+  ['a long text that is written', () => textSteps('x'.repeat(15 << 20)), 14],
+  ['a list of what is distinct', () => listSteps(Array.from({ length: 50_000 }, String)), 10],
+] as const)('%s lets others have their turns', (_name, steps, least) => {
+  expect(yields(steps() as Steps<unknown>)).toBeGreaterThanOrEqual(least);
+});
+
+test('a long text is written as a short one is, with no character cut in two', () => {
+  const text = `${'a'.repeat((1 << 20) - 49_152 - 1)}😀"\\\n\ud800`.repeat(3);
+  const long = `${text}${'😀'.repeat(600_000)}x${'😀'.repeat(600_000)}`;
+  expect(textOf(long) === JSON.stringify(long)).toBe(true);
+});
+
+test('a projection of _id alone, before or behind others, collides with a field in it where both are kept', () => {
+  const project = (given: object, document: object) =>
+    textOf(allAtOnce(projectionOf(stored(given)))(stored(document) as StoredObject));
+  const document = { _id: { a: 1 }, b: 2, c: 3 };
+  expect(project({ _id: 1 }, document)).toBe('{"_id":{"a":1}}');
+  expect(project({ _id: 0 }, document)).toBe('{"b":2,"c":3}');
+  expect(project({ _id: 0, b: 1 }, document)).toBe('{"b":2}');
+  expect(project({ b: 0, _id: 1 }, document)).toBe('{"_id":{"a":1},"c":3}');
+  for (const given of [
+    { _id: 1, '_id.a': 1 },
+    { '_id.a': 1, _id: 1 },
+  ])
+    expect(() => project(given, document)).toThrow('collision');
+  expect(() => project({ b: 1, c: 0 }, document)).toThrow('exclusion');
 });

@@ -34,12 +34,12 @@ function check(command: StoredObject): void {
 function work(value: Stored, document: StoredObject): void {
   for (const each of isList(value) ? value.slice(0, 4) : [value]) {
     attempt(() => compileFilter(each)(document));
-    attempt(() => seedOf(each));
-    attempt(() => updateOf(each)(document, true));
-    attempt(() => projectionOf(each)(document));
+    attempt(() => allAtOnce(seedOf(each)));
+    attempt(() => allAtOnce(allAtOnce(updateOf(each))(document, true)));
+    attempt(() => allAtOnce(projectionOf(each))(document));
     attempt(() => {
       // What it rejects with ends the run, unless it is a refusal.
-      const made = Promise.resolve(stageOf(each)([document, document], () => Promise.resolve()));
+      const made = Promise.resolve(allAtOnce(stageOf(each))([document, document], () => Promise.resolve()));
       void made.catch((error: unknown) => {
         if (!(error instanceof ServiceError)) throw error;
       });

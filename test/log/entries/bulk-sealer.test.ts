@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { SealRequest } from '../../../src/log/entries/body-sealer.ts';
-import type { BulkOptions } from '../../../src/log/entries/bulk-sealer.ts';
-import type { EntryDraft } from '../../../src/log/entries/entry.ts';
+import { type BulkOptions, BulkSealer } from '../../../src/log/entries/bulk-sealer.ts';
+import type { EntryDraft, RowsBody } from '../../../src/log/entries/entry.ts';
 import type { LocalLog } from '../../../src/log/log.ts';
 import { inlineWorker, type StartWorker, threadWorker } from '../../../src/log/threads/workers.ts';
 import { rowsBody } from '../arbitrary.ts';
@@ -86,6 +86,18 @@ test('the same files from a thread, bodies of any size', async () => {
   const expected = await lived(appends);
   expect(await lived(appends, { startWorker: threadWorker, rowsMin: 256 })).toEqual(expected);
   expect(await lived(appends, { startWorker: null, rowsMin: 256 })).toEqual(expected);
+});
+
+test('a few rows are sealed beside the event loop where their cells are large', () => {
+  const sealer = new BulkSealer(
+    { startWorker: null, rowsMin: 256 },
+    () => undefined,
+    () => undefined,
+  );
+  const body = (keys: readonly string[]): RowsBody => rowsDraft(keys).body as RowsBody;
+  expect(sealer.takes(body(['k']))).toBe(false);
+  expect(sealer.takes(body(['x'.repeat(600_000)]))).toBe(true);
+  expect(sealer.takes(body(keys(256)))).toBe(true);
 });
 
 test('the same entries when all are under way at once, small ones between large ones', async () => {

@@ -3,7 +3,6 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { limits } from '../../../log/values/value.ts';
 
 const encoder = new TextEncoder();
-const loneSurrogate = /\p{Surrogate}/u;
 const scratch = new Uint8Array(limits.keyBytes * 3);
 
 /** UTF-8 of a key until the next one is asked for; null when it can't be anybody's. */
@@ -18,7 +17,7 @@ export function encodeKey(key: string): number {
   if (key.length > limits.keyBytes) return -1;
   const { written } = encoder.encodeInto(key, scratch);
   // The encoder would turn half a character into another one, which may be somebody's key.
-  return written !== key.length && loneSurrogate.test(key) ? -1 : written;
+  return written !== key.length && !key.isWellFormed() ? -1 : written;
 }
 
 export const keyScratch: Uint8Array = scratch;

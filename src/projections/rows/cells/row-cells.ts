@@ -11,6 +11,12 @@ import type { SentCells } from '../../command.ts';
 import { gather } from './gather.ts';
 import type { StoredVersions } from './stored-versions.ts';
 
+/** A row of a patch: its cells, in the order of `types`, where it is over another row of the batch, else the version that it is over. */
+interface Merged {
+  readonly row: number;
+  readonly over: number | null | readonly Cell[];
+}
+
 export class RowCells {
   /** Types of all columns that a version may have now. */
   readonly types: ReadonlyMap<string, ColumnType>;
@@ -18,8 +24,7 @@ export class RowCells {
   readonly #length: number;
   readonly #table: StoredVersions | undefined;
   readonly #patch: SentCells | null;
-  /** Cells of a patch by row, in the order of `types`. */
-  readonly #merged: Cell[][] = [];
+  readonly #merged: Merged[] = [];
   readonly #slots = new Map<string, number>();
 
   /** `batch`: rows as they are checked; null where nothing is sent. `definition`: of the type once it is written. */
@@ -51,7 +56,14 @@ export class RowCells {
     if (type === undefined) return null;
     if (cells >= 0) return this.#stored(cells, name, type);
     const row = -1 - cells;
-    if (this.#patch !== null) return this.#merged[row]![this.#slots.get(name)!]!;
+    if (this.#patch === null) return this.#ownCell(row, name, type);
+    const merged = this.#merged[row]!;
+    if (merged.over !== null && typeof merged.over === 'object') return merged.over[this.#slots.get(name)!]!;
+    if (this.#sent(name, merged.row)) return this.#ownCell(merged.row, name, type);
+    return merged.over === null ? null : this.#stored(merged.over, name, type);
+  }
+
+  #ownCell(row: number, name: string, type: ColumnType): Cell {
     const own = this.#own.get(name);
     return own === undefined ? null : cellAt(own.vector, type, row);
   }
@@ -62,13 +74,13 @@ export class RowCells {
 
   /** Row number of what a row of a patch makes of the cells of a version; null: of nothing. */
   merge(row: number, base: number | null): number {
-    const merged: Cell[] = [];
-    for (const [name, type] of this.types) {
-      const own = this.#own.get(name);
-      if (this.#sent(name, row)) merged.push(own === undefined ? null : cellAt(own.vector, type, row));
-      else merged.push(base === null ? null : this.cell(base, name));
-    }
-    return this.#merged.push(merged) - 1;
+    const over =
+      base === null || base >= 0
+        ? base
+        : Array.from(this.types, ([name, type]) =>
+            this.#sent(name, row) ? this.#ownCell(row, name, type) : this.cell(base, name),
+          );
+    return this.#merged.push({ row, over }) - 1;
   }
 
   /** Merged rows from this one on never were. */
@@ -90,13 +102,23 @@ export class RowCells {
         .map((column) => ({ ...column, vector: whole ? column.vector : gather(column.vector, rows) }))
         .filter((column) => column.vector.kind !== 'null');
     }
+    const sent = this.#rowsSent(versions);
     return [...this.types]
       .map(([name, type]) => {
+        const own = this.#own.get(name);
+        if (sent !== null && own?.type === type && sent.every((row) => this.#sent(name, row)))
+          return { name, type, vector: gather(own.vector, sent) };
         const builder = new VectorBuilder(type, Math.max(1, versions.length));
         for (const cells of versions) builder.append(this.cell(cells, name));
         return { name, type, vector: builder.build() };
       })
       .filter((column) => column.vector.kind !== 'null');
+  }
+
+  /** Rows of a patch that these versions are made of; null where some are of stored versions alone. */
+  #rowsSent(versions: readonly number[]): Int32Array | null {
+    if (this.#patch === null || versions.some((cells) => cells >= 0)) return null;
+    return Int32Array.from(versions, (cells) => this.#merged[-1 - cells]!.row);
   }
 
   #sent(name: string, row: number): boolean {

@@ -60,7 +60,6 @@ const known = new WeakMap<Segment, Summaries<Zones>>();
 /** Null where a column has no filter. */
 const blooms = new WeakMap<Segment, Summaries<Bloom | null>>();
 const encoder = new TextEncoder();
-const loneSurrogate = /\p{Surrogate}/u;
 
 /** Without a column: of all of them, keys included. */
 export function forgetZones(segment: Segment, column?: string): void {
@@ -248,7 +247,7 @@ function withoutRemoved(segment: Segment, vector: Vector | undefined): Vector | 
 }
 
 function bytesOf(value: ZonePredicate['value']): Uint8Array | null {
-  return typeof value === 'string' && !loneSurrogate.test(value) ? encoder.encode(value) : null;
+  return typeof value === 'string' && value.isWellFormed() ? encoder.encode(value) : null;
 }
 
 /** Bits of the stretches after so many rows. */
