@@ -119,6 +119,8 @@ export type ErrorReason =
   | 'logarithm'
   | 'power'
   | 'row-count'
+  | 'idle-transaction'
+  | 'transaction-full'
   | 'skip-count'
   | 'length'
   | 'no-such-schema'

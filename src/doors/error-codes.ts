@@ -104,6 +104,8 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   pattern: '2201B',
   logarithm: '2201E',
   power: '2201F',
+  'idle-transaction': '25P03',
+  'transaction-full': '54000',
   'row-count': '2201W',
   'skip-count': '2201X',
   length: '22011',

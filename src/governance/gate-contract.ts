@@ -4,7 +4,7 @@
  */
 import type { Vector } from '../log/values/columns.ts';
 import type { BranchBody, ExhibitBody, MaskKind, Recalled, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
-import type { SignedHead } from '../log/log-store.ts';
+import type { Basis, SignedHead } from '../log/log-store.ts';
 import type { RowProof } from '../log/row-proof.ts';
 import type {
   AccessPaths,
@@ -118,10 +118,35 @@ export interface InvocationRequest {
   readonly gone?: AbortSignal;
   /** It was refused before it came here, and only leaves its record. */
   readonly recordOnly?: boolean;
+  /** It reads and writes in this transaction, which is its caller's. */
+  readonly transaction?: Transaction;
   /** The write that it is, whatever it reads first. */
   readonly act?: Act;
   /** The protocol's own words for what is asked, recorded where nothing more exact is described. */
   readonly template?: string;
+}
+
+/** What a caller writes until it commits, for the invocations that are in it. */
+export interface Transaction {
+  readonly caller: Caller;
+  /** What it reads; null before its first statement. */
+  readonly basis: Basis | null;
+  /** On the monotonic clock, in milliseconds: when it was begun, and when it was used last. */
+  readonly openedMs: number;
+  readonly usedMs: number;
+  /** What waits for its commit. */
+  readonly isEmpty: boolean;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Rows of these keys must stand at the commit as they were read in it. */
+  lock(type: string, keys: Iterable<string>): void;
+  savepoint(name: string): void;
+  /** False where there is none of the name. What was written since stays. */
+  release(name: string): boolean;
+  /** False where there is none of the name. All is as it was there, and the savepoint stays. */
+  rollbackTo(name: string): boolean;
+  /** Drops all of it. */
+  end(): void;
 }
 
 /** A write as its access record names it: reads that it needs do not rename it, and a refusal before it is submitted is a refusal of it. */
@@ -196,6 +221,11 @@ export interface Invocation {
   snapshot(): GovernedSnapshot;
   /** Checks purpose, quota, policy and storage cap, decides, appends, applies; resolves when acknowledged. */
   submit(command: Command, options?: SubmitOptions): Promise<Outcome>;
+  /**
+   * Writes what its transaction holds, all of it or nothing, and ends it; null where it holds nothing. REL_CONFLICT (`stale`) where a row
+   * of it was written by another since it began: the transaction may be run again.
+   */
+  commit(options?: Pick<SubmitOptions, 'sync'>): Promise<Outcome | null>;
   /**
    * Reads and writes by `attempt`, again where what it read was written meanwhile (REL_CONFLICT, `stale`): at most sixteen times,
    * and one after the other with all who met a conflict about the same key or type of the caller's path.
@@ -398,6 +428,8 @@ export interface GateContract {
    * can't be, the promise rejects with REL_UNAVAILABLE and no data leaves.
    */
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
+  /** A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. */
+  begin(caller: Caller): Transaction;
   /**
    * Throws what the next request of this caller would be refused with for its tenant's sake: what streams, and asks for
    * nothing more, ends by it.

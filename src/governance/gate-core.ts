@@ -12,6 +12,7 @@ import type { Command } from '../projections/command.ts';
 import type { Decision, WriteChecks } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
+import type { PrivateBranch } from '../projections/private-branch.ts';
 import type { Policies } from '../projections/policies/projection.ts';
 import type { Kept, Retention } from '../projections/retention/projection.ts';
 import type { Tenants } from '../projections/tenants/projection.ts';
@@ -30,6 +31,7 @@ import type { RecipeSeals } from './erasure/recipe-seals.ts';
 import type { Reading } from './governed-rows.ts';
 import type { LargeBodiesParts } from './large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
+import type { TransactionsBounds } from './transactions/transactions.ts';
 import type { VisibleWrites } from './visible-writes.ts';
 
 /** What the gate holds of the projections. */
@@ -43,6 +45,10 @@ export interface GovernedState {
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths;
   /** Null where keys of a tenant's type are found within a turn; else what brings them within reach, a slice a `turn`. */
   keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null;
+  /** A fork of a branch that nobody else sees and the log never hears of. Throws REL_NOT_FOUND as `snapshot` does. */
+  privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
+  /** Rises when rows of a tenant are removed for good. */
+  removals(tenant: string | null): number;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks): Decision;
   /** Feeds every projection, the audit projection included. */
@@ -92,6 +98,8 @@ export interface GateParts {
   readonly recipes: Pick<RecipeSeals, 'seal' | 'open'>;
   /** Bodies that are too large for rows; absent: there is nowhere to keep them. */
   readonly bodies?: LargeBodiesParts;
+  /** Bounds of transactions that are not those of every store. */
+  readonly transactions?: Partial<TransactionsBounds>;
   /** One line for the operator: the storage warning. */
   readonly warn: (line: string) => void;
   /** Runs a task once the work of this turn is done; `setImmediate` unless a simulation schedules. */

@@ -21,7 +21,7 @@ import { RowBits } from './authorization/row-bits.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
 import { Contention } from './contention.ts';
-import type { GateContract, Invocation, InvocationRequest, WriteScope } from './gate-contract.ts';
+import type { GateContract, Invocation, InvocationRequest, Transaction, WriteScope } from './gate-contract.ts';
 import type { Core, GateParts } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
 import { ScopeCache } from './path-scopes.ts';
@@ -29,11 +29,13 @@ import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/standing.ts';
 import { branchesNow, held } from './tenancy/usage.ts';
+import { transactionBounds, Transactions } from './transactions/transactions.ts';
 import { VisibleWrites } from './visible-writes.ts';
 
 export class Gate implements GateContract {
   readonly #trail: AuditTrail;
   readonly #core: Core;
+  readonly #transactions: Transactions;
   #draining = false;
   #active = 0;
   #idle: (() => void)[] = [];
@@ -44,6 +46,12 @@ export class Gate implements GateContract {
     const defer = parts.defer ?? ((task) => void setImmediate(task));
     this.#trail = new AuditTrail((drafts) => committer.commit(drafts), defer);
     const { policies, branches, catalog, tenants } = projections;
+    this.#transactions = new Transactions({
+      state: projections,
+      basis: () => log.basis(),
+      clock: parts.clock,
+      bounds: { ...transactionBounds, ...parts.transactions },
+    });
     const rules = settings.SERVICE_TENANCY_MODE === 'multi' ? multiTenancyRules(tenants) : [];
     const judge = new Judge({ policies, branches, catalog, clock: parts.clock, rules });
     this.#core = {
@@ -120,6 +128,14 @@ export class Gate implements GateContract {
         throw ending.failure;
       throw invocation.wrote ? mayBeWritten(unrecorded) : unrecorded;
     }
+  }
+
+  begin(caller: Caller): Transaction {
+    return this.#transactions.begin(caller);
+  }
+
+  transactions(): readonly Transaction[] {
+    return this.#transactions.all();
   }
 
   checkStanding(caller: Caller): void {

@@ -14,7 +14,7 @@
 import { ServiceError } from '../errors.ts';
 import type { AccessRecord } from '../log/entries/entry.ts';
 import { tenantOf } from '../log/values/value.ts';
-import type { AuditReader } from '../projections/access-paths.ts';
+import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
@@ -41,6 +41,7 @@ import { GovernedWrites } from './governed-writes.ts';
 import { grantedSnapshot } from './granted-snapshot.ts';
 import { InvocationDesks } from './invocation-desks.ts';
 import { type BodyDesk, LargeBodies } from './large-bodies.ts';
+import { openOf } from './transactions/transaction.ts';
 import { rowCheck } from './write-checks.ts';
 
 export class GatedInvocation implements Invocation {
@@ -77,22 +78,35 @@ export class GatedInvocation implements Invocation {
     const asked = this.#asked;
     this.#admission.admit();
     this.#core.judge.authorise(asked.judged, { action: asked.action, objectType: null });
+    return grantedSnapshot(this.#core, this.#paths(), asked.judged, asked.time);
+  }
+
+  /** What is read now, or in the transaction that it is in. */
+  #paths(): AccessPaths {
+    const transaction = openOf(this.#asked.request);
+    if (transaction !== undefined) {
+      transaction.enter(this.caller);
+      const paths = transaction.paths();
+      this.#asked.basis = transaction.basis!.instant;
+      return paths;
+    }
     const { log, projections } = this.#core.parts;
     const basis = log.basis();
-    asked.basis = basis.instant;
-    return grantedSnapshot(
-      this.#core,
-      projections.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)),
-      asked.judged,
-      asked.time,
-    );
+    this.#asked.basis = basis.instant;
+    return projections.snapshot(basis, this.caller.branch, tenantOf(this.caller.path));
   }
 
   submit(command: Command, options: SubmitOptions = {}): Promise<Outcome> {
     return this.#writes.submit(command, options);
   }
 
+  commit(options: Pick<SubmitOptions, 'sync'> = {}): Promise<Outcome | null> {
+    return this.#writes.commit(options);
+  }
+
   retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T> {
+    // What a transaction reads stays as it is: the same again would meet the same.
+    if (this.#asked.request.transaction !== undefined) return attempt();
     const { contention, parts } = this.#core;
     const { path, branch } = this.caller;
     const untilMs = this.#startedMs + parts.settings.SERVICE_QUERY_TIMEOUT_SECS * 1000;
@@ -179,9 +193,7 @@ export class GatedInvocation implements Invocation {
     const asked = this.#asked;
     this.#admission.admit();
     this.#core.judge.authorise(asked.judged, { action: 'delete', objectType: type });
-    const { log, projections } = this.#core.parts;
-    const paths = projections.snapshot(log.basis(), this.caller.branch, tenantOf(this.caller.path));
-    return grantedSnapshot(this.#core, paths, { ...asked.judged, action: 'delete' }, asked.time, 'delete');
+    return grantedSnapshot(this.#core, this.#paths(), { ...asked.judged, action: 'delete' }, asked.time, 'delete');
   }
 
   checkInspects(): void {

@@ -2,12 +2,12 @@
  * The writes of one invocation: admitted, authorised, decided, appended and applied in one turn, then waited for until the
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
-import { ServiceError } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import type { EntryContext, EntryDraft, MaskKind, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
 import { tenantOf } from '../log/values/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
-import type { Command, Outcome, PutRows } from '../projections/command.ts';
+import type { Command, DeleteRows, Outcome, PutRows } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import { actionOf, partsOf, typeNamed, typesMigrated } from './actions.ts';
 import { type Admission, foreign } from './admission/admission.ts';
@@ -26,6 +26,7 @@ import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { registryPart } from './tenancy/registry.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
+import { openOf, type OpenTransaction, stale, type WaitingCommand } from './transactions/transaction.ts';
 import { writtenRows } from './written-rows.ts';
 
 /** What commands on exhibits and policies are held against. */
@@ -39,6 +40,8 @@ interface Placed {
   readonly outcome: Decision['outcome'];
   readonly receiptLeaf: number | undefined;
   readonly acknowledged: Promise<Durability>;
+  /** False: it waits for a commit. */
+  readonly isWritten?: boolean;
 }
 
 export class GovernedWrites {
@@ -90,9 +93,10 @@ export class GovernedWrites {
       }
       held = bytes;
       for (const within of this.#keysWithin(command)) if (within !== null) await within;
-      const { outcome, receiptLeaf, acknowledged } = this.#place(command, options);
+      const { outcome, receiptLeaf, acknowledged, isWritten = true } = this.#place(command, options);
       const durability = await acknowledged;
-      this.#asked.wrote(command, outcome);
+      // What a transaction holds is told as written by its commit.
+      if (isWritten) this.#asked.wrote(command, outcome);
       if (receiptLeaf === undefined) return { ...outcome, durability };
       const { log, projections } = this.#core.parts;
       return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
@@ -136,7 +140,91 @@ export class GovernedWrites {
     }
   }
 
+  /** See `Invocation`. */
+  async commit(options: Pick<SubmitOptions, 'sync'>): Promise<Outcome | null> {
+    const transaction = openOf(this.#asked.request);
+    assert(transaction !== undefined, 'who commits is in a transaction');
+    transaction.enter(this.#asked.caller);
+    const { steps } = transaction;
+    const { backlog } = this.#core;
+    const bytes = steps.reduce((sum, step) => sum + step.bytes, 0);
+    let held = 0;
+    this.#underWay++;
+    try {
+      for (const { command } of steps) this.#asked.submits(command);
+      this.#asked.describe({ template: 'COMMIT', statements: steps.map(({ statement }) => statement) });
+      if (bytes > 0 && !backlog.take(bytes)) await backlog.wait(bytes);
+      held = bytes;
+      for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
+      const { outcome, acknowledged } = this.#placeAll(transaction, options);
+      transaction.end();
+      const durability = await acknowledged;
+      for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome[i]!);
+      return steps.length === 0 ? null : { ...summed(outcome), durability };
+    } finally {
+      // Whatever became of it, it is over.
+      transaction.end();
+      if (held > 0) backlog.leave(held);
+      this.#underWay--;
+      if (this.#underWay === 0) this.#allEnded();
+    }
+  }
+
+  /** All that a transaction holds, decided again on what stands now, in one append. */
+  #placeAll(
+    transaction: OpenTransaction,
+    options: SubmitOptions,
+  ): { readonly outcome: readonly Decision['outcome'][]; readonly acknowledged: Promise<Durability> } {
+    const { log, projections, settings, clock } = this.#core.parts;
+    const { caller, judged } = this.#asked;
+    const { steps, basis } = transaction;
+    transaction.enter(caller);
+    for (const { command } of steps) this.#admit(command, true);
+    const next = log.next();
+    const tenant = tenantOf(caller.path);
+    const head = projections.privately({ position: next.position, instant: next.time - 1n }, caller.branch, tenant);
+    if (basis !== null)
+      for (const [type, keys] of transaction.touched())
+        if (head.writtenSince(basis.position, type, caller.path, keys) !== null)
+          throw stale(`a row of ${JSON.stringify(type)} was written since the transaction began`);
+    const outcome: Decision['outcome'][] = [];
+    const drafts: EntryDraft[] = [];
+    for (const { command, keys } of steps) {
+      const checks = writeChecks(this.#core.judge, judged, command, clock.now());
+      const { decision } = head.write(unconditional(command), this.#context(), { checks, keys });
+      drafts.push(...decision.drafts);
+      outcome.push(decision.outcome);
+    }
+    const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
+    return { outcome, acknowledged };
+  }
+
+  /** Decided in the transaction that it is in: it is written when that is committed. */
+  #placeWithin(transaction: OpenTransaction, command: Command, options: SubmitOptions): Placed {
+    const { caller, facts } = this.#asked;
+    if (command.kind !== 'put-rows' && command.kind !== 'delete-rows' && command.kind !== 'batch')
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not part of a transaction: send it outside of one`);
+    if (partsOf(command).some((part) => part.kind === 'put-rows' && part.receipt !== undefined))
+      throw new ServiceError(
+        'REL_INVALID',
+        'an idempotency key is not for what a transaction writes: it is written once, by its commit',
+      );
+    transaction.enter(caller);
+    this.#admit(command, false);
+    const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
+    const { template, literals, objectType } = facts;
+    const { outcome } = transaction.write(command, this.#context(), {
+      checks,
+      statement: { template, literals, ...(objectType !== undefined && { objectType }) },
+      before: (decision, at) =>
+        options.before?.(decision.outcome, () => writtenRows(decision.drafts, at, caller.path, (type) => this.#reads(type))),
+    });
+    return { outcome, receiptLeaf: undefined, acknowledged: Promise.resolve('buffered'), isWritten: false };
+  }
+
   #place(command: Command, options: SubmitOptions): Placed {
+    const transaction = openOf(this.#asked.request);
+    if (transaction !== undefined && !standsAlone.has(command.kind)) return this.#placeWithin(transaction, command, options);
     this.#admit(command, true);
     const { log, projections, settings } = this.#core.parts;
     if (command.kind === 'mint-token' && settings.SERVICE_TENANCY_MODE === 'multi') {
@@ -197,7 +285,7 @@ export class GovernedWrites {
   #reads(type: string): { readonly definition: TypeDefinition | undefined; readonly masks: ReadonlyMap<string, MaskKind> } {
     const { log, projections } = this.#core.parts;
     const { caller, judged, time } = this.#asked;
-    const paths = projections.snapshot(log.basis(), caller.branch, tenantOf(caller.path));
+    const paths = openOf(this.#asked.request)?.paths() ?? projections.snapshot(log.basis(), caller.branch, tenantOf(caller.path));
     const snapshot = grantedSnapshot(this.#core, paths, { ...judged, action: 'query' }, time);
     return { definition: paths.catalog.type(type), masks: snapshot.masked(type) };
   }
@@ -278,3 +366,30 @@ function bytesOf(command: Command): number {
 }
 
 function ignore(): void {}
+
+/** Made at once where a transaction asks for them, and not undone with it. */
+const standsAlone: ReadonlySet<Command['kind']> = new Set(['register-type', 'evolve-type', 'create-view', 'drop-view']);
+
+/** Rows that a transaction chose stand as it saw them: that was looked at for all of it, and its own writes are none of another's. */
+function unconditional(command: WaitingCommand): WaitingCommand {
+  if (command.kind === 'batch')
+    return { ...command, steps: command.steps.map((step) => unconditional(step) as PutRows | DeleteRows) };
+  return typeof command.when === 'object' ? { ...command, when: 'present' } : command;
+}
+
+/** What all steps of a commit came to. */
+function summed(outcomes: readonly Decision['outcome'][]): Decision['outcome'] {
+  const wrote = outcomes.filter(({ changed }) => changed);
+  return {
+    kind: 'batch',
+    accepted: outcomes.reduce((sum, { accepted }) => sum + accepted, 0),
+    rejected: 0,
+    errors: [],
+    ids: [],
+    idsTruncated: false,
+    systemFrom: wrote[0]?.systemFrom ?? 0n,
+    systemFromLast: wrote.at(-1)?.systemFromLast ?? 0n,
+    changed: wrote.length > 0,
+    steps: outcomes,
+  };
+}

@@ -6,7 +6,6 @@ import type { TypoTolerance } from './search/query.ts';
 import type { Session as CatalogueSession } from './virtual/session.ts';
 import type { DefaultTime, Dialect, Literal, ParameterType, ParsedQuestion, Place, TypedValue } from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
-import type { Transaction } from './writes/transaction.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
 
@@ -191,8 +190,6 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   readonly sync?: boolean;
   /** What a question without AS OF is about; `current` where this is absent. */
   readonly time?: DefaultTime;
-  /** What the statement writes waits in it; what it reads is refused where an earlier statement of it writes that type. */
-  readonly transaction?: Transaction;
   /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
   readonly graph?: true | 'scores';
 }

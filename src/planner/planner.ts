@@ -214,9 +214,8 @@ export class Planner implements PlannerDoor {
       return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
     if (statement === null) {
-      const { time = 'current', transaction } = request;
-      const onPlan = ({ plan }: Pick<ReadyPlan, 'plan'>): void => transaction?.checkRead(plan.objectTypes);
-      const own = { asked, ...(transaction && { onPlan }) };
+      const { time = 'current' } = request;
+      const own = { asked };
       const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
       return { answer: await session.ask({ ...question, time }), written: null };
     }

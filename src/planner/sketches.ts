@@ -52,7 +52,7 @@ export class Sketches {
 
   /** Sketches of all columns that the scans of a plan read. */
   async of(plan: LogicalPlan, snapshot: GovernedSnapshot): Promise<SketchOf> {
-    if (this.#columns.size === 0) return withoutSketches;
+    if (this.#columns.size === 0 || snapshot.isPrivate) return withoutSketches;
     const found = new Map<string, ColumnSketch>();
     for (const { type, column } of this.#read(plan, snapshot)) {
       found.set(`${type}\0${column}`, await this.#sketch(type, column, snapshot));

@@ -55,6 +55,8 @@ export interface CurrentState {
   readonly rows: Rows;
   readonly tenants: Tenants;
   readonly views: Views;
+  /** Types and rows in place of those of the branch: what one caller has written to it, and nobody else sees. */
+  readonly own?: readonly [CatalogReader, BranchRows];
 }
 
 type Decide<K extends CommandKind> = (
@@ -137,6 +139,7 @@ function refuseViewsMade(command: PutRows, catalog: CatalogReader, state: Curren
 
 /** Types and rows of the branch and the tenant that the command is on. */
 function onBranch(state: CurrentState, context: DecideContext): [CatalogReader, BranchRows] {
+  if (state.own) return [...state.own];
   const of = rowsOf(state.catalog, branchOf(state, context), tenantOf(context.entry.path));
   return [of.catalog, state.rows.on(of)];
 }

@@ -1,6 +1,6 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
 import { ServiceError } from '../errors.ts';
-import type { CommittedEntry, EntryContext } from '../log/entries/entry.ts';
+import { type CommittedEntry, type EntryContext, tenantOfErased } from '../log/entries/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
@@ -15,6 +15,7 @@ import { Erasures } from './erasures/projection.ts';
 import { Exhibits } from './exhibits/projection.ts';
 import { OpenEntries } from './open-entries/projection.ts';
 import { Policies } from './policies/projection.ts';
+import { PrivateBranch } from './private-branch.ts';
 import type { Projection } from './projection.ts';
 import { Projector } from './projector.ts';
 import { RecallCounts } from './recalls/projection.ts';
@@ -66,6 +67,8 @@ export class Projections {
   readonly views = new Views();
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
+  /** By tenant, how often rows of it were removed for good in this process. */
+  readonly #removals = new Map<string | null, number>();
 
   constructor(options: ProjectionsOptions) {
     this.#options = options;
@@ -101,6 +104,17 @@ export class Projections {
     // After a redaction the list of log files is another one than a checkpoint of before knows, and it is of no use.
     const dated = body.kind === 'removal' || body.kind === 'redaction' || (body.kind === 'erasure' && body.change === 'intended');
     if (dated) this.#options.onRemoval?.();
+    for (const tenant of tenantsRemoved(entry)) this.#removals.set(tenant, this.removals(tenant) + 1);
+  }
+
+  /** Rises when rows of a tenant are removed for good, on any branch. */
+  removals(tenant: string | null): number {
+    return this.#removals.get(tenant) ?? 0;
+  }
+
+  /** A fork that nobody else sees and the log never hears of. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
+  privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch {
+    return new PrivateBranch(this, this.#options, branch, tenant, basis);
   }
 
   /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
@@ -152,4 +166,10 @@ export class Projections {
   digests(): Readonly<Record<string, string>> {
     return this.projector.digests();
   }
+}
+
+function tenantsRemoved({ body, context }: CommittedEntry): ReadonlySet<string | null> {
+  if (body.kind === 'removal') return new Set([tenantOf(context.path)]);
+  if (body.kind === 'erasure') return new Set(body.versions.map(tenantOfErased));
+  return new Set(body.kind === 'tenant' && body.change === 'purged' ? [body.tenant.id] : []);
 }

@@ -231,6 +231,14 @@ export class FakeState implements GovernedState {
     return paths;
   }
 
+  privately(): never {
+    throw new Error('no transactions here');
+  }
+
+  removals(): number {
+    return 0;
+  }
+
   keysWithin(): null {
     return null;
   }

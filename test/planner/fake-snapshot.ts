@@ -108,6 +108,7 @@ export class FakeStore {
       describe: (fact) => void facts.push(fact),
       snapshot: () => this.snapshot(caller),
       submit: () => Promise.reject(new Error('read only')),
+      commit: () => Promise.reject(new Error('read only')),
       retryConflicts: (_about, attempt) => attempt(),
       rehearse: () => Promise.reject(new Error('read only')),
       kept: () => [],

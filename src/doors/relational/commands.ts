@@ -17,6 +17,7 @@ export type Command =
   | { readonly kind: 'show'; readonly name: string }
   | { readonly kind: 'discard' | 'deallocate'; readonly name: string }
   | { readonly kind: 'nothing'; readonly tag: string; readonly notice: string | null }
+  | { readonly kind: 'savepoint' | 'release' | 'rollback-to'; readonly name: string }
   | ({ readonly kind: 'create-table' } & CreateTable)
   | ({ readonly kind: 'drop' } & Drop)
   /** Makes nothing; what it names has to be there. */
@@ -114,8 +115,6 @@ const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
 const callWrites = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
 
 const refusals: Readonly<Record<string, string>> = {
-  SAVEPOINT: 'savepoints are not implemented: a transaction is one batch',
-  RELEASE: 'savepoints are not implemented: a transaction is one batch',
   LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
   NOTIFY: 'NOTIFY is not implemented',
   DECLARE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
@@ -151,9 +150,13 @@ export function commandOf(statement: string): Command {
       return { kind: 'commit' };
     case 'ROLLBACK':
     case 'ABORT':
-      if (second === 'TO' || words[2] === 'TO') throw refused(refusals['SAVEPOINT']!);
+      if (words.includes('TO')) return { kind: 'rollback-to', name: savepointName(words.slice(words.indexOf('TO') + 1)) };
       if (second === 'PREPARED') throw refused('two-phase commit is not implemented');
       return { kind: 'rollback' };
+    case 'SAVEPOINT':
+      return { kind: 'savepoint', name: savepointName(words.slice(1)) };
+    case 'RELEASE':
+      return { kind: 'release', name: savepointName(words.slice(1)) };
     case 'SET':
       return set(said);
     case 'RESET':
@@ -231,13 +234,20 @@ function withoutSchema(text: string): string {
 function begin(modes: readonly string[], tag: string): Command {
   const said = modes.join(' ');
   if (!transactionModes.test(said)) throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${said.toLowerCase()}`);
-  if (/REPEATABLE|SERIALIZABLE/.test(said))
-    throw refused('transactions are READ COMMITTED: to read one moment throughout, SET annals.as_of_system to it');
+  if (/SERIALIZABLE/.test(said)) throw refused('SERIALIZABLE is not implemented: a transaction is REPEATABLE READ');
   return { kind: 'begin', tag, readOnly: readOnlyOf(said) };
 }
 
 const mode = '(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)|(?:NOT )?DEFERRABLE)';
 const transactionModes = new RegExp(`^(?:WORK|TRANSACTION)?(?: ?${mode}(?: ,)?)*$`);
+
+/** Behind SAVEPOINT, which may be left out. */
+function savepointName(words: readonly string[]): string {
+  const [name, more] = words[0] === 'SAVEPOINT' && words.length > 1 ? words.slice(1) : words;
+  if (name === undefined || more !== undefined || !/^(".+"|[\p{L}_][\p{L}\p{N}_$]*)$/su.test(name))
+    throw new ServiceError('REL_PARSE', 'expected the name of a savepoint');
+  return name.startsWith('"') ? unquoted(name) : name.toLowerCase();
+}
 
 /** Null: it says nothing of it. */
 function readOnlyOf(modes: string): boolean | null {

@@ -9,7 +9,6 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { PutRows } from '../../projections/command.ts';
-import type { Transaction } from '../../planner/writes/transaction.ts';
 import { leased } from '../frame/lease.ts';
 import { type CopyColumn, CopyReader } from './copy-reader.ts';
 import type { Copy } from './copy-statement.ts';
@@ -21,7 +20,8 @@ export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 
   readonly sync: boolean;
   /** Aborts when the client cancels it, or is gone. */
   readonly signal: AbortSignal;
-  readonly transaction: Transaction | null;
+  /** Its rows are written by the transaction that it is in, all of them or none. */
+  readonly isWithin: boolean;
   /** Runs what it is given in an invocation of its own. */
   readonly invoke: <T>(run: (invocation: Invocation) => Promise<T>) => Promise<T>;
 }
@@ -109,7 +109,7 @@ export class CopyIn {
   }
 
   async #take(invocation: Invocation, rows: RowBatch, inFlight: Promise<void>[]): Promise<void> {
-    const { copy, sync, transaction } = this.#parts;
+    const { copy, sync, isWithin } = this.#parts;
     const command: PutRows = {
       kind: 'put-rows',
       type: copy.table!,
@@ -120,20 +120,15 @@ export class CopyIn {
       provenance: { source: invocation.caller.door, method: 'copy', confidence: 1, derivedFrom: null },
       idsMax: 0,
     };
-    if (transaction !== null) {
-      transaction.add(command);
-      this.#written += rows.length;
-      return;
-    }
     const written = invocation.submit(command, { sync, waits: true }).then(({ accepted }) => void (this.#written += accepted));
     // Whoever waits for it comes later.
     written.catch(() => undefined);
     inFlight.push(written);
-    if (inFlight.length >= inFlightMax) await inFlight.shift();
+    if (isWithin || inFlight.length >= inFlightMax) await inFlight.shift();
   }
 
   #explained(error: unknown): unknown {
-    if (!(error instanceof ServiceError) || this.#written === 0 || this.#parts.transaction !== null) return error;
+    if (!(error instanceof ServiceError) || this.#written === 0 || this.#parts.isWithin) return error;
     return new ServiceError(error.code, `${error.message} (${this.#written} rows before are written, in batches)`, error.facts);
   }
 }

@@ -130,7 +130,6 @@ export class Extended {
   /** Makes all replies so far ready to be sent. */
   async release(): Promise<void> {
     await this.flush();
-    if (!this.#skipping) await this.#runner.decide().catch((error: unknown) => this.#fail(error));
   }
 
   /** What failed outside of its messages. */

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
 import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
@@ -11,7 +11,6 @@ import type { Connection } from '../frame/connection.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { spreadBound, spreadOnce } from './arrays.ts';
-import { Transaction } from '../../planner/writes/transaction.ts';
 import { type Command, isControl } from './commands.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
@@ -54,10 +53,6 @@ export class Runner {
   #explicit: Transaction | null = null;
   /** Several statements of one query, or up to one Sync. */
   #implicit: Transaction | null = null;
-  /** Steps of the implicit transaction that were decided when their completions were sent. */
-  #decidedSteps = 0;
-  /** By later statement of it: where its steps end, and where its completion begins in the replies that are not sent. */
-  #undecided: { readonly steps: number; readonly offset: number }[] = [];
   #copying: CopyIn | null = null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
@@ -89,11 +84,9 @@ export class Runner {
     return this.#copying !== null;
   }
 
-  /** What follows becomes one append, unless a transaction is open already. */
+  /** What follows is one transaction, unless one is open already. */
   beginImplicit(): void {
-    if (this.#explicit !== null || this.#implicit !== null) return;
-    this.#implicit = new Transaction();
-    this.#decidedSteps = 0;
+    if (this.#explicit === null) this.#implicit ??= this.#begin();
   }
 
   /** Throws what refuses the commit. */
@@ -103,48 +96,27 @@ export class Runner {
     if (transaction !== null) await this.#commit(transaction);
   }
 
-  /** Completions wait in the replies that no decision stands behind: they can't be sent yet. */
-  get hasUndecided(): boolean {
-    return this.#undecided.length > 0;
+  #begin(): Transaction {
+    return this.#parts.gate.begin(this.#parts.caller);
   }
 
-  /** Decides what the implicit transaction writes so far, so that its completions can be sent. Throws what refuses it. */
-  async decide(): Promise<void> {
-    const transaction = this.#implicit;
-    if (transaction === null || !this.hasUndecided) return;
-    try {
-      await this.#enter('ingest', true, (invocation) => transaction.check(invocation));
-    } catch (error) {
-      this.#cutCompletions(transaction);
-      throw error;
-    }
-    this.#decidedSteps = transaction.stepCount;
-    this.#undecided = [];
-  }
-
-  /** The error takes the place of its statement's completion; the statements before it are told as done, as Postgres tells them. */
-  #cutCompletions({ refusedStep }: Transaction): void {
-    const refused = this.#undecided.find(({ steps }) => refusedStep !== null && steps > refusedStep) ?? this.#undecided[0];
-    if (refused !== undefined) this.#parts.replies.cut(refused.offset);
-    this.#undecided = [];
-  }
-
-  #complete(tag: string): void {
-    const { replies } = this.#parts;
-    const steps = this.#implicit?.stepCount ?? 0;
-    if (steps > (this.#undecided.at(-1)?.steps ?? this.#decidedSteps)) this.#undecided.push({ steps, offset: replies.length });
-    replies.complete(tag);
+  get #transaction(): Transaction | null {
+    return this.#explicit ?? this.#implicit;
   }
 
   async #commit(transaction: Transaction): Promise<void> {
+    const { sync } = this.options();
     try {
-      const { sync } = this.options();
-      if (!transaction.isEmpty) await this.#enter('ingest', true, (invocation) => transaction.commit(invocation, sync));
-    } catch (error) {
-      this.#cutCompletions(transaction);
-      throw error;
+      await this.#enter('ingest', !transaction.isEmpty, (invocation) => invocation.commit({ sync }), transaction);
+    } finally {
+      transaction.end();
     }
-    this.#undecided = [];
+  }
+
+  /** The connection is over, and so is what it has begun. */
+  end(): void {
+    this.#transaction?.end();
+    this.#explicit = this.#implicit = null;
   }
 
   /** A command of the simple protocol, with all that it is answered with. */
@@ -165,16 +137,15 @@ export class Runner {
   async #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
     const { replies, variables } = this.#parts;
     this.#recorded = false;
-    if (command.kind !== 'commit' && command.kind !== 'rollback') this.#refuseFailed();
+    if (!endsFailure.has(command.kind)) this.#refuseFailed();
     switch (command.kind) {
       case 'begin':
         if (this.#status === 'T') replies.notice('there is already a transaction in progress', '25001', 'WARNING');
         else {
           variables.transactionBegins();
           if (command.readOnly !== null) variables.set('transaction_read_only', command.readOnly ? 'on' : 'off', true);
-          this.#explicit = this.#implicit ?? new Transaction();
+          this.#explicit = this.#implicit ?? this.#begin();
           this.#implicit = null;
-          this.#undecided = [];
         }
         this.#status = 'T';
         return replies.complete(command.tag);
@@ -188,8 +159,19 @@ export class Runner {
         this.#status = 'I';
         const commits = command.kind === 'commit' && !failed;
         if (commits && transaction !== null) await this.#commit(transaction);
+        transaction?.end();
         return replies.complete(commits ? 'COMMIT' : 'ROLLBACK');
       }
+      case 'savepoint':
+        this.#inBlock('SAVEPOINT').savepoint(command.name);
+        return replies.complete('SAVEPOINT');
+      case 'release':
+        if (!this.#inBlock('RELEASE SAVEPOINT').release(command.name)) throw noSavepoint(command.name);
+        return replies.complete('RELEASE');
+      case 'rollback-to':
+        if (!this.#inBlock('ROLLBACK TO SAVEPOINT').rollbackTo(command.name)) throw noSavepoint(command.name);
+        this.#status = 'T';
+        return replies.complete('ROLLBACK');
       case 'set':
         variables.set(command.name, command.value, command.local);
         return replies.complete('SET');
@@ -259,11 +241,9 @@ export class Runner {
     if (select) return this.#inspect({ ...command, text: sql }, select, values);
     return this.#invoke(command, async (invocation, options) => {
       const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
-      const transaction = this.#explicit ?? this.#implicit;
       const executed = await this.#parts.planner.execute(invocation, {
         sql,
         ...(parameters && { parameters }),
-        ...(transaction && { transaction }),
         session: this.#session,
         ...(command.verb === 'CALL' && command.mayWrite && { graph: 'scores' as const }),
         ...options,
@@ -338,7 +318,6 @@ export class Runner {
   async #copy(copy: Copy): Promise<void> {
     const { replies, caller, authenticator, gate, clock, yieldTurn } = this.#parts;
     if (copy.direction === 'out') return this.#copyOut(copy);
-    await this.decide();
     const copying = new CopyIn({
       authenticator,
       gate,
@@ -348,7 +327,7 @@ export class Runner {
       copy,
       sync: this.options().sync,
       signal: this.#parts.signal(),
-      transaction: this.#explicit ?? this.#implicit,
+      isWithin: this.isOpen,
       invoke: (run) => this.#enter('ingest', true, run),
     });
     const columns = await copying.begin();
@@ -368,7 +347,7 @@ export class Runner {
   async copyDone(): Promise<void> {
     const copying = this.#copying!;
     this.#copying = null;
-    this.#complete(`COPY ${await copying.finish()}`);
+    this.#parts.replies.complete(`COPY ${await copying.finish()}`);
   }
 
   /** The client gives up, is gone, or says what does not belong here. */
@@ -380,10 +359,9 @@ export class Runner {
 
   async #copyOut(copy: Copy): Promise<void> {
     const { planner, replies } = this.#parts;
-    const transaction = this.#explicit ?? this.#implicit;
     const { answer } = await this.#enter('query', false, (invocation) => {
       const sql = copy.query ?? this.#tableQuery(invocation, copy);
-      return planner.execute(invocation, { sql, ...(transaction && { transaction }), ...this.options() });
+      return planner.execute(invocation, { sql, ...this.options() });
     });
     const rows = new CopyOut(answer, copy, this.fieldsOf(answer.columns, []), this.#parts.variables.timestampDigits);
     await this.#stream(answer, () => {
@@ -487,7 +465,6 @@ export class Runner {
     let sliceStart = clock.monotonicMs();
     for (;;) {
       if (put()) return;
-      await this.decide();
       connection.write(replies.take());
       await connection.caughtUp();
       if (connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
@@ -507,11 +484,11 @@ export class Runner {
     if (command.verb === 'CALL') return replies.complete('CALL');
     switch (written?.verb) {
       case 'insert':
-        return this.#complete(`INSERT 0 ${written.inserted + written.updated}`);
+        return replies.complete(`INSERT 0 ${written.inserted + written.updated}`);
       case 'update':
-        return this.#complete(`UPDATE ${written.updated}`);
+        return replies.complete(`UPDATE ${written.updated}`);
       case 'delete':
-        return this.#complete(`DELETE ${written.deleted}`);
+        return replies.complete(`DELETE ${written.deleted}`);
     }
     const { verb, tag } = command;
     if (tag !== null) return replies.complete(tag);
@@ -520,8 +497,7 @@ export class Runner {
 
   /** Tells the client of an error, and ends by it what was begun. */
   async fail(cause: unknown, text?: string): Promise<void> {
-    const error = await this.#firstError(cause);
-    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    const known = cause instanceof ServiceError ? cause : new ServiceError('REL_INTERNAL', 'internal error', { cause });
     let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
     this.#recorded = true;
     if (told.code === 'REL_INTERNAL') {
@@ -529,26 +505,19 @@ export class Runner {
       told = new ServiceError('REL_INTERNAL', 'internal error');
     }
     this.#parts.replies.error(errorFields(told, text));
+    this.#implicit?.end();
     this.#implicit = null;
-    this.#undecided = [];
     if (this.#status === 'T') this.#status = 'E';
-  }
-
-  /** What refuses a statement before the one that failed, where something does. */
-  async #firstError(error: unknown): Promise<unknown> {
-    const recorded = this.#recorded;
-    try {
-      await this.decide();
-    } catch (earlier) {
-      return earlier;
-    }
-    this.#recorded = recorded;
-    return error;
   }
 
   /** What failed before it was run, as a message that makes no sense, is not on record yet. */
   begins(): void {
     this.#recorded = false;
+  }
+
+  #inBlock(words: string): Transaction {
+    if (this.#explicit !== null) return this.#explicit;
+    throw new ProtocolRefusal('25P01', 'REL_INVALID', `${words} stands in a transaction: BEGIN one first`);
   }
 
   #refuseFailed(): void {
@@ -570,6 +539,7 @@ export class Runner {
     action: Action,
     writes: boolean,
     run: (invocation: Invocation, options: ReturnType<Runner['options']>) => Promise<T>,
+    transaction = this.#transaction,
   ): Promise<T> {
     const { variables, readLimit, writeLimit, authenticator, gate, ids, connection } = this.#parts;
     this.#recorded = false;
@@ -588,6 +558,7 @@ export class Runner {
       accessScopeRef: variables.stated('annals.access_scope_ref'),
       gone: options.signal,
       onCost: refundOf(limiter, connection.clientIp),
+      ...(transaction && { transaction }),
     } as const;
     this.#recorded = true;
     return gate.invoke(caller, asked, (invocation) => run(invocation, options));
@@ -626,6 +597,12 @@ export class Runner {
     );
   }
 }
+
+/** What a transaction that has failed still takes. */
+const endsFailure: ReadonlySet<Command['kind']> = new Set<Command['kind']>(['commit', 'rollback', 'rollback-to']);
+
+const noSavepoint = (name: string): ServiceError =>
+  new ProtocolRefusal('3B001', 'REL_NOT_FOUND', `there is no savepoint ${JSON.stringify(name)}`);
 
 /** Where nobody has said the type, they are text. */
 function valuesOf({ values, formats, oids }: Bound, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {

@@ -90,12 +90,13 @@ export class RelationalSession implements Session<Frontend> {
 
   close(): void {
     if (this.#key) this.#parts.cancels.close(this.#key);
-    if (this.#state.at === 'open')
-      void this.#state.runner.copyFailed(new ServiceError('REL_CANCELLED', 'the client went away')).catch(() => undefined);
+    if (this.#state.at !== 'open') return;
+    const { runner } = this.#state;
+    void runner.copyFailed(new ServiceError('REL_CANCELLED', 'the client went away')).catch(() => undefined);
+    runner.end();
   }
 
   #flush(): void {
-    if (this.#state.at === 'open' && this.#state.runner.hasUndecided) return;
     if (this.#replies.length > 0) this.#connection.write(this.#replies.take());
   }
 

@@ -101,7 +101,11 @@ const dateStyles = /^(iso|sql|postgres|german|default)?,?(dmy|mdy|ymd|us|euro(pe
 const switches = /^(on|off|true|false|yes|no|1|0)$/;
 const zeroOnly = only(['0', '0s', '0ms'], /^\d+(\.\d+)?(us|ms|s|min|h|d)?$/);
 const onlyOn = only(['on', 'true', '1', 'yes'], switches);
-const isolations = /^(serializable|repeatableread|read(un)?committed)$/;
+/** The weaker ones get the one that there is. */
+const isolation = (value: string): string => {
+  if (/^(repeatable read|read (un)?committed)$/i.test(value.trim())) return 'repeatable read';
+  throw elsewhere('repeatable read', /^serializable$/i.test(value.trim()));
+};
 const switched = (value: string): string => {
   if (/^(on|true|1|yes)$/i.test(value)) return 'on';
   if (/^(off|false|0|no)$/i.test(value)) return 'off';
@@ -163,7 +167,7 @@ const variables: Readonly<Record<string, Variable>> = {
     'instants are ISO 8601',
     'DateStyle',
   ),
-  default_transaction_isolation: variable('read committed', only(['read committed'], isolations), 'see transaction_isolation'),
+  default_transaction_isolation: variable('repeatable read', isolation, 'see transaction_isolation'),
   default_transaction_read_only: variable('off', switched, 'on: no transaction takes a write that does not say READ WRITE'),
   extra_float_digits: variable('1', only(['1', '2', '3', '0'], /^-(\d|1[0-5])$/), 'numbers are shown by their shortest text'),
   idle_in_transaction_session_timeout: variable('0', zeroOnly, 'no such time-out'),
@@ -186,7 +190,11 @@ const variables: Readonly<Record<string, Variable>> = {
   statement_timeout: variable('0', zeroOnly, 'SERVICE_QUERY_TIMEOUT_SECS ends what runs too long'),
   synchronous_commit: variable('on', onlyOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
   timezone: variable('UTC', utcOnly, 'times are UTC', 'TimeZone'),
-  transaction_isolation: variable('read committed', only(['read committed'], isolations), 'each statement reads one moment'),
+  transaction_isolation: variable(
+    'repeatable read',
+    isolation,
+    'a transaction reads what stood at its first statement, and what it wrote',
+  ),
   transaction_read_only: variable('off', switched, 'on: this transaction takes no write'),
   'hnsw.ef_search': variable('40', wholeBetween(1, 1_000), 'nearest vectors are exact, whatever it is'),
   'hnsw.iterative_scan': variable(

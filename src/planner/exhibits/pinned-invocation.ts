@@ -12,6 +12,7 @@ export function readingThrough(
   };
   const refused = {
     submit: refuse,
+    commit: refuse,
     rehearse: refuse,
     audit: refuse,
     proofs: refuse,

@@ -41,6 +41,7 @@ export class GraphCache {
 
   /** Null where there is none, rows of it are gone for good, or the question is about another instant than now. */
   warm(of: GraphOf, call: string): Warm | null {
+    if (of.snapshot.isPrivate) return null;
     const warm = isNow(of) ? this.#warm.get(warmKey(of, call)) : undefined;
     if (warm === undefined || warm.isErased()) return null;
     const { removals } = of.snapshot;
@@ -48,7 +49,7 @@ export class GraphCache {
   }
 
   keepWarm(of: GraphOf, call: string, state: State, { texts, lineage, edges }: Graph, isErased: () => boolean): void {
-    if (!isNow(of) || isErased()) return;
+    if (!isNow(of) || isErased() || of.snapshot.isPrivate) return;
     const key = warmKey(of, call);
     this.#warm.delete(key);
     this.#warm.set(key, { state, texts, lineage, edges, instant: of.snapshot.instant, isErased });
@@ -71,6 +72,7 @@ export class GraphCache {
 
   *find(asked: GraphOf, read: () => Steps<Graph>): Steps<Graph> {
     const { snapshot } = asked;
+    if (snapshot.isPrivate) return yield* read();
     const time = believed(asked.time, snapshot.instant);
     const of = { ...asked, time };
     const key = keyOf(of);

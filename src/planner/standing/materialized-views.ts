@@ -94,7 +94,7 @@ export class MaterializedViews {
   /** The cached answer that a question may use. Where there is none yet, one is made for the next. */
   serve(query: Query, snapshot: GovernedSnapshot): ServedView | null {
     const view = this.#only(query, snapshot);
-    if (view === null) return null;
+    if (view === null || snapshot.isPrivate) return null;
     const parsed = this.#parse(view);
     if (!parsed.cacheable || this.#closing.signal.aborted) return null;
     const key = `${view.position}\u0000${snapshot.grantKey}`;

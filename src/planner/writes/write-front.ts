@@ -70,10 +70,8 @@ export class WriteFront {
     const onKnown = (): void => {
       if (asked.guardedTemplate !== asked.template) invocation.describe({ template: asked.template });
     };
-    const { sync = false, transaction = null } = request;
-    const write = (): Promise<Executed> => runWrite({ statement, invocation, host, sync, transaction, onKnown });
-    // What waits for a commit is decided then, and as it was found.
-    return transaction === null ? invocation.retryConflicts(statement.target.type, write) : write();
+    const { sync = false } = request;
+    return invocation.retryConflicts(statement.target.type, () => runWrite({ statement, invocation, host, sync, onKnown }));
   }
 
   /** What the graph doors write: a pattern, or scores. */

@@ -26,7 +26,6 @@ import { type AtOnce, type Beside, maskedColumn, type Returned, Returning } from
 import { type PortionOf, portionOf } from './portion.ts';
 import { conflictingRows, deletedRows, excludedRows, namedBeside, updatedRows } from './write-queries.ts';
 import { refusedRow } from './refused-row.ts';
-import type { Transaction } from './transaction.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 import { cellsFor } from './written-cells.ts';
 
@@ -57,8 +56,6 @@ export interface WriteRequest {
   readonly invocation: Invocation;
   readonly host: WriteHost;
   readonly sync: boolean;
-  /** Where it waits for a commit. */
-  readonly transaction: Transaction | null;
   /** Its names are known to name something. */
   readonly onKnown: () => void;
 }
@@ -337,7 +334,6 @@ class Write {
           if (masked !== undefined) throw maskedColumn(type, masked);
           if (type === this.#definition.name) for (const name of columns) this.#computedFrom.add(name);
         }
-        this.#request.transaction?.checkRead(ready.plan.objectTypes);
         more.onPlan?.(ready);
       },
     });
@@ -390,7 +386,6 @@ class Write {
   ): Promise<CameTo> {
     const { invocation, statement, sync } = this.#request;
     invocation.describe({ action: statement.kind === 'delete' ? 'delete' : 'ingest' });
-    if (this.#request.transaction !== null) return this.#wait(this.#request.transaction, command);
     try {
       return await invocation.submit(command, {
         sync,
@@ -411,28 +406,6 @@ class Write {
     } finally {
       invocation.describe({ objectType: [...this.#types].join(',') });
     }
-  }
-
-  /** What it comes to is known when the transaction is committed: nothing is told here that could turn out otherwise. */
-  #wait(transaction: Transaction, command: PutRows | DeleteRows | Batch): CameTo {
-    const { invocation, statement } = this.#request;
-    const untold =
-      statement.returning !== null
-        ? 'RETURNING'
-        : command.kind === 'put-rows' && command.keepsPresent
-          ? 'ON CONFLICT DO NOTHING'
-          : null;
-    if (untold !== null)
-      throw at(
-        'REL_NOT_IMPLEMENTED',
-        `${untold} is not implemented in a transaction: send the statement by itself`,
-        statement.place,
-      );
-    transaction.add(command);
-    invocation.describe({ objectType: [...this.#types].join(',') });
-    const steps = command.kind === 'batch' ? command.steps : [command];
-    const accepted = steps.reduce((sum, step) => sum + (step.kind === 'put-rows' ? step.rows.length : step.keys.length), 0);
-    return { accepted, systemFrom: 0n, systemFromLast: 0n, durability: 'buffered' };
   }
 
   #executed(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {

@@ -7,30 +7,19 @@ import { assert } from '../../errors.ts';
 import { type Branch, BranchTree, lineageOf } from '../../log/entries/branches.ts';
 import { type CommittedEntry, type ErasedVersions, type RowsBody, scopeOfName, tenantOfErased } from '../../log/entries/entry.ts';
 import { holdsTexts, tenantOf } from '../../log/values/value.ts';
-import type {
-  CatalogReader,
-  PathCodes,
-  Near,
-  NearRequest,
-  Preparation,
-  RowBlock,
-  RowProvenance,
-  RowReader,
-  ScanEstimate,
-  ScanRequest,
-} from '../access-paths.ts';
+import type { CatalogReader, RowReader } from '../access-paths.ts';
 import type { CheckpointReader, CheckpointWriter, Projection } from '../projection.ts';
+import { ForkedTimeline } from '../../log/values/forked-timeline.ts';
 import type { Timeline } from '../../log/values/timeline.ts';
 import type { StartWorker } from '../../log/threads/workers.ts';
 import { BranchRows } from './tables/branch-rows.ts';
+import { ClosingOrders } from './tables/closing-order.ts';
+import { PrivateRows } from './tables/private-rows.ts';
 import type { ColumnSpace } from './cells/extents.ts';
 import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
-import { declaredTypes, Layer, type ScopedNames } from './tables/layer.ts';
-import { provenanceOf } from './scan/lineage.ts';
+import { Layer, type ScopedNames } from './tables/layer.ts';
 import { subjectProperty } from '../catalog/subject.ts';
-import { rowsNear } from './scan/near.ts';
-import { estimateRows, scanRows } from './scan/scan.ts';
-import type { ScanSource } from './scan/scan-source.ts';
+import { RowsAt } from './scan/rows-at.ts';
 import { Scopes } from './cells/scopes.ts';
 import { StandingVersions } from './erasure/standing-versions.ts';
 import { type StoredTexts, storedTexts } from './erasure/stored-texts.ts';
@@ -157,6 +146,16 @@ export class Rows implements Projection {
    */
   reader(of: RowsOf, basis: number, then = of.catalog): RowReader {
     return new RowsAt(this, this.#layer(of.branch), of, basis, then);
+  }
+
+  /** Rows of a tenant's branch below a position, and what is written over them for one reader alone: none of it is anybody else's. */
+  privately({ branch, tenant }: Pick<RowsOf, 'branch' | 'tenant'>, position: number): PrivateRows {
+    const below = this.#layer(branch);
+    const timeline = new ForkedTimeline(this.timeline, position);
+    const orders = new ClosingOrders(this.#storage.settings.temporalIndexMax);
+    const storage: RowStorage = { ...this.#storage, timeline, closingOrders: () => orders, store: null };
+    const layer = new Layer(position, [...below.lower, { layer: below, end: position }], storage, below.names);
+    return new PrivateRows({ layer, tenant, timeline, scopes: this.#scopes, space: this.space, indexes: this.indexes });
   }
 
   /** What deciding goes by. */
@@ -443,65 +442,6 @@ export class Rows implements Projection {
   /** By fork, main first. */
   #ordered(): Layer[] {
     return [...this.#layers.values()].sort((a, b) => a.id - b.id);
-  }
-}
-
-const noProperties = {};
-
-class RowsAt implements RowReader {
-  readonly #rows: Rows;
-  readonly #layer: Layer;
-  readonly #of: RowsOf;
-  readonly #basis: number;
-  readonly #then: CatalogReader;
-
-  constructor(rows: Rows, layer: Layer, of: RowsOf, basis: number, then: CatalogReader) {
-    this.#rows = rows;
-    this.#layer = layer;
-    this.#of = of;
-    this.#basis = basis;
-    this.#then = then;
-  }
-
-  scan(request: ScanRequest): Iterator<RowBlock, void> {
-    return this.#rows.space.read(scanRows(this.#source(request.type), request));
-  }
-
-  prepare(type: string, columns: readonly string[]): Preparation | null {
-    const { layers } = this.#source(type);
-    for (const { table } of layers) table.noteSearched(columns);
-    const segments = layers.flatMap(({ table }) => table.segments.filter(({ sealed }) => sealed));
-    return this.#rows.indexes.prepare(segments, columns);
-  }
-
-  near(request: NearRequest): Promise<Near> {
-    return rowsNear(this.#source(request.type), request);
-  }
-
-  estimate(request: ScanRequest): ScanEstimate {
-    return estimateRows(this.#source(request.type), request);
-  }
-
-  pathCodes(): PathCodes {
-    return this.#rows.scopes;
-  }
-
-  provenanceOf(type: string, systemFrom: bigint, paths?: readonly number[]): RowProvenance | undefined {
-    return provenanceOf(this.#source(type), systemFrom, paths);
-  }
-
-  #source(type: string): ScanSource {
-    const { timeline, scopes, indexes } = this.#rows;
-    const basis = this.#basis;
-    const { branch, tenant, catalog } = this.#of;
-    const idIsKey = !Object.hasOwn(this.#then.type(type)?.properties ?? noProperties, 'id');
-    // Main's tables know their own types.
-    if (branch === 0) {
-      const table = this.#layer.table(tenant, type);
-      return { timeline, scopes, indexes, layers: table ? [{ table, inherited: null }] : [], basis, types: null, idIsKey };
-    }
-    const types = declaredTypes(catalog, type);
-    return { timeline, scopes, indexes, layers: this.#layer.layersOf(tenant, type, types), basis, types, idIsKey };
   }
 }
 

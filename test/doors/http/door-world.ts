@@ -217,6 +217,9 @@ export class DoorWorld {
       },
       checkStanding: () => undefined,
       onVisible: () => () => undefined,
+      begin: () => {
+        throw new ServiceError('REL_NOT_IMPLEMENTED', 'no transactions here');
+      },
     };
   }
 
@@ -241,6 +244,7 @@ export class DoorWorld {
         throw new ServiceError('REL_NOT_FOUND', 'no such row');
       },
       rehearse: async () => ({ errors: [] }),
+      commit: async () => null,
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };

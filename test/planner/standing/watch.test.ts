@@ -66,6 +66,7 @@ function failing(gate: GateContract): GateContract {
       if (recordFailure !== null) throw recordFailure;
       return answer;
     },
+    begin: (caller) => gate.begin(caller),
     checkStanding: (caller) => gate.checkStanding(caller),
     onVisible: (scope, listener) => gate.onVisible(scope, listener),
   };

@@ -4,6 +4,7 @@ import { type EntryDraft, positionsOf, type TypeDefinition } from '../../../log/
 import type { NextPlace } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
+import { MadeTypes } from '../../catalog/made-types.ts';
 import { type Batch, batchRowsMax, type DeleteRows, type PutRows } from '../../command.ts';
 import { type DecideContext, type Decision, outcomeLimits } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
@@ -32,7 +33,10 @@ export function decideBatch(
     const own = { ...context, ...context.ofStep?.(step) };
     const decision = refusing(number, () => decideStep(step, made, rows, own, { position, time }));
     for (const draft of decision.drafts) {
-      if (draft.body.kind === 'type') made.add(draft.body.definition);
+      if (draft.body.kind === 'type') {
+        refuseWidened(draft.body.definition, made.made(draft.body.definition.name));
+        made.add(draft.body.definition);
+      }
       if (draft.body.kind === 'rows')
         keys.add(number, draft.body.type, draft.body.keys.columns[0]!.vector, draft.body.ops.length);
       drafts.push(draft);
@@ -88,45 +92,14 @@ function refusing(number: number, decide: () => Decision): Decision {
   }
 }
 
-/** Types as the steps so far leave them. */
-class MadeTypes implements CatalogReader {
-  readonly #catalog: CatalogReader;
-  readonly #made = new Map<string, TypeDefinition>();
-  #changes = 0;
-
-  constructor(catalog: CatalogReader) {
-    this.#catalog = catalog;
-  }
-
-  get ontologyVersion(): number {
-    return this.#catalog.ontologyVersion + this.#changes;
-  }
-
-  type(name: string): TypeDefinition | undefined {
-    return this.#made.get(name) ?? this.#catalog.type(name);
-  }
-
-  isOwn(name: string): boolean {
-    return this.#made.has(name) || this.#catalog.isOwn(name);
-  }
-
-  types(): readonly TypeDefinition[] {
-    return this.#catalog.types();
-  }
-
-  /** Rows of a step before are not stored yet, so nobody can tell whether they would fit a wider column. */
-  add(definition: TypeDefinition): void {
-    const before = this.#made.get(definition.name);
-    const widened = Object.keys(before?.properties ?? {}).find(
-      (name) => before!.properties[name]!.type !== definition.properties[name]!.type,
-    );
-    if (widened !== undefined) {
-      const column = `${JSON.stringify(widened)} of ${JSON.stringify(definition.name)}`;
-      throw new ServiceError('REL_CONFLICT', `two steps of the batch write ${column} as different types`);
-    }
-    this.#made.set(definition.name, definition);
-    this.#changes++;
-  }
+/** Rows of a step before are not stored yet, so nobody can tell whether they would fit a wider column. */
+function refuseWidened(definition: TypeDefinition, before: TypeDefinition | undefined): void {
+  const widened = Object.keys(before?.properties ?? {}).find(
+    (name) => before!.properties[name]!.type !== definition.properties[name]!.type,
+  );
+  if (widened === undefined) return;
+  const column = `${JSON.stringify(widened)} of ${JSON.stringify(definition.name)}`;
+  throw new ServiceError('REL_CONFLICT', `two steps of the batch write ${column} as different types`);
 }
 
 /** Each key is one step's. */

@@ -1,0 +1,319 @@
+/**
+ * A transaction: what one caller writes to a branch in memory, over the snapshot of its first statement, until a commit decides all of
+ * it again on what stands then. What must hold:
+ *
+ * - nothing of it is in the log, an index, a change set or an answer to anybody else before the commit;
+ * - it holds no lock, no place and no fsync: who writes what it wrote too, and commits first, wins, and this one is refused as stale;
+ * - it is its opener's alone, and what governs rows now governs its own rows at every statement.
+ */
+import { assert, ServiceError } from '../../errors.ts';
+import type { EntryContext, EntryDraft } from '../../log/entries/entry.ts';
+import type { Basis } from '../../log/log-store.ts';
+import { tenantOf } from '../../log/values/value.ts';
+import type { AccessPaths } from '../../projections/access-paths.ts';
+import type { Batch, DeleteRows, PutRows } from '../../projections/command.ts';
+import type { Decision, WriteChecks } from '../../projections/decision.ts';
+import type { PrivateBranch } from '../../projections/private-branch.ts';
+import { partsOf } from '../actions.ts';
+import { bytesOfRows } from '../admission/ingest-backlog.ts';
+import type { Caller } from '../caller.ts';
+import type { StatementFacts, Transaction } from '../gate-contract.ts';
+
+/** What waits for a commit. */
+export type WaitingCommand = PutRows | DeleteRows | Batch;
+
+export interface TransactionBounds {
+  readonly rowsMax: number;
+  readonly bytesMax: number;
+  /** Milliseconds without a statement after which it is over. */
+  readonly idleMs: number;
+}
+
+/** One command, decided once. */
+interface Step {
+  readonly command: WaitingCommand;
+  /** Keys that were made for rows that brought none: they are told already, so a later decision makes the same. */
+  readonly keys: readonly string[];
+  readonly drafts: readonly EntryDraft[];
+  readonly rows: number;
+  readonly bytes: number;
+  readonly statement: StatementFacts;
+}
+
+interface Begun {
+  readonly basis: Basis;
+  readonly removals: number;
+  branch: PrivateBranch;
+}
+
+interface Savepoint {
+  readonly name: string;
+  readonly steps: number;
+}
+
+/** What transactions hold of the projections. */
+export interface ForkedState {
+  snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
+  privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
+  /** Rises when rows of a tenant are removed for good. */
+  removals(tenant: string | null): number;
+}
+
+interface Parts {
+  readonly state: ForkedState;
+  readonly basis: () => Basis;
+  readonly nowMs: () => number;
+  readonly bounds: TransactionBounds;
+  readonly onEnd: () => void;
+}
+
+export class OpenTransaction implements Transaction {
+  readonly caller: Caller;
+  readonly openedMs: number;
+  readonly #parts: Parts;
+  #usedMs: number;
+  /** From the first statement on. */
+  #begun: Begun | null = null;
+  #steps: Step[] = [];
+  readonly #savepoints: Savepoint[] = [];
+  /** By type, keys of rows that must stand at the commit as they were read, beside those that are written. */
+  readonly #locked = new Map<string, Set<string>>();
+  #over: ServiceError | null = null;
+
+  constructor(caller: Caller, parts: Parts) {
+    this.caller = caller;
+    this.#parts = parts;
+    this.openedMs = this.#usedMs = parts.nowMs();
+  }
+
+  /** Throws what ended it, and where the caller is another one. */
+  enter(caller: Caller): void {
+    const { principal, path, branch } = this.caller;
+    if (caller.principal !== principal || caller.path !== path || caller.branch !== branch)
+      throw new ServiceError('REL_NOT_FOUND', 'no such transaction');
+    this.checkIdle();
+    if (this.#over !== null) throw this.#over;
+    this.#usedMs = this.#parts.nowMs();
+    const begun = this.#begun;
+    if (begun !== null && begun.removals !== this.#parts.state.removals(tenantOf(path)))
+      throw this.#ended(stale('rows were removed for good since the transaction began'));
+  }
+
+  /** Ends it where it was left alone for too long. */
+  checkIdle(): void {
+    const { nowMs, bounds } = this.#parts;
+    if (this.#over === null && nowMs() - this.#usedMs > bounds.idleMs)
+      this.#ended(
+        new ServiceError('REL_TIMEOUT', `the transaction was idle for more than ${bounds.idleMs / 1000} s`, {
+          reason: 'idle-transaction',
+        }),
+      );
+  }
+
+  get isOver(): boolean {
+    return this.#over !== null;
+  }
+
+  /** Null before the first statement. */
+  get basis(): Basis | null {
+    return this.#begun?.basis ?? null;
+  }
+
+  get usedMs(): number {
+    return this.#usedMs;
+  }
+
+  get isEmpty(): boolean {
+    return this.#steps.length === 0;
+  }
+
+  get rows(): number {
+    return this.#steps.reduce((sum, { rows }) => sum + rows, 0);
+  }
+
+  get bytes(): number {
+    return this.#steps.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  get steps(): readonly Step[] {
+    return this.#steps;
+  }
+
+  /** All that its caller reads in it, ungoverned. */
+  paths(): AccessPaths {
+    const { basis, branch } = this.#entered();
+    const { state } = this.#parts;
+    return branch.over(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
+  }
+
+  /** Decides a command by what stands here; it is written at the commit. `before`: what it throws refuses the command. */
+  write(
+    command: WaitingCommand,
+    context: EntryContext,
+    {
+      checks,
+      statement,
+      before,
+    }: {
+      readonly checks: WriteChecks;
+      readonly statement: StatementFacts;
+      readonly before: (decision: Decision, at: PrivateBranch['next']) => void;
+    },
+  ): Decision {
+    const { branch } = this.#entered();
+    const bytes = partsOf(command).reduce((sum, part) => sum + (part.kind === 'put-rows' ? bytesOfRows(part.rows) : 0), 0);
+    let rows = 0;
+    const at = branch.next;
+    const { decision, keys } = branch.write(listingKept(command), context, {
+      checks,
+      before: (decided) => {
+        rows = decided.drafts.reduce((sum, { body }) => sum + (body.kind === 'rows' ? body.ops.length : 0), 0);
+        this.#checkRoom(rows, bytes);
+        before(decided, at);
+      },
+    });
+    this.#lockKept(command, decision);
+    if (decision.drafts.length > 0) this.#steps.push({ command, keys, drafts: decision.drafts, rows, bytes, statement });
+    return decision;
+  }
+
+  #checkRoom(rows: number, bytes: number): void {
+    const { rowsMax, bytesMax } = this.#parts.bounds;
+    if (this.rows + rows > rowsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a transaction writes at most ${rowsMax} rows: commit more often`, {
+        reason: 'transaction-full',
+      });
+    if (this.bytes + bytes > bytesMax)
+      throw new ServiceError('REL_TOO_LARGE', `a transaction writes at most ${bytesMax} bytes: commit more often`, {
+        reason: 'transaction-full',
+      });
+  }
+
+  /** What an INSERT has left as it is has to be there at the commit too. */
+  #lockKept(command: WaitingCommand, { outcome }: Decision): void {
+    for (const [i, part] of partsOf(command).entries()) {
+      if (part.kind !== 'put-rows' || part.keepsPresent !== true) continue;
+      const { rows = [] } = outcome.steps === undefined ? outcome : outcome.steps[i]!;
+      this.lock(
+        part.type,
+        rows.flatMap(({ became, key }) => (became === 'kept' && key !== null ? key : [])),
+      );
+    }
+  }
+
+  /** Rows of these keys must stand at the commit as they were read here. */
+  lock(type: string, keys: Iterable<string>): void {
+    let locked = this.#locked.get(type);
+    if (locked === undefined) this.#locked.set(type, (locked = new Set()));
+    for (const key of keys) locked.add(key);
+    if (locked.size > this.#parts.bounds.rowsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a transaction locks at most ${this.#parts.bounds.rowsMax} rows of a type`, {
+        reason: 'transaction-full',
+      });
+  }
+
+  savepoint(name: string): void {
+    if (this.#savepoints.length >= savepointsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a transaction has at most ${savepointsMax} savepoints`, {
+        reason: 'transaction-full',
+      });
+    this.#savepoints.push({ name, steps: this.#steps.length });
+  }
+
+  /** False where there is none of the name. What was written since stays. */
+  release(name: string): boolean {
+    const index = this.#savepoints.findLastIndex((each) => each.name === name);
+    if (index < 0) return false;
+    this.#savepoints.length = index;
+    return true;
+  }
+
+  /** False where there is none of the name. It is as it was there, and the savepoint stays. */
+  rollbackTo(name: string): boolean {
+    const index = this.#savepoints.findLastIndex((each) => each.name === name);
+    if (index < 0) return false;
+    this.#savepoints.length = index + 1;
+    const { steps } = this.#savepoints[index]!;
+    if (steps === this.#steps.length) return true;
+    this.#steps.length = steps;
+    const begun = this.#begun!;
+    begun.branch = this.#branchAt(begun.basis);
+    for (const { drafts } of this.#steps) begun.branch.take(drafts);
+    return true;
+  }
+
+  /** Drops all of it. */
+  end(): void {
+    if (this.#over === null) this.#ended(new ServiceError('REL_NOT_FOUND', 'no such transaction'));
+  }
+
+  /** Keys by type that must stand at the commit as they did at its basis: of rows that it wrote, left as they were, or locked. */
+  touched(): ReadonlyMap<string, ReadonlySet<string>> {
+    const touched = new Map<string, Set<string>>();
+    const of = (type: string): Set<string> => {
+      let keys = touched.get(type);
+      if (keys === undefined) touched.set(type, (keys = new Set()));
+      return keys;
+    };
+    for (const [type, keys] of this.#locked) for (const key of keys) of(type).add(key);
+    for (const { command, drafts } of this.#steps) {
+      const types = new Set(partsOf(command).map((part) => ('type' in part ? part.type : null)));
+      for (const { body } of drafts) {
+        if (body.kind !== 'rows' || !types.has(body.type)) continue;
+        const keys = of(body.type);
+        for (const key of keysOf(body)) keys.add(key);
+      }
+    }
+    return touched;
+  }
+
+  #entered(): Begun {
+    if (this.#over !== null) throw this.#over;
+    if (this.#begun !== null) return this.#begun;
+    const basis = this.#parts.basis();
+    const removals = this.#parts.state.removals(tenantOf(this.caller.path));
+    return (this.#begun = { basis, removals, branch: this.#branchAt(basis) });
+  }
+
+  #branchAt(basis: Basis): PrivateBranch {
+    return this.#parts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
+  }
+
+  #ended(by: ServiceError): ServiceError {
+    this.#over = by;
+    this.#begun = null;
+    this.#steps = [];
+    this.#savepoints.length = 0;
+    this.#locked.clear();
+    this.#parts.onEnd();
+    return by;
+  }
+}
+
+/** The transaction that an invocation is in, as the gate made it. */
+export function openOf({ transaction }: { readonly transaction?: Transaction | undefined }): OpenTransaction | undefined {
+  assert(transaction === undefined || transaction instanceof OpenTransaction, 'a gate makes its transactions itself');
+  return transaction;
+}
+
+const savepointsMax = 1_000;
+
+function listingKept(command: WaitingCommand): WaitingCommand {
+  if (command.kind === 'batch')
+    return { ...command, steps: command.steps.map((step) => listingKept(step) as PutRows | DeleteRows) };
+  return command.kind === 'put-rows' && command.keepsPresent === true ? { ...command, listsRows: true } : command;
+}
+
+/** The transaction may be run again, and may then go through. */
+export function stale(detail: string): ServiceError {
+  return new ServiceError('REL_CONFLICT', detail, { stale: true });
+}
+
+const decoder = new TextDecoder();
+
+function* keysOf(body: Extract<EntryDraft['body'], { readonly kind: 'rows' }>): Generator<string> {
+  const { vector } = body.keys.columns[0]!;
+  if (vector.kind !== 'text') return;
+  const { heap, offsets } = vector;
+  for (let row = 0; row < body.ops.length; row++) yield decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!));
+}

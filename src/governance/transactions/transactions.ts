@@ -1,0 +1,62 @@
+/** Transactions that are open, by tenant: how many there may be, and which of them were left. */
+import { ServiceError } from '../../errors.ts';
+import { tenantOf } from '../../log/values/value.ts';
+import type { Clock } from '../../clock.ts';
+import type { Basis } from '../../log/log-store.ts';
+import type { Caller } from '../caller.ts';
+import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
+
+export interface TransactionsBounds extends TransactionBounds {
+  readonly openMax: number;
+}
+
+export const transactionBounds: TransactionsBounds = { rowsMax: 100_000, bytesMax: 64 * 2 ** 20, idleMs: 60_000, openMax: 1_000 };
+
+interface Parts {
+  readonly state: ForkedState;
+  readonly basis: () => Basis;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly bounds: TransactionsBounds;
+}
+
+export class Transactions {
+  readonly #parts: Parts;
+  readonly #open = new Map<string | null, Set<OpenTransaction>>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** REL_QUEUE_FULL where the caller's tenant has as many as it may. */
+  begin(caller: Caller): OpenTransaction {
+    const { state, basis, clock, bounds } = this.#parts;
+    this.sweep();
+    const tenant = tenantOf(caller.path);
+    let open = this.#open.get(tenant);
+    if (open === undefined) this.#open.set(tenant, (open = new Set()));
+    if (open.size >= bounds.openMax)
+      throw new ServiceError('REL_QUEUE_FULL', `${bounds.openMax} transactions are open: end one of them first`);
+    const own = open;
+    const begun: OpenTransaction = new OpenTransaction(caller, {
+      state,
+      basis,
+      nowMs: () => clock.monotonicMs(),
+      bounds,
+      onEnd: () => {
+        own.delete(begun);
+        if (own.size === 0 && this.#open.get(tenant) === own) this.#open.delete(tenant);
+      },
+    });
+    own.add(begun);
+    return begun;
+  }
+
+  /** Ends those that were left alone for too long. */
+  sweep(): void {
+    for (const transaction of this.all()) transaction.checkIdle();
+  }
+
+  all(): readonly OpenTransaction[] {
+    return [...this.#open.values()].flatMap((open) => [...open]);
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * A fork of a branch that nobody else sees, and that never reaches the log: what is decided on it is read by it alone. Positions and
+ * times of its own are provisional; they begin where those of its basis end.
+ */
+import { type CommittedEntry, type EntryContext, type EntryDraft, positionsOf } from '../log/entries/entry.ts';
+import type { Basis, NextPlace } from '../log/log-store.ts';
+import type { AccessPaths } from './access-paths.ts';
+import { unknownBranch } from './branches/commands.ts';
+import { MadeTypes } from './catalog/made-types.ts';
+import type { Command } from './command.ts';
+import { decide, type CurrentState } from './decide.ts';
+import type { Decision, WriteChecks } from './decision.ts';
+import type { PrivateRows } from './rows/tables/private-rows.ts';
+
+export class PrivateBranch {
+  readonly #state: CurrentState;
+  readonly #options: { readonly tokensMax: number; newKey(): string };
+  readonly #catalog: MadeTypes;
+  readonly #rows: PrivateRows;
+  readonly #tenant: string | null;
+  #next: NextPlace;
+  #leaf = 0;
+
+  /** Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
+  constructor(
+    state: CurrentState,
+    options: { readonly tokensMax: number; newKey(): string },
+    branch: string,
+    tenant: string | null,
+    { position, instant }: Basis,
+  ) {
+    const fork = state.branches.idOf(branch, tenant);
+    if (fork === undefined) throw unknownBranch(branch);
+    this.#state = state;
+    this.#options = options;
+    this.#tenant = tenant;
+    this.#catalog = new MadeTypes(state.catalog.on(fork, tenant));
+    this.#rows = state.rows.privately({ branch: fork, tenant }, position);
+    this.#next = { position, time: instant + 1n };
+  }
+
+  /** Where what is decided next begins. */
+  get next(): NextPlace {
+    return this.#next;
+  }
+
+  get bytes(): number {
+    return this.#rows.bytes;
+  }
+
+  /**
+   * Decides by what stands here, and takes what comes of it. Throws what refuses the command, and is as it was then. `keys` are used for
+   * rows that bring none, before any that are made; those that were used are returned.
+   */
+  write(
+    command: Command,
+    entry: EntryContext,
+    { checks, keys = [], before }: { checks: WriteChecks; keys?: readonly string[]; before?: (decision: Decision) => void },
+  ): { readonly decision: Decision; readonly keys: readonly string[] } {
+    const used: string[] = [];
+    const newKey = (): string => {
+      const key = keys[used.length] ?? this.#options.newKey();
+      used.push(key);
+      return key;
+    };
+    const { tokensMax } = this.#options;
+    const decision = decide(command, this.#deciding(), { entry, newKey, tokensMax, ...checks }, this.#next);
+    before?.(decision);
+    this.take(decision.drafts);
+    return { decision, keys: used };
+  }
+
+  /** The first of these keys under which something was written at or after a position; null: none was. */
+  writtenSince(position: number, type: string, path: string | null, keys: Iterable<string>): string | null {
+    const rows = this.#rows.on(this.#catalog);
+    const versions = rows.versions(type);
+    const code = rows.scopes.codeOf(path);
+    if (versions === undefined || code < 0) return null;
+    for (const key of keys) {
+      const newest = versions.newestOf(code, key);
+      if (newest >= 0 && versions.positionOf(newest) >= position) return key;
+    }
+    return null;
+  }
+
+  #deciding(): CurrentState {
+    const { branches, catalog, directory, erasures, exhibits, policies, receipts, retention, rows, tenants, views } = this.#state;
+    const own = [this.#catalog, this.#rows.on(this.#catalog)] as const;
+    return { branches, catalog, directory, erasures, exhibits, policies, receipts, retention, rows, tenants, views, own };
+  }
+
+  /** What was decided here, or on another fork of the same basis that stood as this one. */
+  take(drafts: readonly EntryDraft[]): void {
+    for (const draft of drafts) {
+      const positions = positionsOf(draft.body);
+      const entry: CommittedEntry = { ...draft, ...this.#next, leaf: this.#leaf++, positions };
+      if (draft.body.kind === 'type') this.#catalog.add(draft.body.definition);
+      this.#rows.apply(entry);
+      const { position, time } = this.#next;
+      this.#next = { position: position + positions, time: time + BigInt(positions) };
+    }
+  }
+
+  /** The snapshot of the basis, with what was written here. */
+  over(paths: AccessPaths): AccessPaths {
+    const { position, time } = this.#next;
+    const [catalog, tenant] = [this.#catalog, this.#tenant];
+    const rows = this.#rows.reader(catalog, position);
+    const own = { catalog, rows };
+    return {
+      ...paths,
+      ...own,
+      instant: time - 1n,
+      isPrivate: true,
+      of: (owner) => (owner === tenant ? { ...paths.of(owner), ...own } : paths.of(owner)),
+    };
+  }
+}

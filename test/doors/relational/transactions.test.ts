@@ -1,0 +1,184 @@
+/** Transactions as their clients see them: each reads what it wrote, nobody else does, and its COMMIT stands or is refused as a whole. */
+import type pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { StoreWorld } from '../http/store-world.ts';
+import { connected, relationalSecret, stateOf } from './relational-client.ts';
+
+let world: StoreWorld;
+let one: pg.Client;
+let other: pg.Client;
+
+beforeAll(async () => {
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret });
+  [one, other] = [await connected(world), await connected(world)];
+  await one.query('CREATE TABLE account (id int PRIMARY KEY, owner text, balance int)');
+  await one.query('CREATE TABLE owner (name text PRIMARY KEY, city text)');
+  await one.query("INSERT INTO owner VALUES ('ann', 'Ghent'), ('bob', 'Bruges')");
+});
+
+beforeEach(async () => {
+  for (const client of [one, other]) await client.query('ROLLBACK');
+  await one.query('DELETE FROM account');
+  await one.query("INSERT INTO account VALUES (1, 'ann', 100), (2, 'bob', 50)");
+});
+
+afterAll(async () => {
+  await one.end();
+  await other.end();
+  await world.close();
+});
+
+async function rowsOf(client: pg.Client, sql: string): Promise<unknown[][]> {
+  return (await client.query<unknown[]>({ text: sql, rowMode: 'array' })).rows;
+}
+
+const balances = 'SELECT id, balance FROM account ORDER BY id';
+
+describe('reading', () => {
+  test('what was written is read, by every way of asking, and by nobody else before the commit', async () => {
+    await one.query('BEGIN');
+    await one.query('UPDATE account SET balance = balance - 30 WHERE id = 1');
+    await one.query("INSERT INTO account VALUES (3, 'ann', 7)");
+    await one.query('DELETE FROM account WHERE id = 2');
+    expect(await rowsOf(one, balances)).toEqual([
+      ['1', '70'],
+      ['3', '7'],
+    ]);
+    expect(await rowsOf(one, 'SELECT owner, SUM(balance) FROM account GROUP BY owner')).toEqual([['ann', '77']]);
+    expect(await rowsOf(one, 'SELECT a.id, o.city FROM account a JOIN owner o ON o.name = a.owner WHERE a.id = 3')).toEqual([
+      ['3', 'Ghent'],
+    ]);
+    expect((await one.query({ text: 'SELECT balance FROM account WHERE id = $1', values: [3] })).rows).toEqual([
+      { balance: '7' },
+    ]);
+    expect(await rowsOf(one, 'SELECT id FROM account WHERE id = 2')).toEqual([]);
+    expect(await rowsOf(other, balances)).toEqual([
+      ['1', '100'],
+      ['2', '50'],
+    ]);
+    await one.query('COMMIT');
+    expect(await rowsOf(other, balances)).toEqual([
+      ['1', '70'],
+      ['3', '7'],
+    ]);
+  });
+
+  test('what others commit meanwhile is not read', async () => {
+    await one.query('BEGIN');
+    expect(await rowsOf(one, balances)).toHaveLength(2);
+    await other.query("INSERT INTO account VALUES (9, 'eve', 1)");
+    await other.query('UPDATE account SET balance = 0 WHERE id = 1');
+    expect(await rowsOf(one, balances)).toEqual([
+      ['1', '100'],
+      ['2', '50'],
+    ]);
+    await one.query('COMMIT');
+    expect(await rowsOf(one, balances)).toHaveLength(3);
+  });
+
+  test('RETURNING and what ON CONFLICT left are told at once, and a key that was made stays', async () => {
+    await one.query('CREATE TABLE IF NOT EXISTS made (word text)');
+    await one.query('BEGIN');
+    expect(await rowsOf(one, "INSERT INTO account VALUES (4, 'cat', 1) RETURNING id, balance")).toEqual([['4', '1']]);
+    expect((await one.query("INSERT INTO account VALUES (4, 'cat', 2) ON CONFLICT DO NOTHING")).rowCount).toBe(0);
+    expect(
+      await rowsOf(
+        one,
+        "INSERT INTO account VALUES (4, 'cat', 3) ON CONFLICT (id) DO UPDATE SET balance = account.balance + 10 RETURNING balance",
+      ),
+    ).toEqual([['11']]);
+    const [[key]] = (await rowsOf(one, "INSERT INTO made VALUES ('x') RETURNING _pk")) as [[string]];
+    await one.query('COMMIT');
+    expect(await rowsOf(one, 'SELECT _pk FROM made')).toEqual([[key]]);
+  });
+});
+
+describe('committing', () => {
+  test.each([
+    ['a row that both write', 'UPDATE account SET balance = 1 WHERE id = 1', 'UPDATE account SET balance = 2 WHERE id = 1'],
+    ['a key that both add', "INSERT INTO account VALUES (5, 'x', 1)", "INSERT INTO account VALUES (5, 'y', 2)"],
+    ['a row that one ends', 'UPDATE account SET balance = 1 WHERE id = 2', 'DELETE FROM account WHERE id = 2'],
+  ])('%s is 40001 for the second, and nothing of it is written', async (_, sql, theirs) => {
+    await one.query('BEGIN');
+    await one.query(sql);
+    await one.query("INSERT INTO account VALUES (6, 'never', 0)");
+    await other.query(theirs);
+    const stood = await rowsOf(other, balances);
+    expect(await stateOf(one.query('COMMIT'))).toBe('40001');
+    expect(await rowsOf(one, balances)).toEqual(stood);
+  });
+
+  test('a row is written as often as the transaction likes, and it may come and go', async () => {
+    await one.query('BEGIN');
+    for (let i = 0; i < 3; i++) await one.query('UPDATE account SET balance = balance * 2 WHERE id = 1');
+    await one.query("INSERT INTO account VALUES (7, 'gone', 0)");
+    await one.query('DELETE FROM account WHERE id = 7');
+    await one.query('DELETE FROM account WHERE id = 2');
+    await one.query("INSERT INTO account VALUES (2, 'back', 5)");
+    await one.query('COMMIT');
+    expect(await rowsOf(one, 'SELECT id, owner, balance FROM account ORDER BY id')).toEqual([
+      ['1', 'ann', '800'],
+      ['2', 'back', '5'],
+    ]);
+  });
+
+  test('a connection that ends drops what it did not commit', async () => {
+    const third = await connected(world);
+    await third.query('BEGIN');
+    await third.query('UPDATE account SET balance = 0');
+    await third.end();
+    expect(await rowsOf(one, balances)).toEqual([
+      ['1', '100'],
+      ['2', '50'],
+    ]);
+  });
+
+  test('statements that are sent together are one transaction, and each reads those before it', async () => {
+    await one.query('UPDATE account SET balance = balance + 1; UPDATE account SET balance = balance + 1 WHERE balance = 101');
+    expect(await rowsOf(one, balances)).toEqual([
+      ['1', '102'],
+      ['2', '51'],
+    ]);
+  });
+});
+
+describe('savepoints and failures', () => {
+  test('ROLLBACK TO takes back what came after, also what failed', async () => {
+    await one.query('BEGIN');
+    await one.query('UPDATE account SET balance = 1 WHERE id = 1');
+    await one.query('SAVEPOINT a');
+    await one.query('UPDATE account SET balance = 2 WHERE id = 1');
+    await one.query('SAVEPOINT b');
+    expect(await stateOf(one.query("INSERT INTO account VALUES (1, 'twice', 0)"))).toBe('23505');
+    expect(await stateOf(one.query('SELECT 1'))).toBe('25P02');
+    expect(await stateOf(one.query('SAVEPOINT c'))).toBe('25P02');
+    await one.query('ROLLBACK TO SAVEPOINT b');
+    expect(await rowsOf(one, balances)).toEqual([
+      ['1', '2'],
+      ['2', '50'],
+    ]);
+    await one.query('ROLLBACK WORK TO a');
+    await one.query('RELEASE a');
+    expect(await stateOf(one.query('ROLLBACK TO a'))).toBe('3B001');
+    expect((await one.query('COMMIT')).command).toBe('ROLLBACK');
+    expect(await stateOf(one.query('SAVEPOINT nowhere'))).toBe('25P01');
+  });
+
+  test('what is released stays', async () => {
+    await one.query('BEGIN');
+    await one.query('SAVEPOINT "A b"');
+    await one.query('UPDATE account SET balance = 3 WHERE id = 2');
+    await one.query('RELEASE SAVEPOINT "A b"');
+    await one.query('COMMIT');
+    expect(await rowsOf(one, balances)).toEqual([
+      ['1', '100'],
+      ['2', '3'],
+    ]);
+  });
+});
+
+test.each(['READ UNCOMMITTED', 'READ COMMITTED', 'REPEATABLE READ'])('%s is told as repeatable read', async (level) => {
+  await one.query(`BEGIN ISOLATION LEVEL ${level}`);
+  expect((await one.query('SHOW transaction_isolation')).rows).toEqual([{ transaction_isolation: 'repeatable read' }]);
+  await one.query('COMMIT');
+});
