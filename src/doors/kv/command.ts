@@ -19,7 +19,7 @@ import {
   readManyEntries,
   readOwn,
   refuseFirst,
-  rowsInTurn,
+  WordPace,
 } from './entries.ts';
 import { refusals } from './errors.ts';
 import { Replies } from './replies.ts';
@@ -38,6 +38,8 @@ export interface CommandRow {
 export const doorName = 'kv';
 
 const keysMax = 65_536;
+/** What a key that is written counts as beside its value. */
+const putBytes = 512;
 /** Keys that are deleted in one turn: of more, some are gone before the others. */
 const keysEndedInTurn = 512;
 
@@ -77,14 +79,18 @@ export class CommandContext {
     });
   }
 
-  /** Runs `step` for each, in turns. */
-  async forEach<T>(all: Iterable<T>, step: (each: T) => void): Promise<void> {
-    const { yieldTurn } = this.asker.parts;
-    let count = 0;
+  /** Runs `step` for each, in turns; it may tell how many bytes that took. */
+  async forEach<T>(all: Iterable<T>, step: (each: T) => number | void): Promise<void> {
+    const pace = new WordPace(this.asker.parts.yieldTurn);
     for (const each of all) {
-      step(each);
-      if (++count % rowsInTurn === 0) await yieldTurn();
+      const due = pace.did(step(each) ?? 0);
+      if (due !== null) await due;
     }
+  }
+
+  /** So many bytes are copied in one turn, and no more. */
+  #beside(bytes: number): Promise<void> | null {
+    return bytes > longBytes ? this.asker.parts.yieldTurn() : null;
   }
 
   /** The reply: a list, in turns, of which nothing stands among the replies before all does. */
@@ -92,7 +98,11 @@ export class CommandContext {
     const replies = new Replies();
     replies.protocol = this.replies.protocol;
     replies.array(all.length);
-    await this.forEach(all, (each) => write(replies, each));
+    await this.forEach(all, (each) => {
+      const before = replies.length;
+      write(replies, each);
+      return replies.length - before;
+    });
     this.replies.append(replies);
   }
 
@@ -100,7 +110,7 @@ export class CommandContext {
   async keys(words: readonly Buffer[]): Promise<string[]> {
     if (words.length > keysMax) throw new ServiceError('REL_TOO_LARGE', `a command names at most ${keysMax} keys`);
     const keys: string[] = [];
-    await this.forEach(words, (word) => keys.push(keyOf(word)));
+    await this.forEach(words, (word) => void keys.push(keyOf(word)));
     return keys;
   }
 
@@ -115,7 +125,7 @@ export class CommandContext {
     if (puts.length > batchRowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a command writes at most ${batchRowsMax} keys, all of them or none`);
     const command = putCommand(puts, doorName, terms);
-    if (puts.reduce((sum, { value }) => sum + value.length, 0) > longBytes) await this.asker.parts.yieldTurn();
+    await this.#beside(puts.reduce((sum, { value }) => sum + value.length, puts.length * putBytes));
     const keys = puts.map(({ key }) => key);
     return this.write(keys, 'ingest', async ({ invocation }) => {
       try {
@@ -171,13 +181,17 @@ export class CommandContext {
     const { planner } = this.asker.parts;
     return this.#retryConflicts(key, 'ingest', async (invocation) => {
       const { entry, instant } = readOwn(planner, invocation, key);
+      await this.#beside(entry?.value.length ?? 0);
       const { put, result } = change(entry);
       if (put === null) return result;
+      await this.#beside(put.value.length);
       const when = entry === null ? 'absent' : { unchangedSince: instant };
       const isOver = (): boolean => put.expires !== undefined && put.expires <= this.now();
       try {
         if (!isOver()) {
-          await this.#submit(invocation, putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null }));
+          const command = putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null });
+          await this.#beside(put.value.length);
+          await this.#submit(invocation, command);
           return result;
         }
       } catch (error) {

@@ -50,7 +50,7 @@ interface Entries {
 export function readEntries(planner: Planner, invocation: Invocation, keys: readonly string[], time: DefaultTime): Entries {
   const answer = planner.lookUp(invocation, { type: entryType, keys, columns: valueColumns, time });
   const read = new EntryReader(invocation);
-  for (const batch of answer.batches) read.add(batch);
+  for (const { columns, count } of answer.batches) for (let row = 0; row < count; row++) read.add(columns, row);
   return { entries: read.entries, answer };
 }
 
@@ -68,18 +68,47 @@ export async function readManyEntries(
   const request = { type: entryType, keys: [...new Set(keys)], columns: valueColumns, time };
   const answer = await planner.lookUpMany(invocation, request, signal);
   const read = new EntryReader(invocation);
-  let rows = 0;
-  for (const batch of answer.batches) {
-    read.add(batch);
-    if ((rows += batch.count) < rowsInTurn) continue;
-    rows = 0;
-    await yieldTurn();
+  const pace = new WordPace(yieldTurn);
+  let held = 0;
+  for (const { columns, count } of answer.batches) {
+    for (let row = 0; row < count; row++) {
+      const bytes = read.add(columns, row);
+      held += bytes;
+      if (held > heldBytesMax) throw tooMuch();
+      const due = pace.did(bytes);
+      if (due !== null) await due;
+    }
   }
   return { entries: read.entries, answer };
 }
 
+/** Values that one command may hold at once. */
+const heldBytesMax = 64 << 20;
+const tooMuch = (): ServiceError =>
+  new ServiceError('REL_MEMORY_CAP', `a command reads at most ${heldBytesMax >> 20} MiB of values: name fewer keys`);
+
 /** Words, rows and replies that are worked on in one turn. */
 export const rowsInTurn = 2_048;
+const bytesInTurn = 1 << 20;
+
+/** Counts what is done for words, rows and replies. */
+export class WordPace {
+  readonly #yieldTurn: () => Promise<void>;
+  #count = 0;
+  #bytes = 0;
+
+  constructor(yieldTurn: () => Promise<void>) {
+    this.#yieldTurn = yieldTurn;
+  }
+
+  /** One more, of so many bytes; the turn of others, where it is due. */
+  did(bytes: number): Promise<void> | null {
+    this.#bytes += bytes;
+    if (++this.#count < rowsInTurn && this.#bytes < bytesInTurn) return null;
+    this.#count = this.#bytes = 0;
+    return this.#yieldTurn();
+  }
+}
 
 class EntryReader {
   readonly entries = new Map<string, Entry>();
@@ -91,20 +120,20 @@ class EntryReader {
     this.#invocation = invocation;
   }
 
-  add({ columns, count }: Answer['batches'][number]): void {
+  /** Length of its value. */
+  add(columns: Answer['batches'][number]['columns'], row: number): number {
     const { path } = this.#invocation.caller;
-    for (let row = 0; row < count; row++) {
-      const cell = (at: number, type: ColumnType): Cell => cellAt(columns[at]!, type, row);
-      const key = cell(place.key, 'string') as string;
-      const own = cell(place.path, 'string') === path;
-      // Rows come in the order in which they were written.
-      if (this.#chosen.get(key) === true && !own) continue;
-      const text = longText(columns[place.value]!, row) ?? (cell(place.value, 'string') as string | null);
-      const value = valueOf(this.#invocation, text, cell(place.base64, 'string') as string | null);
-      this.#chosen.set(key, own);
-      if (value === null) this.entries.delete(key);
-      else this.entries.set(key, { value, expires: cell(place.validTo, 'timestamp') as bigint, others: [] });
-    }
+    const cell = (at: number, type: ColumnType): Cell => cellAt(columns[at]!, type, row);
+    const key = cell(place.key, 'string') as string;
+    const own = cell(place.path, 'string') === path;
+    // Rows come in the order in which they were written.
+    if (this.#chosen.get(key) === true && !own) return 0;
+    const text = longText(columns[place.value]!, row) ?? (cell(place.value, 'string') as string | null);
+    const value = valueOf(this.#invocation, text, cell(place.base64, 'string') as string | null);
+    this.#chosen.set(key, own);
+    if (value === null) this.entries.delete(key);
+    else this.entries.set(key, { value, expires: cell(place.validTo, 'timestamp') as bigint, others: [] });
+    return value?.length ?? 0;
   }
 }
 

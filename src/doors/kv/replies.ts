@@ -1,6 +1,8 @@
 /** Replies of the key-value door on their way out, as RESP2 or RESP3 has them. */
 
 const chunkBytes = 4_096;
+/** To copy a longer piece takes longer than a write of its own. */
+const longPieceBytes = 256 * 1024;
 
 /** Every reply in one list of pieces: short ones are gathered in a buffer, long ones stand by themselves. */
 export class Replies {
@@ -16,8 +18,26 @@ export class Replies {
   }
 
   take(): Buffer {
+    return Buffer.concat(this.takePieces());
+  }
+
+  /** Long ones as they are, short ones that follow each other as one. */
+  takePieces(): Buffer[] {
     this.#cut();
-    const taken = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+    const taken: Buffer[] = [];
+    let short: Buffer[] = [];
+    const join = (): void => {
+      if (short.length > 0) taken.push(short.length === 1 ? short[0]! : Buffer.concat(short));
+      short = [];
+    };
+    for (const piece of this.#pieces) {
+      if (piece.length < longPieceBytes) short.push(piece);
+      else {
+        join();
+        taken.push(piece);
+      }
+    }
+    join();
     this.#pieces = [];
     this.#length = 0;
     return taken;

@@ -31,7 +31,7 @@ export interface KvParts extends DoorParts {
 
 /** Words of a command of a client that has not logged in: HELLO with AUTH and SETNAME has seven. */
 const strangerWordsMax = 10;
-/** Pipelined reads that are under way at once. */
+/** Pipelined reads that are under way at once, for as long as values are short. */
 const readsMax = 64;
 
 /** Commands that ask the gate. */
@@ -47,6 +47,8 @@ export class KvSession implements Session<Words> {
   #terms: Terms = noTerms;
   #name = '';
   #atRest = true;
+  /** So many are begun before the first is done. */
+  #readsAhead = 1;
   #reads: Promise<Buffer | string | null | ServiceError>[] = [];
 
   constructor(parts: KvParts, connection: Connection) {
@@ -67,7 +69,7 @@ export class KvSession implements Session<Words> {
     const name = words[0]!.toString('latin1').toLowerCase();
     if (name === 'get' && words.length === 2 && this.#asker !== null && this.#subscriptions === null) {
       this.#reads.push(this.#get(words));
-      if (this.#reads.length < readsMax) return;
+      if (this.#reads.length < this.#readsAhead) return;
       return this.rest();
     }
     await this.#readsDone();
@@ -94,11 +96,14 @@ export class KvSession implements Session<Words> {
     const reads = this.#reads;
     if (reads.length === 0) return;
     this.#reads = [];
+    let ahead = Math.min(readsMax, this.#readsAhead * 2);
     for (const reply of await Promise.all(reads)) {
+      if (Buffer.isBuffer(reply)) ahead = 1;
       if (reply instanceof ServiceError) this.#replies.error(errorText(reply));
       else if (reply === null) this.#replies.nothing();
       else this.#replies.bulk(reply);
     }
+    this.#readsAhead = ahead;
   }
 
   async #get(words: Words): Promise<Buffer | string | null | ServiceError> {
@@ -123,7 +128,7 @@ export class KvSession implements Session<Words> {
   }
 
   #flush(): void {
-    if (this.#replies.length > 0) this.#connection.write(this.#replies.take());
+    for (const piece of this.#replies.takePieces()) this.#connection.write(piece);
   }
 
   /** What says nothing of rows leaves no record. */

@@ -224,7 +224,8 @@ export const strings: Readonly<Record<string, CommandRow>> = {
     keys: [1, 1, 1],
     run: async (context, [, word, more]) => {
       const length = await context.change(keyOf(word!), (entry) => {
-        const joined = entry === null ? more! : Buffer.concat([Buffer.from(entry.value as string), more!]);
+        const before = typeof entry?.value === 'string' ? Buffer.from(entry.value) : entry?.value;
+        const joined = before === undefined ? more! : Buffer.concat([before, more!]);
         return { put: { ...kept(entry), value: joined }, result: joined.length };
       });
       context.replies.integer(length);

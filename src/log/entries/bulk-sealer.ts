@@ -26,6 +26,7 @@ export interface BulkOptions {
 export const BULK_ROWS_MIN = 256;
 /** What is larger would hold the turn in which it is placed, in however few rows. */
 const BULK_BYTES_MIN = 512 << 10;
+const ROOM_BESIDE_CELLS = 64 << 10;
 /** Slots that are kept: a stream has four batches under way. */
 const SLOTS_MAX = 4;
 /** A slot that one huge body made is not kept. */
@@ -92,8 +93,12 @@ export class BulkSealer {
   }
 
   /** Encodes a body into a slot; nothing happens to it before `start`. */
-  prepare(encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
-    const slot = this.#slots.pop() ?? new SharedArrayBuffer(this.#slotBytes);
+  prepare({ ops, cells }: RowsBody, encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
+    // Cells that don't fit are known to be: growing would copy them again and again.
+    const least = 2 * (bytesOf(cells, ops.length) + ROOM_BESIDE_CELLS);
+    const kept = this.#slots.pop();
+    const slot = kept && kept.byteLength >= least ? kept : new SharedArrayBuffer(Math.max(this.#slotBytes, least));
+    if (kept && kept !== slot) this.#keep(kept);
     const writer = new ByteWriter(new Uint8Array(slot, 0, slot.byteLength >> 1));
     try {
       encode(writer);

@@ -201,7 +201,7 @@ export class EntrySealer {
     const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
     if (body.kind === 'rows' && this.#bulk?.takes(body)) {
       const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice(), sections };
-      const sealing = this.#bulk.prepare((target) => encodeBody(body, secrets, target), request);
+      const sealing = this.#bulk.prepare(body, (target) => encodeBody(body, secrets, target), request);
       assert(payloadBytesMax(sealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');
       return new PlacedEntry(entry, bytes, sealing);
     }

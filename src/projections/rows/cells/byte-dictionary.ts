@@ -5,6 +5,10 @@
 import type { Dictionary } from '../../../log/values/columns.ts';
 import { alone, no } from './extents.ts';
 
+/** Longer texts are looked up by a sample of their bytes, and compared whole. */
+const hugeBytes = 64 << 10;
+const hugeSteps = 4_096;
+
 /** A call that compares, or copies, all of them is worth it from here on. */
 const longBytes = 256;
 
@@ -240,10 +244,17 @@ function bytesIn(view: DataView, start: number, size: number): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset + start, size);
 }
 
-/** Four bytes a step, each step mixed down to the low bits; the last four may overlap those before them. For this process only. */
+/**
+ * Four bytes a step, each step mixed down to the low bits; the last four may overlap those before them. Of a huge text only so many
+ * steps, from its beginning to its end. For this process only.
+ */
 function hashOf(source: DataView, start: number, end: number): number {
   let hash = start - end;
-  if (end - start < 4) {
+  if (end - start > hugeBytes) {
+    const step = Math.floor((end - start) / hugeSteps);
+    for (let at = start; at < end - 4; at += step) hash = mixed(hash ^ source.getInt32(at, true));
+    hash ^= source.getInt32(end - 4, true);
+  } else if (end - start < 4) {
     for (let at = start; at < end; at++) hash = Math.imul(hash, 31) + source.getUint8(at);
   } else {
     for (let at = start; at < end - 4; at += 4) hash = mixed(hash ^ source.getInt32(at, true));
