@@ -108,7 +108,7 @@ export class CommandContext {
 
   /** Keys that these words are. */
   async keys(words: readonly Buffer[]): Promise<string[]> {
-    if (words.length > keysMax) throw new ServiceError('REL_TOO_LARGE', `a command names at most ${keysMax} keys`);
+    checkKeys(words.length);
     const keys: string[] = [];
     await this.forEach(words, (word) => void keys.push(keyOf(word)));
     return keys;
@@ -154,7 +154,7 @@ export class CommandContext {
     const asked = [...new Set(keys)];
     const { planner, yieldTurn } = this.asker.parts;
     return this.write(asked, 'delete', async ({ invocation }) => {
-      const own = await ownKeys(planner, invocation, asked, this.asker.gone);
+      const own = await ownKeys(planner, invocation, asked, { signal: this.asker.gone, yieldTurn });
       for (let at = 0; at < own.length; at += keysEndedInTurn) {
         if (at > 0) await yieldTurn();
         await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: own.slice(at, at + keysEndedInTurn) });
@@ -203,6 +203,10 @@ export class CommandContext {
       return result;
     });
   }
+}
+
+export function checkKeys(count: number): void {
+  if (count > keysMax) throw new ServiceError('REL_TOO_LARGE', `a command names at most ${keysMax} keys`);
 }
 
 /** A whole number as Redis takes one: i64, no sign but a minus, no leading zero. */

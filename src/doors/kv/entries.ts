@@ -159,14 +159,19 @@ export async function ownKeys(
   planner: Planner,
   invocation: Invocation,
   keys: readonly string[],
-  signal: AbortSignal,
+  { signal, yieldTurn }: { readonly signal: AbortSignal; readonly yieldTurn: () => Promise<void> },
 ): Promise<string[]> {
   const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys, columns: pathColumns }, signal);
-  return batches.flatMap(({ columns, count }) =>
-    Array.from({ length: count }, (_, row) => row).flatMap((row) =>
-      cellAt(columns[1]!, 'string', row) === invocation.caller.path ? [cellAt(columns[0]!, 'string', row) as string] : [],
-    ),
-  );
+  const pace = new WordPace(yieldTurn);
+  const own: string[] = [];
+  for (const { columns, count } of batches) {
+    for (let row = 0; row < count; row++) {
+      if (cellAt(columns[1]!, 'string', row) === invocation.caller.path) own.push(cellAt(columns[0]!, 'string', row) as string);
+      const due = pace.did(0);
+      if (due !== null) await due;
+    }
+  }
+  return own;
 }
 
 /** The caller's own row with all that it holds, to be written anew. */

@@ -13,7 +13,7 @@ import { organizationOf } from '../frame/user-name.ts';
 import { annals, readAsOf } from './annals.ts';
 import { client, command, config, info } from './client-commands.ts';
 import type { Words } from './codec.ts';
-import { CommandContext, type CommandRow, doorName, upper } from './command.ts';
+import { checkKeys, CommandContext, type CommandRow, doorName, upper } from './command.ts';
 import type { Cursors } from './cursors.ts';
 import { keyOf, rowsInTurn } from './entries.ts';
 import { errorText, refusals } from './errors.ts';
@@ -143,7 +143,11 @@ export class KvSession implements Session<Words> {
 
   #run(name: string, words: Words): Promise<void> | void {
     // Commands of many keys count them, and have turns; nothing else is that long.
-    if (words.length > rowsInTurn && !(Object.hasOwn(rows, name) && rows[name]!.keys[1] < 0)) throw refusals.arity(name);
+    if (words.length > rowsInTurn) {
+      const [, last, step] = Object.hasOwn(rows, name) ? rows[name]!.keys : [0, 0, 0];
+      if (last >= 0) throw refusals.arity(name);
+      checkKeys(Math.ceil((words.length - 1) / step));
+    }
     switch (name) {
       case 'quit':
         this.#replies.simple('OK');
