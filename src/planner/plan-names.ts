@@ -42,16 +42,16 @@ export function namesRead(query: Query): ReadNames {
   let calls = false;
   let degrees: readonly number[] | null = null;
   // Trees are plain data: a kind of node that comes later is found wherever it stands.
-  const open: unknown[] = [query];
+  const open: object[] = [query];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (typeof node !== 'object' || node === null) continue;
     const { kind, name, arguments: given } = node as { kind?: unknown; name?: unknown; arguments?: readonly unknown[] };
+    if (kind === 'literal') continue;
     if (kind === 'table') tables.add(String(name));
     if (kind === 'function') calls = true;
     if (kind === 'walk' || kind === 'graph-rows') degrees ??= [];
     if (kind === 'call' && name === 'DEGREE') degrees = [...(degrees ?? []), ...degreeWords(given)];
     if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
-    open.push(...Object.values(node));
+    for (const inner of Object.values(node) as unknown[]) if (typeof inner === 'object' && inner !== null) open.push(inner);
   }
   return { tables: [...tables].sort(), lookups: [...lookups].sort(), calls, degrees };
 }

@@ -91,6 +91,8 @@ export const passes: readonly Pass[] = [
 ];
 
 const shortText = 4_096;
+/** Work of one statement between two turns of others, where it can be cut. */
+const sliceMs = 1.5;
 /** Graphs that are kept for questions to come. */
 const graphBytesMax = 512 * 1024 * 1024;
 
@@ -133,6 +135,7 @@ export class Planner implements PlannerDoor {
       passes: options.passes ?? passes,
       pinnedBranches: options.pinnedBranches ?? [],
       keep: options.keepPlans !== false,
+      clock: this.#clock,
       scheduler: this.#scheduler,
       sketches: this.#sketches,
       lookups: this.#standing?.lookups ?? null,
@@ -275,6 +278,8 @@ export class Planner implements PlannerDoor {
         (await this.#plans.make(asked, question, snapshot, served, known ? null : question, isLong));
       const { plan } = cached;
       own.onPlan?.(cached);
+      // What was written briefly may have been long to plan, and is long to build then.
+      const isSlow = isLong || (known === undefined && this.#clock.monotonicMs() - startedMs > sliceMs);
       if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
@@ -283,7 +288,7 @@ export class Planner implements PlannerDoor {
       const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
       const virtual = this.#virtualRows(reading, request, snapshot);
       const execution = { ...shared, watch, longWork, virtual, ...(own.given && { working: own.given }) };
-      if (isLong) await this.#scheduler.yield();
+      if (isSlow) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
@@ -292,7 +297,7 @@ export class Planner implements PlannerDoor {
         kernels: cached.kernels,
         execution,
         signal: longWork?.signal(request.signal) ?? request.signal,
-        isLong,
+        isLong: isSlow,
         startedMs,
         taker: takerOf(question, cached, request),
       });

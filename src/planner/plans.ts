@@ -5,6 +5,7 @@
  * with the plan they are of, by what they look like, since their generated code is.
  */
 import { shownColumns } from './output-origins.ts';
+import type { Clock } from '../clock.ts';
 import { assert } from '../errors.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import { shownOf } from '../projections/access-paths.ts';
@@ -37,6 +38,8 @@ const arranging: ReadonlySet<Pass> = new Set([reorderJoins, associateJoins, orde
 /** Plans in all, and arrangements of one. */
 const plansMax = 1_024;
 const arrangementsMax = 16;
+/** Longest stretch of planning without a turn for others, as far as it can be cut. */
+const sliceMs = 1.5;
 
 /** A plan as one run takes it. */
 export interface ReadyPlan {
@@ -66,6 +69,7 @@ export interface PlansOptions {
   readonly pinnedBranches: readonly string[];
   /** False: every run makes its plan. The same answers, only slower. */
   readonly keep: boolean;
+  readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly sketches: Sketches;
   readonly lookups: Pick<LookupTables, 'table'> | null;
@@ -128,8 +132,14 @@ export class Plans {
     }
     if (shared.ready !== null) return shared.ready;
     const sketch = await this.#options.sketches.of(shared.plan, snapshot);
-    if (isLong) await this.#options.scheduler.yield();
-    return this.#arranged(shared, sketch, snapshot);
+    const turn = this.#turns(isLong);
+    await turn();
+    const steps = this.#arrangedInSteps(shared, sketch, snapshot);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+      await turn();
+    }
   }
 
   /** Right and naive: names are bound, and no pass has seen it. */
@@ -185,9 +195,7 @@ export class Plans {
     parsed: Question | null,
     isLong: boolean,
   ): Promise<SharedPlan> {
-    const turn = async (): Promise<void> => {
-      if (isLong) await this.#options.scheduler.yield();
-    };
+    const turn = this.#turns(isLong);
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
     const question = parsed ?? questionOf(asked.parse());
     await turn();
@@ -219,7 +227,30 @@ export class Plans {
     };
   }
 
+  /** The turn of others, where it is due: what is written briefly may be long to plan. */
+  #turns(isLong: boolean): () => Promise<void> {
+    const { clock, scheduler } = this.#options;
+    let startedMs = clock.monotonicMs();
+    return async () => {
+      if (!isLong && clock.monotonicMs() - startedMs < sliceMs) return;
+      await scheduler.yield();
+      startedMs = clock.monotonicMs();
+    };
+  }
+
   #arranged(shared: SharedPlan, sketch: PassContext['sketch'], snapshot: GovernedSnapshot): ReadyPlan {
+    const steps = this.#arrangedInSteps(shared, sketch, snapshot);
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+    }
+  }
+
+  *#arrangedInSteps(
+    shared: SharedPlan,
+    sketch: PassContext['sketch'],
+    snapshot: GovernedSnapshot,
+  ): Generator<undefined, ReadyPlan, undefined> {
     const estimates = new Map<string, number>();
     const estimate = (scan: ScanNode): number => {
       if (scan.keys) return scan.keys.length;
@@ -228,11 +259,17 @@ export class Plans {
       return rows;
     };
     let { plan } = shared;
-    for (const pass of this.#arranging) plan = pass(plan, { estimate, sketch });
+    for (const pass of this.#arranging) {
+      plan = pass(plan, { estimate, sketch });
+      yield;
+    }
     const key = arrangementOf(plan, shared.numbers);
     const known = key === null ? undefined : shared.arrangements.get(key);
     if (known !== undefined) return known;
-    for (const pass of this.#finishing) plan = pass(plan, ofNobody);
+    for (const pass of this.#finishing) {
+      yield;
+      plan = pass(plan, ofNobody);
+    }
     const ready = readyOf(shared, plan);
     if (key !== null && shared.arrangements.size < arrangementsMax) shared.arrangements.set(key, ready);
     return ready;

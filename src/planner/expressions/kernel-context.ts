@@ -126,6 +126,8 @@ export class KernelContext {
   readonly instant: bigint;
   readonly #request: ContextRequest;
   readonly #cells: Cell[];
+  /** Most expressions search no text. */
+  readonly #rulesOf = (): SearchRules => this.rules;
   // Made when they are asked for: most executions have no use for any.
   #rules: SearchRules | null = null;
   #tables: Map<Bound, Map<Dictionary, TruthTable>> | null = null;
@@ -263,11 +265,10 @@ export class KernelContext {
   }
 
   #evaluate(bound: Bound, cell: Cell, parameters: readonly Cell[]): Cell {
+    if (bound.kind === 'parameter') return parameters[bound.index]!;
     const { literals, placeOf, instant } = this.#request;
-    // Most expressions search no text.
-    const rules = (): SearchRules => this.rules;
     const [sets, results] = [this.#subquerySets, this.#results];
-    return evaluate(bound, { literals, placeOf, instant, rules, parameters, sets, results, cell });
+    return evaluate(bound, { literals, placeOf, instant, rules: this.#rulesOf, parameters, sets, results, cell });
   }
 }
 

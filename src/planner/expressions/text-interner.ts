@@ -15,6 +15,15 @@ export interface RowRange {
   readonly count: number;
 }
 
+/** Nanoseconds in which a byte of a new text is hashed and copied. */
+const byteCost = 3;
+/**
+ * A heap of so many bytes grows to so many at once. What is not written to takes no memory of the system, and to copy more would
+ * hold the turn.
+ */
+const largeHeapBytes = 8 << 20;
+const hugeHeapBytes = 128 << 20;
+
 const rowsAtOnce = 1_024;
 const hashed = new Int32Array(rowsAtOnce);
 /** Means nothing: an outcome keeps the loads of `#touch` from being dropped. */
@@ -40,7 +49,7 @@ export class TextInterner implements Dictionary {
 
   /** Memory held, for the query's ceiling. */
   get bytes(): number {
-    return this.#heap.length + this.#offsets.byteLength + this.#slots.byteLength;
+    return Math.min(this.#heap.length, 2 * this.#used + 1024) + this.#offsets.byteLength + this.#slots.byteLength;
   }
 
   text(code: number): string {
@@ -219,8 +228,10 @@ export class TextInterner implements Dictionary {
   #add(source: Uint8Array, start: number, end: number, hash: number, slot: number): number {
     const code = this.size++;
     const used = this.#used + end - start;
+    work.done += (end - start) * byteCost;
     if (used > this.#heap.length) {
-      const heap = new Uint8Array(Math.max(this.#heap.length * 2, used));
+      const isLarge = used > largeHeapBytes;
+      const heap = new Uint8Array(isLarge ? Math.max(hugeHeapBytes, used * 4) : Math.max(this.#heap.length * 2, used));
       heap.set(this.#heap.subarray(0, this.#used));
       this.#heap = heap;
       this.#words = new DataView(heap.buffer);
