@@ -137,9 +137,11 @@ export interface Transaction {
   /** What waits for its commit. */
   readonly isEmpty: boolean;
   readonly rows: number;
+  /** Once it holds so many, it takes no more. */
+  readonly rowsMax: number;
   readonly bytes: number;
-  /** Rows of these keys must stand at the commit as they were read in it. */
-  lock(type: string, keys: Iterable<string>): void;
+  /** Rows of these keys and this path must stand at the commit as they were read in it. */
+  lock(type: string, path: string | null, keys: Iterable<string>): void;
   savepoint(name: string): void;
   /** False where there is none of the name. What was written since stays. */
   release(name: string): boolean;
@@ -216,6 +218,8 @@ export interface WrittenRows {
 export interface Invocation {
   readonly caller: Caller;
   readonly correlationId: string;
+  /** The transaction that it is in. */
+  readonly transaction: Transaction | null;
   describe(facts: InvocationFacts): void;
   /** Checks purpose, quota and policy for reading, then pins branch, position and instant. */
   snapshot(): GovernedSnapshot;

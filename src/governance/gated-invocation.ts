@@ -35,6 +35,7 @@ import type {
   ProofReader,
   SubmitOptions,
   TokenView,
+  Transaction,
 } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
 import { GovernedWrites } from './governed-writes.ts';
@@ -63,6 +64,10 @@ export class GatedInvocation implements Invocation {
     this.#asked = new Described(caller, request, core.parts.clock.now());
     this.#startedMs = core.parts.clock.monotonicMs();
     this.#admission = new Admission(core, this.#asked);
+  }
+
+  get transaction(): Transaction | null {
+    return this.#asked.request.transaction ?? null;
   }
 
   describe(facts: InvocationFacts): void {

@@ -184,8 +184,8 @@ export class GovernedWrites {
     const tenant = tenantOf(caller.path);
     const head = projections.privately({ position: next.position, instant: next.time - 1n }, caller.branch, tenant);
     if (basis !== null)
-      for (const [type, keys] of transaction.touched())
-        if (head.writtenSince(basis.position, type, caller.path, keys) !== null)
+      for (const { type, path, keys } of transaction.touched())
+        if (head.writtenSince(basis.position, type, path, keys) !== null)
           throw stale(`a row of ${JSON.stringify(type)} was written since the transaction began`);
     const outcome: Decision['outcome'][] = [];
     const drafts: EntryDraft[] = [];

@@ -143,6 +143,7 @@ export class Planner implements PlannerDoor {
     });
     this.#writes = new WriteFront({
       clock: this.#clock,
+      turn: () => this.#scheduler.yield(),
       plans: this.#plans,
       newKey: options.newKey ?? null,
       jobs: this.#jobs,
@@ -219,6 +220,9 @@ export class Planner implements PlannerDoor {
     if (statement === null) {
       const { time = 'current' } = request;
       const own = { asked };
+      const locking = invocation.transaction !== null && /\bFOR\b/i.test(asked.template) ? asked.parse() : null;
+      if (locking?.kind === 'query' && locking.query.lock)
+        await this.#writes.lock(invocation, asked, locking.query, request, time, startedMs);
       const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
       return { answer: await session.ask({ ...question, time }), written: null };
     }

@@ -118,8 +118,17 @@ export interface Query {
   readonly offset: Slot | null;
   readonly after: Slot | null;
   readonly facets: readonly ColumnRef[];
+  /** Rows of these tables, of all where none is named, are to stand until the transaction commits. */
+  readonly lock?: RowLock;
   /** It is about what is believed and true at one instant, now where AS OF says no other, as functions are. */
   readonly oneInstant?: true;
+  readonly place: Place;
+}
+
+/** FOR UPDATE and its weaker forms, which say the same here: nobody waits, and COMMIT is refused where a row was written. */
+export interface RowLock {
+  /** By the names that they have in the statement; empty: all of them. */
+  readonly tables: readonly string[];
   readonly place: Place;
 }
 

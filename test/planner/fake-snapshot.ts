@@ -109,6 +109,7 @@ export class FakeStore {
       snapshot: () => this.snapshot(caller),
       submit: () => Promise.reject(new Error('read only')),
       commit: () => Promise.reject(new Error('read only')),
+      transaction: null,
       retryConflicts: (_about, attempt) => attempt(),
       rehearse: () => Promise.reject(new Error('read only')),
       kept: () => [],

@@ -18,6 +18,7 @@ export type Command =
   | { readonly kind: 'discard' | 'deallocate'; readonly name: string }
   | { readonly kind: 'nothing'; readonly tag: string; readonly notice: string | null }
   | { readonly kind: 'savepoint' | 'release' | 'rollback-to'; readonly name: string }
+  | { readonly kind: 'truncate'; readonly tables: readonly string[] }
   | ({ readonly kind: 'create-table' } & CreateTable)
   | ({ readonly kind: 'drop' } & Drop)
   /** Makes nothing; what it names has to be there. */
@@ -122,7 +123,6 @@ const refusals: Readonly<Record<string, string>> = {
   LOCK: 'LOCK is not implemented: a statement that meets a newer row is refused, run it again',
   GRANT: 'GRANT is not implemented: policies say who may do what',
   REVOKE: 'REVOKE is not implemented: policies say who may do what',
-  TRUNCATE: 'TRUNCATE is not implemented: DELETE ends rows, what was stays readable AS OF',
   VACUUM: 'VACUUM is not implemented: the store tends itself',
   ANALYZE: 'ANALYZE is not implemented: the store tends itself',
   REINDEX: 'REINDEX is not implemented: the store tends itself',
@@ -157,6 +157,8 @@ export function commandOf(statement: string): Command {
       return { kind: 'savepoint', name: savepointName(words.slice(1)) };
     case 'RELEASE':
       return { kind: 'release', name: savepointName(words.slice(1)) };
+    case 'TRUNCATE':
+      return truncate(text);
     case 'SET':
       return set(said);
     case 'RESET':
@@ -269,6 +271,23 @@ function createSchema(said: string): Command {
   const name = tokens.name('the name of a schema');
   if (name !== 'public') throw refused('there is one schema, public');
   return { kind: 'create-schema', name, ifNotExists };
+}
+
+/** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
+function truncate(said: string): Command {
+  const tokens = new Tokens(said);
+  tokens.expect('TRUNCATE');
+  tokens.skip('TABLE');
+  const tables: string[] = [];
+  do {
+    tokens.skip('ONLY');
+    tables.push(tokens.tableName());
+    tokens.skip('*');
+  } while (tokens.skip(','));
+  if (!tokens.skip('RESTART', 'IDENTITY')) tokens.skip('CONTINUE', 'IDENTITY');
+  if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
+  tokens.ended();
+  return { kind: 'truncate', tables: [...new Set(tables)] };
 }
 
 function createIndex(said: string): Command {

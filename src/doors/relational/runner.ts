@@ -199,6 +199,8 @@ export class Runner {
         replies.notice(`${detail}, skipping`);
         return replies.complete('CREATE SCHEMA');
       }
+      case 'truncate':
+        return this.#truncate(command.tables);
       case 'drop':
         return this.#drop(command);
       case 'nothing':
@@ -297,6 +299,19 @@ export class Runner {
     });
     replies.notice('indexes are made as questions need them: nothing was created');
     replies.complete('CREATE INDEX');
+  }
+
+  /** Ends all rows that the caller may end, of all the tables or of none: what was stays readable AS OF. */
+  async #truncate(tables: readonly string[]): Promise<void> {
+    const { planner, replies } = this.#parts;
+    const isAlone = !this.isOpen;
+    this.beginImplicit();
+    for (const table of tables) {
+      const sql = `DELETE FROM "${table.replaceAll('"', '""')}"`;
+      await this.#enter('query', true, (invocation) => planner.execute(invocation, { sql, ...this.options() }));
+    }
+    if (isAlone) await this.endImplicit();
+    replies.complete('TRUNCATE TABLE');
   }
 
   async #drop(command: Extract<Command, { readonly kind: 'drop' }>): Promise<void> {

@@ -67,6 +67,41 @@ interface Parts {
   readonly onEnd: () => void;
 }
 
+export interface TouchedRows {
+  readonly type: string;
+  readonly path: string | null;
+  readonly keys: ReadonlySet<string>;
+}
+
+/** Rows by type, path and key. */
+class Touched {
+  readonly #rows = new Map<string, TouchedRows & { readonly keys: Set<string> }>();
+  size = 0;
+
+  constructor(others?: Touched) {
+    for (const { type, path, keys } of others?.rows() ?? []) this.add(type, path, keys);
+  }
+
+  add(type: string, path: string | null, keys: Iterable<string>): void {
+    // A control character can't occur in a path.
+    const name = `${path ?? '\0'}\0${type}`;
+    let rows = this.#rows.get(name);
+    if (rows === undefined) this.#rows.set(name, (rows = { type, path, keys: new Set() }));
+    const before = rows.keys.size;
+    for (const key of keys) rows.keys.add(key);
+    this.size += rows.keys.size - before;
+  }
+
+  rows(): Iterable<TouchedRows> {
+    return this.#rows.values();
+  }
+
+  clear(): void {
+    this.#rows.clear();
+    this.size = 0;
+  }
+}
+
 export class OpenTransaction implements Transaction {
   readonly caller: Caller;
   readonly openedMs: number;
@@ -76,8 +111,8 @@ export class OpenTransaction implements Transaction {
   #begun: Begun | null = null;
   #steps: Step[] = [];
   readonly #savepoints: Savepoint[] = [];
-  /** By type, keys of rows that must stand at the commit as they were read, beside those that are written. */
-  readonly #locked = new Map<string, Set<string>>();
+  /** Keys of rows that must stand at the commit as they were read, beside those that are written. */
+  readonly #locked = new Touched();
   #over: ServiceError | null = null;
 
   constructor(caller: Caller, parts: Parts) {
@@ -125,6 +160,10 @@ export class OpenTransaction implements Transaction {
 
   get isEmpty(): boolean {
     return this.#steps.length === 0;
+  }
+
+  get rowsMax(): number {
+    return this.#parts.bounds.rowsMax;
   }
 
   get rows(): number {
@@ -179,7 +218,8 @@ export class OpenTransaction implements Transaction {
 
   #checkRoom(rows: number, bytes: number): void {
     const { rowsMax, bytesMax } = this.#parts.bounds;
-    if (this.rows + rows > rowsMax)
+    // A batch may go beyond it once: what a client sends in batches ends somewhere in the last.
+    if (this.rows >= rowsMax || rows > rowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a transaction writes at most ${rowsMax} rows: commit more often`, {
         reason: 'transaction-full',
       });
@@ -196,20 +236,17 @@ export class OpenTransaction implements Transaction {
       const { rows = [] } = outcome.steps === undefined ? outcome : outcome.steps[i]!;
       this.lock(
         part.type,
+        this.caller.path,
         rows.flatMap(({ became, key }) => (became === 'kept' && key !== null ? key : [])),
       );
     }
   }
 
-  /** Rows of these keys must stand at the commit as they were read here. */
-  lock(type: string, keys: Iterable<string>): void {
-    let locked = this.#locked.get(type);
-    if (locked === undefined) this.#locked.set(type, (locked = new Set()));
-    for (const key of keys) locked.add(key);
-    if (locked.size > this.#parts.bounds.rowsMax)
-      throw new ServiceError('REL_TOO_LARGE', `a transaction locks at most ${this.#parts.bounds.rowsMax} rows of a type`, {
-        reason: 'transaction-full',
-      });
+  lock(type: string, path: string | null, keys: Iterable<string>): void {
+    this.#locked.add(type, path, keys);
+    const { rowsMax } = this.#parts.bounds;
+    if (this.#locked.size > rowsMax)
+      throw new ServiceError('REL_TOO_LARGE', `a transaction locks at most ${rowsMax} rows`, { reason: 'transaction-full' });
   }
 
   savepoint(name: string): void {
@@ -247,24 +284,15 @@ export class OpenTransaction implements Transaction {
     if (this.#over === null) this.#ended(new ServiceError('REL_NOT_FOUND', 'no such transaction'));
   }
 
-  /** Keys by type that must stand at the commit as they did at its basis: of rows that it wrote, left as they were, or locked. */
-  touched(): ReadonlyMap<string, ReadonlySet<string>> {
-    const touched = new Map<string, Set<string>>();
-    const of = (type: string): Set<string> => {
-      let keys = touched.get(type);
-      if (keys === undefined) touched.set(type, (keys = new Set()));
-      return keys;
-    };
-    for (const [type, keys] of this.#locked) for (const key of keys) of(type).add(key);
+  /** What must stand at the commit as it did at its basis: rows that it wrote, left as they were, or locked. */
+  touched(): Iterable<TouchedRows> {
+    const touched = new Touched(this.#locked);
     for (const { command, drafts } of this.#steps) {
       const types = new Set(partsOf(command).map((part) => ('type' in part ? part.type : null)));
-      for (const { body } of drafts) {
-        if (body.kind !== 'rows' || !types.has(body.type)) continue;
-        const keys = of(body.type);
-        for (const key of keysOf(body)) keys.add(key);
-      }
+      for (const { body } of drafts)
+        if (body.kind === 'rows' && types.has(body.type)) touched.add(body.type, this.caller.path, keysOf(body));
     }
-    return touched;
+    return touched.rows();
   }
 
   #entered(): Begun {

@@ -13,6 +13,7 @@ export function readingThrough(
   const refused = {
     submit: refuse,
     commit: refuse,
+    transaction: null,
     rehearse: refuse,
     audit: refuse,
     proofs: refuse,

@@ -16,6 +16,7 @@ import type {
   Literal,
   ParsedStatement,
   Query,
+  RowLock,
   Slot,
   Source,
   Statement,
@@ -89,6 +90,7 @@ function readPurposed(cursor: TokenCursor): Statement {
 
 function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Statement {
   const { place } = cursor;
+  const lock = cursor.locks() ? readLock(cursor, inner) : null;
   const withProvenance = cursor.acceptPair('WITH', 'PROVENANCE');
   expectEnd(cursor);
   const { body } = inner;
@@ -97,7 +99,29 @@ function endQuery(cursor: TokenCursor, purpose: Slot | null, inner: Query): Stat
     if (!bare) throw cursor.error(`${body.from.name} takes no further clauses`, place);
     return readFunctionControl(cursor, purpose, body.from);
   }
-  return { kind: 'query', purpose, query: { ...inner, asOf: cursor.asOf }, withProvenance };
+  return { kind: 'query', purpose, query: { ...inner, asOf: cursor.asOf, ...(lock && { lock }) }, withProvenance };
+}
+
+/** FOR UPDATE | NO KEY UPDATE | SHARE | KEY SHARE [OF t, …] [NOWAIT], once or several times. */
+function readLock(cursor: TokenCursor, { body, with: common }: Query): RowLock {
+  const { place } = cursor;
+  if (body.kind !== 'select' || body.distinct || body.groupBy.length > 0 || body.having !== null || common.length > 0)
+    throw cursor.notImplemented('FOR UPDATE of what is not read row by row from tables');
+  const tables: string[] = [];
+  let isAll = false;
+  while (cursor.locks()) {
+    cursor.next();
+    if (cursor.accept('NO')) cursor.expect('KEY');
+    else cursor.accept('KEY');
+    if (!cursor.accept('SHARE')) cursor.expect('UPDATE');
+    if (cursor.accept('OF')) {
+      do tables.push(cursor.name('the name of a table'));
+      while (cursor.accept(','));
+    } else isAll = true;
+    if (cursor.key() === 'SKIP') throw cursor.notImplemented('SKIP LOCKED');
+    cursor.accept('NOWAIT');
+  }
+  return { tables: isAll ? [] : tables, place };
 }
 
 const clauseWords: ReadonlySet<string> = new Set(

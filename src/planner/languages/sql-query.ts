@@ -279,7 +279,7 @@ export function readProjectionItem(cursor: TokenCursor): ProjectionItem {
 /** What may follow a SELECT that has no FROM. */
 function endsSelect(cursor: TokenCursor): boolean {
   const { kind, key } = cursor.token;
-  if (cursor.writes && (key === 'ON' || key === 'RETURNING')) return true;
+  if ((cursor.writes && (key === 'ON' || key === 'RETURNING')) || cursor.locks()) return true;
   return kind === 'end' || /^([);]|WHERE|GROUP|HAVING|ORDER|LIMIT|UNION|INTERSECT|EXCEPT)$/.test(key) || key === 'OFFSET';
 }
 
@@ -315,7 +315,8 @@ function readSource(cursor: TokenCursor): Source {
     if (!bare) cursor.expect('ON');
     left = { kind: 'join', type, left, right, on: bare ? null : readExpression(cursor), using, place };
   }
-  if (cursor.key() === 'FOR') throw cursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
+  if (cursor.key() === 'FOR' && !cursor.locks())
+    throw cursor.notImplemented("FOR SYSTEM_TIME (write AS OF SYSTEM TIME '<timestamp>')");
   return left;
 }
 

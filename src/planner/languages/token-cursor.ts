@@ -16,6 +16,8 @@ export interface Readers {
   readonly readOrder: (cursor: TokenCursor) => OrderItem[];
 }
 
+const lockWords: ReadonlySet<string> = new Set(['UPDATE', 'SHARE', 'NO', 'KEY']);
+
 export class TokenCursor {
   readonly lexed: LexedStatement;
   readonly dialect: Dialect;
@@ -84,7 +86,12 @@ export class TokenCursor {
   }
 
   isName(): boolean {
-    return !this.token.reserved && !(this.writes && this.token.key === 'RETURNING');
+    return !this.token.reserved && !(this.writes && this.token.key === 'RETURNING') && !this.locks();
+  }
+
+  /** FOR UPDATE and the like stand here. */
+  locks(): boolean {
+    return this.token.key === 'FOR' && this.dialect === 'wide' && lockWords.has(this.key(1));
   }
 
   name(what: string): string {

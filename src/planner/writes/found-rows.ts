@@ -8,13 +8,15 @@ import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts
 
 export class FoundRows implements RowTaker {
   readonly #isByKey: boolean;
+  readonly #rowsMax: number;
   #columns: readonly OutputColumn[] = [];
   #cells: Cell[][] = [];
   readonly #keys = new Set<Cell>();
 
   /** `byKey`: of several rows whose first cell is the same, the first counts. */
-  constructor(byKey: boolean) {
+  constructor(byKey: boolean, rowsMax = batchRowsMax) {
     this.#isByKey = byKey;
+    this.#rowsMax = rowsMax;
   }
 
   get rows(): number {
@@ -34,7 +36,7 @@ export class FoundRows implements RowTaker {
         if (this.#keys.has(key)) continue;
         this.#keys.add(key);
       }
-      if (this.#cells.length === batchRowsMax) throw tooMany();
+      if (this.#cells.length === this.#rowsMax) throw tooMany(this.#rowsMax);
       this.#cells.push(columns.map(({ type }, c) => cellAt(vectors[c]!, type, row)));
     }
     return true;
@@ -68,9 +70,9 @@ export function vectorOf(cells: readonly Cell[], type: ColumnType): Vector {
   return builder.build();
 }
 
-function tooMany(): ServiceError {
+function tooMany(rowsMax: number): ServiceError {
   return new ServiceError(
     'REL_INVALID',
-    `a statement writes at most ${batchRowsMax} rows, and this one would write more: write them in several, such as WHERE _pk IN (SELECT _pk … LIMIT ${batchRowsMax})`,
+    `a statement writes at most ${rowsMax} rows here, and this one would write more: write them in several, such as WHERE _pk IN (SELECT _pk … LIMIT ${rowsMax})`,
   );
 }

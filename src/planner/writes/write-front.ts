@@ -12,10 +12,11 @@ import type { Answer, Description, Executed, ExecuteOptions, ParsedWrite, Questi
 import type { Plans } from '../plans.ts';
 import { type Asked, AskedStatement, AskedText, AskedTree, questionOf, statedPurpose } from '../question.ts';
 import type { Reading } from '../session.ts';
-import type { Literal, ParsedQuestion, Query, Statement } from '../statement.ts';
+import type { DefaultTime, Literal, ParsedQuestion, Query, Statement } from '../statement.ts';
 import type { GraphWrite, WriteStatement } from '../write-statement.ts';
 import { describeWrite, type DescribeWrite } from './describe-write.ts';
 import { readsPattern, runPatternWrite } from './graph-write.ts';
+import { LockedRows, lockingQuery } from './locked-rows.ts';
 import { runScoreWrite } from './score-write.ts';
 import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
 
@@ -24,6 +25,8 @@ export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>>;
 
 export interface WriteFrontParts {
   readonly clock: Clock;
+  /** Lets others have their turn. */
+  readonly turn: () => Promise<void>;
   readonly plans: Plans;
   /** A key that nothing has yet; null: nodes and edges are written with theirs. */
   readonly newKey: (() => string) | null;
@@ -95,6 +98,25 @@ export class WriteFront {
     return runScoreWrite({ ...common, statement }, jobs);
   }
 
+  /** Reads what a question that locks is about, and holds the transaction to it; outside of one there is nothing to hold. */
+  async lock(
+    invocation: Invocation,
+    asked: Asked,
+    query: Query,
+    { signal }: ExecuteOptions,
+    time: DefaultTime,
+    startedMs: number,
+  ): Promise<void> {
+    const { transaction } = invocation;
+    if (transaction === null) return;
+    const snapshot = invocation.snapshot();
+    const locking = lockingQuery(query, snapshot);
+    const statement = { nullSlot: asked.parameters.length, place: query.place };
+    const host = this.#hostOf({ asked, statement, reads: true, invocation, signal, startedMs });
+    const found = new LockedRows(locking.tables, transaction);
+    await host.read({ query: locking.query, part: 'lock', snapshot, found, time, onPlan: () => undefined });
+  }
+
   /** What RETURNING would show and which values the statement takes. Nothing is read, and nothing written. */
   describe(invocation: Invocation, request: DescribeWrite): Description {
     const { asked, statement, purpose } = request;
@@ -127,6 +149,7 @@ export class WriteFront {
     const { dialect } = asked;
     return {
       processingTimeMs: () => clock.monotonicMs() - startedMs,
+      turn: this.#parts.turn,
       literal: (slot) => asked.parameters[slot] ?? null,
       read: ({ query, part, snapshot, found, time = 'current', extra = [], given, onPlan }) => {
         const reading: Reading = {

@@ -12,7 +12,15 @@ import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { type Cell, type ColumnType, systemColumns } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
-import type { Batch, DeleteRows, Outcome, PutRows, RowOutcome, SentCells } from '../../projections/command.ts';
+import {
+  type Batch,
+  batchRowsMax,
+  type DeleteRows,
+  type Outcome,
+  type PutRows,
+  type RowOutcome,
+  type SentCells,
+} from '../../projections/command.ts';
 import { smallAnswer } from '../answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';
 import { at } from '../places.ts';
@@ -33,6 +41,8 @@ import { cellsFor } from './written-cells.ts';
 export interface WriteHost {
   read(request: ReadRequest): Promise<Answer>;
   atOnce(query: Query, snapshot: GovernedSnapshot): AtOnce;
+  /** Lets others have their turn. */
+  turn(): Promise<void>;
   /** Value of a literal of the statement. */
   literal(slot: number): Literal;
   processingTimeMs(): number;
@@ -89,8 +99,6 @@ class Write {
   readonly #computedFrom = new Set<string>();
   readonly #overtaken: () => boolean;
   #returned: Returned = { columns: [], batches: [], rowCount: 0 };
-  /** Refused for what is there, not for what has changed. */
-  #plainInsert: PutRows | null = null;
 
   constructor(request: WriteRequest, snapshot: GovernedSnapshot, definition: TypeDefinition) {
     this.#request = request;
@@ -115,7 +123,7 @@ class Write {
   async #insert(statement: InsertStatement): Promise<Executed> {
     const { conflict, source } = statement;
     if (conflict !== null) checkConflictKey(conflict.key, this.#definition);
-    const found = new FoundRows(false);
+    const found = new FoundRows(false, this.#rowsMax);
     let columns: readonly TargetColumn[] = [];
     const answer = await this.#read(source, 'source', found, {
       onPlan: (ready) => (columns = insertedColumns(statement, this.#definition, ready.columns.length)),
@@ -137,7 +145,6 @@ class Write {
       ...(conflict !== null && { keepsPresent: true }),
       ...(returning && { listsRows: true }),
     };
-    this.#plainInsert = put;
     const outcome = await this.#submit(put, (rows, written) => this.#take(returning, rows.rows ?? [], written));
     return this.#executed(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
   }
@@ -157,7 +164,7 @@ class Write {
         'several-rows',
       );
     }
-    const there = new FoundRows(false);
+    const there = new FoundRows(false, this.#rowsMax);
     const { query, given, part } = this.#conflicting(statement, conflict, cells, keys, told.size);
     const { columns: read } = await this.#read(query, part, there, {
       extra: [...told],
@@ -255,7 +262,7 @@ class Write {
     }
     const portion = this.#portionOf(statement);
     const refs = namedBeside(statement);
-    const found = new FoundRows(portion === null);
+    const found = new FoundRows(portion === null, this.#rowsMax);
     const query = updatedRows(statement, refs, this.#path);
     const { columns } = await this.#read(query, 'rows', found, portion?.read);
     const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
@@ -294,7 +301,7 @@ class Write {
 
   async #delete(statement: DeleteStatement): Promise<Executed> {
     const portion = this.#portionOf(statement);
-    const found = new FoundRows(portion === null);
+    const found = new FoundRows(portion === null, this.#rowsMax);
     const { columns } = await this.#read(deletedRows(statement, this.#path), 'rows', found, portion?.read);
     const returned = columns.slice(1);
     if (statement.returning !== null) {
@@ -312,6 +319,12 @@ class Write {
     };
     const outcome = await this.#submit(command, () => undefined);
     return this.#executed(outcome, { deleted: outcome.accepted });
+  }
+
+  /** In a transaction a statement is written a batch at a time; what it returns comes of one. */
+  get #rowsMax(): number {
+    const { invocation, statement } = this.#request;
+    return invocation.transaction === null || statement.returning !== null ? batchRowsMax : invocation.transaction.rowsMax;
   }
 
   get #path(): string | null {
@@ -384,28 +397,52 @@ class Write {
     command: PutRows | DeleteRows | Batch,
     take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
   ): Promise<CameTo> {
-    const { invocation, statement, sync } = this.#request;
+    const { invocation, statement } = this.#request;
     invocation.describe({ action: statement.kind === 'delete' ? 'delete' : 'ingest' });
+    const portions = portionsOf(command);
+    const { transaction } = invocation;
     try {
-      return await invocation.submit(command, {
-        sync,
-        before: (decided, written) => {
-          const [refused] = decided.errors;
-          if (refused !== undefined) {
-            const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
-            const stale = refused.code === 'REL_CONFLICT' && command !== this.#plainInsert;
-            const step = command.kind === 'batch' ? null : command;
-            throw new ServiceError(refused.code as ErrorCode, row + refused.detail, {
-              ...(stale && { stale: true }),
-              ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
-            });
-          }
-          take(decided, written);
-        },
-      });
+      if (portions.length === 1) return await this.#submitOne(command, take);
+      // A transaction takes all of a statement or nothing of it.
+      transaction!.savepoint(ofStatement);
+      let all: CameTo | null = null;
+      for (const portion of portions) {
+        const came = await this.#submitOne(portion, take);
+        all = all === null ? came : { ...came, accepted: all.accepted + came.accepted, systemFrom: all.systemFrom };
+        await this.#request.host.turn();
+      }
+      transaction!.release(ofStatement);
+      return all!;
+    } catch (error) {
+      if (portions.length > 1) transaction!.rollbackTo(ofStatement);
+      throw error;
     } finally {
       invocation.describe({ objectType: [...this.#types].join(',') });
     }
+  }
+
+  #submitOne(
+    command: PutRows | DeleteRows | Batch,
+    take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
+  ): Promise<CameTo> {
+    const { invocation, statement, sync } = this.#request;
+    const isPlainInsert = statement.kind === 'insert' && statement.conflict?.do !== 'update';
+    return invocation.submit(command, {
+      sync,
+      before: (decided, written) => {
+        const [refused] = decided.errors;
+        if (refused !== undefined) {
+          const row = statement.kind === 'insert' ? `row ${refused.index}: ` : '';
+          const stale = refused.code === 'REL_CONFLICT' && !isPlainInsert;
+          const step = command.kind === 'batch' ? null : command;
+          throw new ServiceError(refused.code as ErrorCode, row + refused.detail, {
+            ...(stale && { stale: true }),
+            ...(step && { refused: refusedRow(step, this.#definition.primaryKey, refused) }),
+          });
+        }
+        take(decided, written);
+      },
+    });
   }
 
   #executed(outcome: CameTo, counts: Partial<Pick<Written, 'inserted' | 'updated' | 'deleted' | 'kept'>>): Executed {
@@ -444,6 +481,32 @@ interface Inserted {
   readonly cells: readonly NamedColumn[];
   readonly length: number;
   readonly returning: Returning | null;
+}
+
+/** No client can name it. */
+const ofStatement = '\0statement';
+
+/** What a turn can decide each: commands of as many rows as a batch has. */
+function portionsOf(command: PutRows | DeleteRows | Batch): readonly (PutRows | DeleteRows | Batch)[] {
+  const parts = command.kind === 'batch' ? command.steps : [command];
+  const size = parts.reduce((sum, part) => sum + (part.kind === 'put-rows' ? part.rows.length : part.keys.length), 0);
+  return size <= batchRowsMax ? [command] : parts.flatMap((part) => [...cut(part)]);
+}
+
+function* cut(part: PutRows | DeleteRows): Generator<PutRows | DeleteRows> {
+  const length = part.kind === 'put-rows' ? part.rows.length : part.keys.length;
+  for (let from = 0; from < length; from += batchRowsMax) {
+    const to = Math.min(length, from + batchRowsMax);
+    if (part.kind === 'delete-rows') {
+      yield { ...part, keys: part.keys.slice(from, to) };
+      continue;
+    }
+    const numbers = Array.from({ length: to - from }, (_, i) => from + i);
+    const columns = part.rows.columns.map((column) => pickedRows(column, numbers));
+    const { patch } = part;
+    const sent = patch && new Map([...patch].map(([name, rows]) => [name, rows.slice(from, to)] as const));
+    yield { ...part, rows: { length: to - from, columns }, ...(sent && { patch: sent }) };
+  }
 }
 
 function isBound(name: string): boolean {

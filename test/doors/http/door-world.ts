@@ -245,6 +245,7 @@ export class DoorWorld {
       },
       rehearse: async () => ({ errors: [] }),
       commit: async () => null,
+      transaction: null,
       submit: async (command, options) => {
         this.commands.push({ command, sync: options?.sync === true });
         return { ...outcomeOf(command), ...(await this.submit(command)) };

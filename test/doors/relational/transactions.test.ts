@@ -142,6 +142,31 @@ describe('committing', () => {
   });
 });
 
+describe('FOR UPDATE', () => {
+  test.each([
+    ['SELECT balance FROM account WHERE id = 1 FOR UPDATE', '40001'],
+    ['SELECT balance AS b FROM account ORDER BY b DESC LIMIT 1 FOR NO KEY UPDATE NOWAIT', '40001'],
+    ['SELECT * FROM account a JOIN owner o ON o.name = a.owner WHERE o.city = $$Ghent$$ FOR SHARE OF a', '40001'],
+    ['SELECT * FROM account a JOIN owner o ON o.name = a.owner WHERE o.city = $$Ghent$$ FOR KEY SHARE OF o', 'answered'],
+    ['SELECT balance FROM account WHERE id = 2 FOR UPDATE', 'answered'],
+    ['SELECT balance FROM account WHERE id = 1', 'answered'],
+  ])('%s: when account 1 is written meanwhile, COMMIT is %s', async (sql, state) => {
+    await one.query('BEGIN');
+    expect((await one.query(sql)).rowCount).toBe(1);
+    await one.query("INSERT INTO owner VALUES ('new', 'Lier') ON CONFLICT DO NOTHING");
+    await other.query('UPDATE account SET balance = balance + 1 WHERE id = 1');
+    expect(await stateOf(one.query('COMMIT'))).toBe(state);
+  });
+
+  test('what reads no rows of tables is refused, and so is SKIP LOCKED; outside of a transaction it is a question', async () => {
+    for (const sql of ['SELECT DISTINCT owner FROM account FOR UPDATE', 'SELECT id FROM account FOR UPDATE SKIP LOCKED'])
+      expect(await stateOf(one.query(sql))).toBe('0A000');
+    expect(await rowsOf(one, 'SELECT id FROM account WHERE id = $$1$$::int FOR UPDATE')).toEqual([['1']]);
+    await one.query('BEGIN');
+    expect(await stateOf(one.query('SELECT id FROM account FOR UPDATE OF nowhere'))).toBe('42P01');
+  });
+});
+
 describe('savepoints and failures', () => {
   test('ROLLBACK TO takes back what came after, also what failed', async () => {
     await one.query('BEGIN');
@@ -175,6 +200,36 @@ describe('savepoints and failures', () => {
       ['2', '3'],
     ]);
   });
+});
+
+test('TRUNCATE ends all rows of its tables or of none, in a transaction too', async () => {
+  await one.query('BEGIN');
+  await one.query('TRUNCATE TABLE account, ONLY owner RESTART IDENTITY CASCADE');
+  expect(await rowsOf(one, 'SELECT * FROM account')).toEqual([]);
+  await one.query('ROLLBACK');
+  expect(await stateOf(one.query('TRUNCATE account, nowhere'))).toBe('42P01');
+  expect(await rowsOf(one, balances)).toHaveLength(2);
+  expect((await one.query('TRUNCATE account')).command).toBe('TRUNCATE');
+  expect(await rowsOf(one, balances)).toEqual([]);
+});
+
+test('a statement of a transaction writes more rows than a batch has, all or none of them', async () => {
+  await one.query('CREATE TABLE many (id int PRIMARY KEY, n int)');
+  await one.query('BEGIN');
+  const values = Array.from({ length: 3000 }, (_, i) => `(${i + 1}, ${i + 1})`).join();
+  await one.query(`INSERT INTO many VALUES ${values}`);
+  for (const _ of [1, 2])
+    await one.query('INSERT INTO many SELECT id + (SELECT MAX(id) FROM many), n FROM many WHERE id <= 3000');
+  expect((await one.query('UPDATE many SET n = n + 1')).rowCount).toBe(9000);
+  await one.query('SAVEPOINT s');
+  // The last of them meets a key that is there.
+  expect(
+    await stateOf(one.query('INSERT INTO many SELECT 9001 - id * 2 + CASE WHEN id > 4500 THEN 20000 ELSE 0 END, 0 FROM many')),
+  ).toBe('23505');
+  await one.query('ROLLBACK TO s');
+  expect(await rowsOf(one, 'SELECT COUNT(*), SUM(n) FROM many')).toEqual([['9000', '13513500']]);
+  await one.query('COMMIT');
+  expect(await rowsOf(other, 'SELECT COUNT(*), SUM(n) FROM many')).toEqual([['9000', '13513500']]);
 });
 
 test.each(['READ UNCOMMITTED', 'READ COMMITTED', 'REPEATABLE READ'])('%s is told as repeatable read', async (level) => {

@@ -1,0 +1,81 @@
+/** Rows that FOR UPDATE reads: they are read as the statement reads them, and have to stand when the transaction commits. */
+import type { GovernedSnapshot, Transaction } from '../../governance/gate-contract.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import { at } from '../places.ts';
+import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';
+import type { Place, ProjectionItem, Query, Select, Source } from '../statement.ts';
+
+interface LockedTable {
+  /** By which the statement knows it. */
+  readonly name: string;
+  readonly type: string;
+}
+
+/** What tells each locked row stands behind the columns of the statement, which its order may name. */
+export function lockingQuery(
+  query: Query,
+  { catalog }: Pick<GovernedSnapshot, 'catalog'>,
+): { readonly query: Query; readonly tables: readonly LockedTable[] } {
+  const { lock, ...rest } = query;
+  const { place, tables: named } = lock!;
+  const select = query.body as Select;
+  const known = tablesOf(select.from).filter(({ type }) => catalog.type(type) !== undefined);
+  const wrong = named.find((name) => !known.some((table) => table.name === name));
+  if (wrong !== undefined)
+    throw at(
+      'REL_UNKNOWN_TYPE',
+      `FOR UPDATE names ${JSON.stringify(wrong)}, which is no table of the statement`,
+      place,
+      'no-such-table-here',
+    );
+  const tables = known.filter(({ name }) => named.length === 0 || named.includes(name));
+  const keys = tables.flatMap(({ name }) => [column(name, '_pk', place), column(name, 'namespace_path', place)]);
+  return { query: { ...rest, body: { ...select, projection: [...select.projection, ...keys] } }, tables };
+}
+
+function column(table: string, name: string, place: Place): ProjectionItem {
+  return { kind: 'expression', expression: { kind: 'column', table, name, place }, alias: `\0lock ${table} ${name}`, place };
+}
+
+function tablesOf(source: Source): readonly LockedTable[] {
+  if (source.kind === 'join') return [...tablesOf(source.left), ...tablesOf(source.right)];
+  return source.kind === 'table' ? [{ name: source.alias ?? source.name, type: source.name }] : [];
+}
+
+/** Takes the keys that stand behind the columns of each row. */
+export class LockedRows implements RowTaker {
+  readonly #tables: readonly LockedTable[];
+  readonly #transaction: Transaction;
+  rows = 0;
+
+  constructor(tables: readonly LockedTable[], transaction: Transaction) {
+    this.#tables = tables;
+    this.#transaction = transaction;
+  }
+
+  /** They are the transaction's. */
+  get bytes(): number {
+    return 0;
+  }
+
+  take(columns: readonly OutputColumn[], { columns: vectors, selection, first, count }: OutputBatch): boolean {
+    this.rows += count;
+    const from = columns.length - 2 * this.#tables.length;
+    for (const [t, { type }] of this.#tables.entries()) {
+      const at = from + 2 * t;
+      for (let i = 0; i < count; i++) {
+        const row = selection === null ? first + i : selection[i]!;
+        const key = cellAt(vectors[at]!, 'string', row);
+        const path = cellAt(vectors[at + 1]!, 'string', row);
+        // The other side of an outer join may have none.
+        if (key !== null) this.#transaction.lock(type, path === null ? null : String(path), [String(key)]);
+      }
+    }
+    return true;
+  }
+
+  /** What was locked for an answer that is begun anew stays locked: it was read. */
+  restart(): void {
+    this.rows = 0;
+  }
+}
