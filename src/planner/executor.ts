@@ -423,7 +423,7 @@ function operatorOf(
     case 'values':
       return new ValuesOperator(node, execution);
     case 'virtual':
-      return narrowed(new VirtualOperator(node, execution));
+      return narrowed(new VirtualOperator(node, execution, narrowings));
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter':

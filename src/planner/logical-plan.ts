@@ -77,6 +77,8 @@ export interface VirtualNode {
   /** `schema.name`. */
   readonly relation: string;
   readonly columns: readonly VirtualColumn[];
+  /** What the filter above says that columns equal. */
+  readonly among?: readonly { readonly column: string; readonly values: readonly Bound[] }[];
 }
 
 export interface VirtualColumn extends PlanColumn {

@@ -480,7 +480,7 @@ export class Planner implements PlannerDoor {
   /** Facts are made for a run that reads such a relation. */
   #virtualRows(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): Execution['virtual'] {
     let rows: Execution['virtual'] | null = null;
-    return (relation, columns) => {
+    return (read) => {
       if (rows === null) reading.checkInspects();
       rows ??= virtualRows({
         session,
@@ -488,7 +488,7 @@ export class Planner implements PlannerDoor {
         branches: reading.branches(),
         columnsOf: (view) => this.#viewColumns(view, snapshot),
       });
-      return rows(relation, columns);
+      return rows(read);
     };
   }
 

@@ -15,6 +15,7 @@ export function narrows({ type }: JoinNode, side: 'left' | 'right'): boolean {
 /** Whether there is a scan below a node that keys of one of its columns may be told to. */
 export function takesKeys(node: PlanNode, column: number): boolean {
   if (node.kind === 'scan') return node.keys === null;
+  if (node.kind === 'virtual') return node.columns[column]!.type === 'integer' || node.columns[column]!.type === 'string';
   return inputsOf(node).some((input, i) => narrowedBelow(node, i, column).some((below) => takesKeys(input, below)));
 }
 

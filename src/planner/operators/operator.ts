@@ -79,8 +79,8 @@ export interface Execution {
   readonly distinct?: true;
   /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
   readonly working: ReadonlyMap<string, WorkingRows>;
-  /** Rows of relations that nobody stores: the cells of these columns, by their places. */
-  readonly virtual: (relation: string, columns: readonly VirtualColumn[]) => Iterable<readonly Cell[]>;
+  /** Rows of relations that nobody stores. */
+  readonly virtual: (read: VirtualRead) => Iterable<readonly Cell[]>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
   /** Rows that a scan delivers, and no more; absent: all. */
@@ -115,6 +115,14 @@ export interface Execution {
   readonly counters: Counters;
   /** null: nobody looks on. */
   readonly watch: Watch | null;
+}
+
+export interface VirtualRead {
+  readonly relation: string;
+  /** Those whose cells are wanted. */
+  readonly columns: readonly VirtualColumn[];
+  /** No row is wanted that has another value in a column than one of these. */
+  readonly among: readonly { readonly column: string; readonly cells: readonly Cell[] }[];
 }
 
 export interface WorkingRows {

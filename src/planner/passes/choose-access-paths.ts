@@ -12,6 +12,7 @@ import {
   mapRoots,
   type PlanNode,
   type ScanNode,
+  type VirtualNode,
   withInput,
   type Zone,
 } from '../logical-plan.ts';
@@ -23,6 +24,7 @@ export function chooseAccessPaths(plan: LogicalPlan): LogicalPlan {
 
 function chosen(node: PlanNode): PlanNode {
   if (node.kind === 'filter' && node.input.kind === 'scan') return withInput(node, narrowed(node.input, node));
+  if (node.kind === 'filter' && node.input.kind === 'virtual') return withInput(node, looked(node.input, node));
   if (node.kind === 'filter' && node.input.kind === 'search') {
     return withInput(node, { ...node.input, input: narrowed(node.input.input, node) });
   }
@@ -43,6 +45,23 @@ function sought(call: FunctionNode, filter: FilterNode): FunctionNode {
     return { ...call, values: new Map([...values, [seeks.argument, value]]) };
   }
   return call;
+}
+
+/** Rows of a relation that nobody stores are made for the values that the filter names. */
+function looked(node: VirtualNode, filter: FilterNode): VirtualNode {
+  const among = conjunctsOf(filter.predicate).flatMap((conjunct) => {
+    const [column, values] =
+      conjunct.kind === 'in'
+        ? [conjunct.operand, conjunct.items]
+        : conjunct.kind !== 'compare' || conjunct.op !== '='
+          ? [null, []]
+          : conjunct.left.kind === 'column'
+            ? [conjunct.left, [conjunct.right]]
+            : [conjunct.right, [conjunct.left]];
+    const isKnown = column?.kind === 'column' && values.every(({ kind, type }) => kind === 'parameter' && type === column.type);
+    return isKnown ? [{ column: node.columns[column.index]!.name, values }] : [];
+  });
+  return among.length === 0 ? node : { ...node, among };
 }
 
 function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {

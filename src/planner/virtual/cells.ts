@@ -14,15 +14,15 @@ export function columnType(type: string): ColumnType {
   }
 }
 
-export function cellOf(value: Value, type: string, names: Names): Cell {
-  if (value === null) return null;
+/** What makes cells of the values of one type. */
+export function cellMaker(type: string, names: Names): (value: Value) => Cell {
   switch (columnType(type)) {
     case 'integer':
-      return BigInt(Math.round(value as number));
+      return (value) => (value === null ? null : BigInt(Math.round(value as number)));
     case 'number':
     case 'boolean':
-      return value as number | boolean;
+      return (value) => value as number | boolean | null;
     default:
-      return textOf(value, type, names);
+      return (value) => (value === null ? null : typeof value === 'string' ? value : textOf(value, type, names));
   }
 }

@@ -28,6 +28,8 @@ export interface Table {
   readonly kind: 'r' | 'm';
   /** Null: it was not asked for the columns of views. */
   readonly columns: readonly TableColumn[] | null;
+  /** How many columns it has. */
+  readonly width: number | null;
   /** The column that is its primary key. */
   readonly key: TableColumn | null;
   /** Whether rows of it may be read at all. */
@@ -38,7 +40,7 @@ export interface Table {
 
 export interface Facts {
   readonly session: Session;
-  readonly tables: readonly Table[];
+  readonly tables: Iterable<Table>;
   readonly tableOf: (oid: number) => Table | undefined;
   readonly tableNamed: (name: string) => Table | undefined;
   /** Branches, main by the names that it has as a database. */
@@ -47,7 +49,11 @@ export interface Facts {
 
 /** Beside a table stand its index and its constraint. */
 export const indexOf = ({ oid }: Table): number => oid + 1;
+/** Types have keys, views have none. */
+export const isKeyed = ({ kind }: Table): boolean => kind === 'r';
 export const keyName = ({ name }: Table): string => `${name}_pkey`;
+/** Name of the table whose key has this one. */
+export const keyedName = (key: string): string => key.replace(/_pkey$/, '');
 
 /** A key of a table: its primary one, or one that names a row of another table. */
 export interface Constraint {
@@ -80,14 +86,16 @@ export function factsOf(
   /** Columns of views, where they are wanted. */
   viewColumns: ViewColumns | null,
 ): Facts {
+  let made: Made<Table> | null = null;
+  const tables = (): Made<Table> => (made ??= new Made(knownTables(session, snapshot, viewColumns)));
   let known: Known | null = null;
-  const all = (): Known => (known ??= knownTables(session, snapshot, viewColumns));
+  const all = (): Known => (known ??= knownBy([...tables()]));
   const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];
   const numbers = new Numbers();
   return {
     session,
     get tables() {
-      return all().tables;
+      return tables();
     },
     tableOf: (oid) => (oid < firstOid ? undefined : all().byOid.get(oid - (oid % 4))),
     tableNamed: (name) => all().byName.get(name),
@@ -97,23 +105,47 @@ export function factsOf(
 
 export type ViewColumns = (view: string) => readonly OutputColumn[];
 
+/** Made one by one, while they are read for the first time: there may be 10,000. */
+class Made<T> implements Iterable<T> {
+  readonly #made: T[] = [];
+  readonly #rest: Iterator<T>;
+
+  constructor(rest: Iterable<T>) {
+    this.#rest = rest[Symbol.iterator]();
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let i = 0; ; i++) {
+      if (i === this.#made.length) {
+        const { done, value } = this.#rest.next();
+        if (done === true) return;
+        this.#made.push(value);
+      }
+      yield this.#made[i]!;
+    }
+  }
+}
+
 interface Known {
-  readonly tables: readonly Table[];
   readonly byOid: ReadonlyMap<number, Table>;
   readonly byName: ReadonlyMap<string, Table>;
 }
 
 /** Made for questions that are about tables: many of what psql asks are not. */
-function knownTables(session: Session, { catalog, offers, views }: GovernedSnapshot, viewColumns: ViewColumns | null): Known {
+function* knownTables(
+  session: Session,
+  { catalog, offers, views }: GovernedSnapshot,
+  viewColumns: ViewColumns | null,
+): Iterable<Table> {
   const oids = new Numbers();
   const instants = session.variables.instants;
-  const types = catalog.types().filter(({ name }) => splitTypeName(name) === null);
   const viewNames = new Set(views.map(({ name }) => name).filter((name) => catalog.type(name) === undefined));
-  const tables: Table[] = types.map((definition) => new TypeTable(oids.of(definition.name), definition, offers, instants));
+  for (const definition of catalog.types())
+    if (splitTypeName(definition.name) === null) yield new TypeTable(oids.of(definition.name), definition, offers, instants);
   for (const name of viewNames) {
     let columns: readonly TableColumn[] | null = null;
     const { sql } = nearestView(views, name)!;
-    tables.push({
+    yield {
       oid: oids.of(name),
       name,
       kind: 'm',
@@ -121,13 +153,18 @@ function knownTables(session: Session, { catalog, offers, views }: GovernedSnaps
         if (viewColumns === null) return null;
         return (columns ??= viewColumns(name).map((column, i) => columnOf(column, i + 1, instants, undefined, false)));
       },
+      get width() {
+        return this.columns?.length ?? null;
+      },
       key: null,
       isReadable: true,
       sql,
-    });
+    };
   }
+}
+
+function knownBy(tables: readonly Table[]): Known {
   return {
-    tables,
     byOid: new Map(tables.map((table) => [table.oid, table])),
     byName: new Map(tables.map((table) => [table.name, table])),
   };
@@ -165,6 +202,10 @@ class TypeTable implements Table {
       return columnOf(column, i + 1, this.#instants, property, notNull);
     });
     return this.#columns;
+  }
+
+  get width(): number {
+    return readableColumns(this.#definition).length;
   }
 
   get key(): TableColumn {

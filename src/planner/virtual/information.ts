@@ -1,15 +1,12 @@
 /** Rows of `information_schema`. */
 import { type Constraint, constraintsOf, type Facts, keyName, type Table, type TableColumn } from './facts.ts';
 import type { Cells, Maker } from './maker.ts';
-import { relationColumns, type RelationColumns } from './columns.ts';
+import type { RelationColumns } from './columns.ts';
 import { namespaces, owner } from './names.ts';
 import { detailsOf, elementOf, wireOf } from './types.ts';
 
 const yesNo = (flag: boolean): string => (flag ? 'YES' : 'NO');
 const isTable = ({ kind }: Table): boolean => kind === 'r';
-
-/** Materialized views are none of the standard's: this schema does not list them. */
-const tablesOf = ({ tables }: Facts): readonly Table[] => tables.filter(isTable);
 
 function named(table: Table, { session }: Facts): Cells {
   return { table_catalog: session.database, table_schema: 'public', table_name: table.name };
@@ -19,22 +16,21 @@ function constrained({ name }: Constraint, { session }: Facts): Cells {
   return { constraint_catalog: session.database, constraint_schema: 'public', constraint_name: name };
 }
 
-function* constraints(facts: Facts): Iterable<Constraint> {
-  for (const table of tablesOf(facts)) yield* constraintsOf(table, facts);
-}
+/** Materialized views are none of the standard's: this schema does not list them. */
+const constraints = (table: Table, facts: Facts): readonly Constraint[] => (isTable(table) ? constraintsOf(table, facts) : []);
 
 const privileges: Maker = {
-  *all(facts) {
-    for (const table of tablesOf(facts))
-      for (const privilege of table.isReadable ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE'] : [])
-        yield {
-          grantor: owner.name,
-          grantee: facts.session.user,
-          ...named(table, facts),
-          privilege_type: privilege,
-          is_grantable: 'NO',
-          with_hierarchy: yesNo(privilege === 'SELECT'),
-        };
+  names: { table_name: 'name' },
+  *ofTable(table, facts) {
+    for (const privilege of isTable(table) && table.isReadable ? ['INSERT', 'SELECT', 'UPDATE', 'DELETE'] : [])
+      yield {
+        grantor: owner.name,
+        grantee: facts.session.user,
+        ...named(table, facts),
+        privilege_type: privilege,
+        is_grantable: 'NO',
+        with_hierarchy: yesNo(privilege === 'SELECT'),
+      };
   },
 };
 
@@ -56,37 +52,30 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     },
   },
   'information_schema.tables': {
-    *all(facts) {
-      for (const table of tablesOf(facts))
-        yield { ...named(table, facts), table_type: 'BASE TABLE', is_insertable_into: 'YES', is_typed: 'NO' };
-      for (const { schema, name } of relationColumns)
-        yield {
-          table_catalog: facts.session.database,
-          table_schema: schema,
-          table_name: name,
-          table_type: schema === 'pg_catalog' ? 'BASE TABLE' : 'VIEW',
-          is_insertable_into: 'NO',
-          is_typed: 'NO',
-        };
+    names: { table_name: 'name' },
+    *ofTable(table, facts) {
+      if (isTable(table)) yield { ...named(table, facts), table_type: 'BASE TABLE', is_insertable_into: 'YES', is_typed: 'NO' };
+    },
+    *ofRelation({ schema, name }, { session }) {
+      yield {
+        table_catalog: session.database,
+        table_schema: schema,
+        table_name: name,
+        table_type: schema === 'pg_catalog' ? 'BASE TABLE' : 'VIEW',
+        is_insertable_into: 'NO',
+        is_typed: 'NO',
+      };
     },
   },
   'information_schema.columns': {
-    *all(facts) {
-      for (const table of tablesOf(facts)) yield* columnsOf(table, facts);
-      for (const relation of relationColumns) yield* ownColumns(relation, facts);
-    },
-    by: {
-      column: 'table_name',
-      *rows(facts, name) {
-        const table = typeof name === 'string' ? facts.tableNamed(name) : undefined;
-        if (table && isTable(table)) yield* columnsOf(table, facts);
-        for (const relation of relationColumns) if (relation.name === name) yield* ownColumns(relation, facts);
-      },
-    },
+    names: { table_name: 'name' },
+    ofTable: (table, facts) => (isTable(table) ? columnsOf(table, facts) : []),
+    ofRelation: ownColumns,
   },
   'information_schema.table_constraints': {
-    *all(facts) {
-      for (const each of constraints(facts))
+    names: { table_name: 'name' },
+    *ofTable(table, facts) {
+      for (const each of constraints(table, facts))
         yield {
           ...constrained(each, facts),
           ...named(each.table, facts),
@@ -98,8 +87,9 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     },
   },
   'information_schema.key_column_usage': {
-    *all(facts) {
-      for (const each of constraints(facts))
+    names: { table_name: 'name' },
+    *ofTable(table, facts) {
+      for (const each of constraints(table, facts))
         yield {
           ...constrained(each, facts),
           ...named(each.table, facts),
@@ -110,8 +100,8 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     },
   },
   'information_schema.constraint_column_usage': {
-    *all(facts) {
-      for (const each of constraints(facts))
+    *ofTable(table, facts) {
+      for (const each of constraints(table, facts))
         yield {
           ...constrained(each, facts),
           ...named(each.target ?? each.table, facts),
@@ -120,9 +110,9 @@ export const informationRows: Readonly<Record<string, Maker>> = {
     },
   },
   'information_schema.referential_constraints': {
-    *all(facts) {
+    *ofTable(table, facts) {
       const { database } = facts.session;
-      for (const each of constraints(facts))
+      for (const each of constraints(table, facts))
         if (each.target !== null)
           yield {
             ...constrained(each, facts),

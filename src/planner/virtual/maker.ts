@@ -1,14 +1,24 @@
 /** How rows of a relation are made: cells by the names of their columns. */
-import type { Facts } from './facts.ts';
+import type { RelationColumns } from './columns.ts';
+import type { Facts, Table } from './facts.ts';
 import type { Value } from './types.ts';
 
 export type Row = readonly Value[];
 /** Columns that are not said are NULL. */
 export type Cells = Readonly<Record<string, Value>>;
 
+/** One that stands in the catalogue itself. */
+export interface OwnRelation extends RelationColumns {
+  readonly oid: number;
+}
+
 export interface Maker {
   /** Cells that all of its rows have alike, unless they say otherwise: there may be as many rows as 10,000 types have columns. */
   readonly base?: Cells;
-  all(facts: Facts): Iterable<Cells>;
-  readonly by?: { readonly column: string; rows(facts: Facts, value: Value): Iterable<Cells> };
+  /** Rows that are about no table. */
+  all?(facts: Facts): Iterable<Cells>;
+  ofTable?(table: Table, facts: Facts): Iterable<Cells>;
+  ofRelation?(relation: OwnRelation, facts: Facts): Iterable<Cells>;
+  /** Columns that say of which table or relation a row is: by its number, or by its name, those of what stands beside it included. */
+  readonly names?: Readonly<Record<string, 'oid' | 'name'>>;
 }

@@ -1,5 +1,5 @@
 /** What things of the catalogue are called, and which number a name stands for. */
-import { type Constraint, constraintsOf, type Facts, indexOf, keyName } from './facts.ts';
+import { type Constraint, constraintsOf, type Facts, indexOf, keyedName, keyName } from './facts.ts';
 import { relationColumns } from './columns.ts';
 import { procedures } from './procedures.ts';
 import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireOf } from './types.ts';
@@ -135,7 +135,7 @@ export class CatalogueNames implements Names {
       for (const each of [written, name]) {
         const table = this.#facts.tableNamed(each);
         if (table) return table.oid;
-        const keyed = each.endsWith('_pkey') ? this.#facts.tableNamed(each.slice(0, -'_pkey'.length)) : undefined;
+        const keyed = each.endsWith('_pkey') ? this.#facts.tableNamed(keyedName(each)) : undefined;
         if (keyed?.key) return indexOf(keyed);
       }
     }
@@ -147,7 +147,7 @@ export class CatalogueNames implements Names {
   /** Names a constraint, as `pg_get_constraintdef` is asked for it. */
   constraint(oid: number): Constraint | null {
     this.#constraints ??= new Map(
-      this.#facts.tables.flatMap((table) => constraintsOf(table, this.#facts).map((each) => [each.oid, each] as const)),
+      [...this.#facts.tables].flatMap((table) => constraintsOf(table, this.#facts).map((each) => [each.oid, each] as const)),
     );
     return this.#constraints.get(oid) ?? null;
   }

@@ -1,18 +1,21 @@
 /** Rows of the catalogue's relations, made when a question reads them. What has no rows here is empty. */
 import { ServiceError } from '../../errors.ts';
 import { procedures, valueProcedures } from './procedures.ts';
-import { relationColumns, type RelationColumns } from './columns.ts';
-import { constraintsOf, type Facts, indexOf, keyName, type Table, type TableColumn } from './facts.ts';
+import { relationColumns } from './columns.ts';
+import { constraintsOf, type Facts, indexOf, isKeyed, keyedName, keyName, type Table, type TableColumn } from './facts.ts';
 import { informationRows } from './information.ts';
-import type { Cells, Maker, Row } from './maker.ts';
+import type { Cells, Maker, OwnRelation, Row } from './maker.ts';
 import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';
 
-export interface Relation extends RelationColumns {
-  readonly oid: number;
+export interface Relation extends OwnRelation {
+  /** Cells that a row has unless it says otherwise, by place. */
+  readonly base: readonly Value[];
+  cells(facts: Facts): Iterable<Cells>;
+  rowOf(cells: Cells): Row;
   rows(facts: Facts): Iterable<Row>;
-  /** The rows with one value in a column, where they are found without looking at all of them. */
-  readonly by: { readonly column: number; rows(facts: Facts, value: Value): Iterable<Row> } | null;
+  /** The rows with a value in a column; null: it takes a look at all rows. */
+  found(facts: Facts, column: string, value: Value): Iterable<Cells> | null;
 }
 
 const relkindOf = (schema: string): string => (schema === 'pg_catalog' ? 'r' : 'v');
@@ -63,90 +66,70 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   'pg_catalog.pg_class': {
     base: classBase,
-    *all({ tables, session }) {
-      for (const table of tables) yield* classesOf(table, session.user);
-      for (const relation of relations.values()) yield classOf(relation);
-    },
-    by: {
-      column: 'oid',
-      *rows({ tableOf, session }, oid) {
-        const table = typeof oid === 'number' ? tableOf(oid) : undefined;
-        if (table) return yield* classesOf(table, session.user);
-        for (const relation of relations.values()) if (relation.oid === oid) yield classOf(relation);
-      },
-    },
+    names: { oid: 'oid', relname: 'name' },
+    ofTable: classesOf,
+    ofRelation: (relation) => [classOf(relation)],
   },
   'pg_catalog.pg_attribute': {
     base: attributeBase,
-    *all({ tables }) {
-      for (const table of tables) yield* attributesOf(table);
-      for (const relation of relations.values()) yield* ownAttributes(relation);
-    },
-    by: {
-      column: 'attrelid',
-      *rows({ tableOf }, oid) {
-        const table = typeof oid === 'number' ? tableOf(oid) : undefined;
-        if (table) return yield* attributesOf(table);
-        for (const relation of relations.values()) if (relation.oid === oid) yield* ownAttributes(relation);
-      },
-    },
+    names: { attrelid: 'oid' },
+    ofTable: attributesOf,
+    ofRelation: ownAttributes,
   },
   'pg_catalog.pg_index': {
-    *all({ tables }) {
-      for (const table of tables) {
-        if (!table.key) continue;
-        yield {
-          indexrelid: indexOf(table),
-          indrelid: table.oid,
-          indnatts: 1,
-          indnkeyatts: 1,
-          indisunique: true,
-          indnullsnotdistinct: false,
-          indisprimary: true,
-          indisexclusion: false,
-          indimmediate: true,
-          indisclustered: false,
-          indisvalid: true,
-          indcheckxmin: false,
-          indisready: true,
-          indislive: true,
-          indisreplident: false,
-          indkey: [table.key.number],
-          indcollation: [collationOf(table.key.type.name)],
-          indclass: [operatorClasses.find(({ type }) => type === table.key!.type.name)?.oid ?? 0],
-          indoption: [0],
-        };
-      }
+    names: { indrelid: 'oid', indexrelid: 'oid' },
+    *ofTable(table) {
+      if (!table.key) return;
+      yield {
+        indexrelid: indexOf(table),
+        indrelid: table.oid,
+        indnatts: 1,
+        indnkeyatts: 1,
+        indisunique: true,
+        indnullsnotdistinct: false,
+        indisprimary: true,
+        indisexclusion: false,
+        indimmediate: true,
+        indisclustered: false,
+        indisvalid: true,
+        indcheckxmin: false,
+        indisready: true,
+        indislive: true,
+        indisreplident: false,
+        indkey: [table.key.number],
+        indcollation: [collationOf(table.key.type.name)],
+        indclass: [operatorClasses.find(({ type }) => type === table.key!.type.name)?.oid ?? 0],
+        indoption: [0],
+      };
     },
   },
   'pg_catalog.pg_constraint': {
-    *all(facts) {
-      for (const each of facts.tables) {
-        for (const { oid, name, table, column, target } of constraintsOf(each, facts)) {
-          yield {
-            oid,
-            conname: name,
-            connamespace: namespaces.public,
-            contype: target === null ? 'p' : 'f',
-            condeferrable: false,
-            condeferred: false,
-            // Nothing checks what a reference names.
-            convalidated: target === null,
-            conrelid: table.oid,
-            contypid: 0,
-            conindid: indexOf(target ?? table),
-            conparentid: 0,
-            confrelid: target?.oid ?? 0,
-            confupdtype: target === null ? ' ' : 'a',
-            confdeltype: target === null ? ' ' : 'a',
-            confmatchtype: target === null ? ' ' : 's',
-            conislocal: true,
-            coninhcount: 0,
-            connoinherit: true,
-            conkey: [column.number],
-            confkey: target === null ? null : [target.key!.number],
-          };
-        }
+    names: { conrelid: 'oid' },
+    *ofTable(of, facts) {
+      for (const { oid, name, table, column, target } of constraintsOf(of, facts)) {
+        yield {
+          oid,
+          conname: name,
+          connamespace: namespaces.public,
+          contype: target === null ? 'p' : 'f',
+          condeferrable: false,
+          condeferred: false,
+          // Nothing checks what a reference names.
+          convalidated: target === null,
+          conrelid: table.oid,
+          contypid: 0,
+          conindid: indexOf(target ?? table),
+          conparentid: 0,
+          confrelid: target?.oid ?? 0,
+          confupdtype: target === null ? ' ' : 'a',
+          confdeltype: target === null ? ' ' : 'a',
+          confmatchtype: target === null ? ' ' : 's',
+          conislocal: true,
+          coninhcount: 0,
+          connoinherit: true,
+          conkey: [column.number],
+          confkey: target === null ? null : [target.key!.number],
+        };
       }
     },
   },
@@ -354,69 +337,52 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   'pg_catalog.pg_tables': {
-    *all({ tables }) {
-      for (const { kind, name, key } of tables)
-        if (kind === 'r')
-          yield {
-            schemaname: 'public',
-            tablename: name,
-            tableowner: owner.name,
-            hasindexes: key !== null,
-            hasrules: false,
-            hastriggers: false,
-            rowsecurity: false,
-          };
-      for (const { schema, name } of relations.values())
-        if (relkindOf(schema) === 'r')
-          yield {
-            schemaname: schema,
-            tablename: name,
-            tableowner: owner.name,
-            hasindexes: false,
-            hasrules: false,
-            hastriggers: false,
-            rowsecurity: false,
-          };
+    base: { tableowner: owner.name, hasindexes: false, hasrules: false, hastriggers: false, rowsecurity: false },
+    names: { tablename: 'name' },
+    *ofTable({ kind, name }) {
+      if (kind === 'r') yield { schemaname: 'public', tablename: name, hasindexes: true };
+    },
+    *ofRelation({ schema, name }) {
+      if (relkindOf(schema) === 'r') yield { schemaname: schema, tablename: name };
     },
   },
   'pg_catalog.pg_matviews': {
-    *all({ tables }) {
-      for (const { kind, name, sql } of tables)
-        if (kind === 'm')
-          yield {
-            schemaname: 'public',
-            matviewname: name,
-            matviewowner: owner.name,
-            hasindexes: false,
-            ispopulated: true,
-            definition: sql,
-          };
+    names: { matviewname: 'name' },
+    *ofTable({ kind, name, sql }) {
+      if (kind !== 'm') return;
+      yield {
+        schemaname: 'public',
+        matviewname: name,
+        matviewowner: owner.name,
+        hasindexes: false,
+        ispopulated: true,
+        definition: sql,
+      };
     },
   },
   'pg_catalog.pg_indexes': {
-    *all({ tables }) {
-      for (const table of tables)
-        if (table.key)
-          yield { schemaname: 'public', tablename: table.name, indexname: keyName(table), indexdef: indexDefinition(table) };
+    names: { tablename: 'name', indexname: 'name' },
+    *ofTable(table) {
+      if (!table.key) return;
+      yield { schemaname: 'public', tablename: table.name, indexname: keyName(table), indexdef: indexDefinition(table) };
     },
   },
   'pg_catalog.pg_stat_user_indexes': {
-    *all({ tables }) {
-      for (const table of tables)
-        if (table.key)
-          yield {
-            relid: table.oid,
-            indexrelid: indexOf(table),
-            schemaname: 'public',
-            relname: table.name,
-            indexrelname: keyName(table),
-          };
+    names: { relid: 'oid', indexrelid: 'oid', relname: 'name', indexrelname: 'name' },
+    *ofTable(table) {
+      if (!table.key) return;
+      yield {
+        relid: table.oid,
+        indexrelid: indexOf(table),
+        schemaname: 'public',
+        relname: table.name,
+        indexrelname: keyName(table),
+      };
     },
   },
   'pg_catalog.pg_stat_user_tables': {
-    *all({ tables }) {
-      for (const { oid, name } of tables) yield { relid: oid, schemaname: 'public', relname: name };
-    },
+    names: { relid: 'oid', relname: 'name' },
+    ofTable: ({ oid, name }) => [{ relid: oid, schemaname: 'public', relname: name }],
   },
   ...informationRows,
 };
@@ -465,21 +431,21 @@ function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
   return isReadable ? [`${grantee}=${kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
 }
 
-function* classesOf(table: Table, user: string): Iterable<Cells> {
-  const { oid, name, kind, columns, key } = table;
+function* classesOf(table: Table, { session }: Facts): Iterable<Cells> {
+  const { oid, name, kind, width } = table;
   yield {
     oid,
     relname: name,
     relnamespace: namespaces.public,
     relam: 2,
     relfilenode: oid,
-    relhasindex: key !== null,
+    relhasindex: isKeyed(table),
     relkind: kind,
-    relnatts: columns?.length ?? null,
+    relnatts: width,
     relreplident: 'd',
-    relacl: privilegesOf(table, user),
+    relacl: privilegesOf(table, session.user),
   };
-  if (key)
+  if (isKeyed(table))
     yield {
       oid: indexOf(table),
       relname: keyName(table),
@@ -493,7 +459,7 @@ function* classesOf(table: Table, user: string): Iterable<Cells> {
     };
 }
 
-function classOf({ oid, name, schema, columns }: Relation): Cells {
+function classOf({ oid, name, schema, columns }: OwnRelation): Cells {
   return {
     oid,
     relname: name,
@@ -513,7 +479,7 @@ function* attributesOf(table: Table): Iterable<Cells> {
   if (table.key) yield attributeOf(indexOf(table), { ...table.key, number: 1, notNull: false });
 }
 
-function ownAttributes({ oid, columns }: Relation): Cells[] {
+function ownAttributes({ oid, columns }: OwnRelation): Cells[] {
   return columns.map(({ name, type }, i) =>
     attributeOf(oid, { name, type: wireOf(type), number: i + 1, modifier: -1, notNull: false }),
   );
@@ -542,31 +508,46 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
   relationColumns.map((each) => {
     const path = `${each.schema}.${each.name}`;
     const maker = makers[path];
-    const places = new Map(each.columns.map(({ name }, i) => [name, i]));
     const base = each.columns.map(({ name }): Value => maker?.base?.[name] ?? null);
-    const rowOf = (cells: Cells): Row => {
-      const row = base.slice();
-      for (const name in cells) {
-        const place = places.get(name);
-        if (place !== undefined) row[place] = cells[name]!;
-      }
-      return row;
-    };
+    const rowOf = (made: Cells): Row => each.columns.map(({ name }, i) => made[name] ?? base[i]!);
+    const cells = (facts: Facts): Iterable<Cells> => (maker ? cellsOf(maker, facts) : []);
     const relation: Relation = {
       ...each,
       oid: relationOids.get(path)!,
+      base,
+      cells,
+      rowOf,
       *rows(facts) {
-        if (maker) for (const cells of maker.all(facts)) yield rowOf(cells);
+        for (const made of cells(facts)) yield rowOf(made);
       },
-      by: maker?.by
-        ? {
-            column: places.get(maker.by.column)!,
-            *rows(facts, value) {
-              for (const cells of maker.by!.rows(facts, value)) yield rowOf(cells);
-            },
-          }
-        : null,
+      found: (facts, column, value) => {
+        const named = maker?.names?.[column];
+        return named === undefined ? null : equalCells(foundCells(maker!, facts, named, value), column, value);
+      },
     };
     return [path, relation];
   }),
 );
+
+function* cellsOf({ all, ofTable, ofRelation }: Maker, facts: Facts): Iterable<Cells> {
+  if (all) yield* all(facts);
+  if (ofTable) for (const table of facts.tables) yield* ofTable(table, facts);
+  if (ofRelation) for (const relation of relations.values()) yield* ofRelation(relation, facts);
+}
+
+function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Iterable<Cells> {
+  for (const cells of rows) if (cells[column] === value) yield cells;
+}
+
+/** Rows of what has the number or the name, and of what stands beside it: a table has an index. */
+function* foundCells({ ofTable, ofRelation }: Maker, facts: Facts, named: 'oid' | 'name', value: Value): Iterable<Cells> {
+  const { tableOf, tableNamed } = facts;
+  const tables =
+    typeof value === 'number'
+      ? [tableOf(value)]
+      : typeof value === 'string'
+        ? [tableNamed(value), tableNamed(keyedName(value))]
+        : [];
+  if (ofTable) for (const table of new Set(tables)) if (table) yield* ofTable(table, facts);
+  if (ofRelation) for (const relation of relations.values()) if (relation[named] === value) yield* ofRelation(relation, facts);
+}

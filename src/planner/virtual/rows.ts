@@ -2,12 +2,14 @@
 import { assert } from '../../errors.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
-import type { VirtualColumn } from '../logical-plan.ts';
-import { cellOf } from './cells.ts';
-import { factsOf, type ViewColumns } from './facts.ts';
+import type { VirtualRead } from '../operators/operator.ts';
+import { cellMaker } from './cells.ts';
+import { type Facts, factsOf, type ViewColumns } from './facts.ts';
+import type { Cells } from './maker.ts';
 import { CatalogueNames, owner } from './names.ts';
-import { relations } from './relations.ts';
+import { type Relation, relations } from './relations.ts';
 import type { Session } from './session.ts';
+import type { Value } from './types.ts';
 
 export interface VirtualRequest {
   readonly session: Session | undefined;
@@ -29,12 +31,28 @@ export function virtualRows({
   snapshot,
   branches,
   columnsOf,
-}: VirtualRequest): (relation: string, columns: readonly VirtualColumn[]) => Iterable<readonly Cell[]> {
+}: VirtualRequest): (read: VirtualRead) => Iterable<readonly Cell[]> {
   const facts = factsOf(session ?? nobody, snapshot, branches, columnsOf);
   const names = new CatalogueNames(facts);
-  return function* (path: string, columns: readonly VirtualColumn[]): Iterable<readonly Cell[]> {
+  return function* ({ relation: path, columns, among }: VirtualRead): Iterable<readonly Cell[]> {
     const relation = relations.get(path);
     assert(relation, 'a plan reads relations that there are');
-    for (const row of relation.rows(facts)) yield columns.map(({ place, wire }) => cellOf(row[place]!, wire, names));
+    const makers = columns.map(({ name, place, wire }) => ({ name, other: relation.base[place]!, make: cellMaker(wire, names) }));
+    for (const cells of found(relation, facts, among) ?? relation.cells(facts))
+      yield makers.map(({ name, other, make }) => make(cells[name] ?? other));
   };
+}
+
+/** By the first column that says which rows to make. */
+function found(relation: Relation, facts: Facts, among: VirtualRead['among']): Iterable<Cells> | null {
+  for (const { column, cells } of among) {
+    const values = [...new Set(cells)].map((cell) => (typeof cell === 'bigint' ? Number(cell) : (cell as Value)));
+    const known = values.map((value) => relation.found(facts, column, value));
+    if (known.every((each) => each !== null)) return chained(known);
+  }
+  return null;
+}
+
+function* chained<T>(lists: readonly Iterable<T>[]): Iterable<T> {
+  for (const list of lists) yield* list;
 }

@@ -118,3 +118,19 @@ test('drivers find what reads and writes values of a type', async () => {
     ),
   ).toEqual([['_int8']]);
 });
+
+test('a table is looked up by its number and its name, wherever they come from', async () => {
+  const inItem = `SELECT a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, Owner o
+    WHERE c.relname = 'Item' AND a.attnum > 6 AND o.kind = 'Item' ORDER BY a.attnum`;
+  const names = await rowsOf(inItem);
+  expect(names.slice(-2)).toEqual([['sku'], ['n']]);
+  const [{ oid }] = (await client.query("SELECT c.oid FROM pg_class c, Owner WHERE relname = 'Item' LIMIT 1")).rows as {
+    oid: number;
+  }[];
+  expect(
+    await rowsOf('SELECT c.relname FROM pg_class c, Owner o WHERE c.oid IN ($1, $2) AND o.who = $3', [oid, 1259, 'ada']),
+  ).toEqual([['Item'], ['pg_class']]);
+  expect(
+    await rowsOf("SELECT o.who, i.indexrelid FROM Owner o JOIN pg_index i ON i.indrelid = $1 WHERE o.who = 'bob'", [oid]),
+  ).toEqual([['bob', oid + 1]]);
+});

@@ -6,7 +6,7 @@
 import { assert, ServiceError } from '../../../src/errors.ts';
 import type { Facts, Table } from '../../../src/planner/virtual/facts.ts';
 import { outputColumn } from '../../../src/doors/relational/catalogue/inspect.ts';
-import { cellOf } from '../../../src/planner/virtual/cells.ts';
+import { cellMaker } from '../../../src/planner/virtual/cells.ts';
 import { parseSelect } from '../../../src/doors/relational/catalogue/parser.ts';
 import { catalogueQuestion } from '../../../src/doors/relational/catalogue/question.ts';
 import { Parameters } from '../../../src/doors/relational/catalogue/scope.ts';
@@ -39,7 +39,8 @@ function check(text: string): void {
     if (!next.done) return;
     const rows = next.value;
     for (const row of rows) assert(row.length === plan.columns.length, 'a cell for each column');
-    const cells = rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env.names)));
+    const makers = plan.columns.map(({ type }) => cellMaker(type, env.names));
+    const cells = rows.map((row) => row.map((value, i) => makers[i]!(value)));
     smallAnswer(plan.columns.map(outputColumn), cells, { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 });
   });
 }
@@ -63,8 +64,8 @@ const column = (columnName: string, number: number): NonNullable<Table['columns'
 
 const columns = [column('sku', 1), column('n', 2)];
 const tables: readonly Table[] = [
-  { oid: 1_048_576, name: 'Item', kind: 'r', columns, key: columns[0]!, isReadable: true, sql: null },
-  { oid: 1_048_580, name: 'cheap', kind: 'm', columns, key: null, isReadable: true, sql: 'SELECT sku, n FROM Item' },
+  { oid: 1_048_576, name: 'Item', kind: 'r', columns, width: 2, key: columns[0]!, isReadable: true, sql: null },
+  { oid: 1_048_580, name: 'cheap', kind: 'm', columns, width: 2, key: null, isReadable: true, sql: 'SELECT sku, n FROM Item' },
 ];
 
 const facts: Facts = {

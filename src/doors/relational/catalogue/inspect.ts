@@ -13,7 +13,7 @@ import { relationsOf } from './question.ts';
 import { Parameters, type Pausing, type PlanColumn } from './scope.ts';
 import { planQuestion } from './select.ts';
 import type { Select } from './trees.ts';
-import { cellOf, columnType } from '../../../planner/virtual/cells.ts';
+import { cellMaker, columnType } from '../../../planner/virtual/cells.ts';
 import { isReference, type Value, wireOf } from '../../../planner/virtual/types.ts';
 
 export interface Inspection {
@@ -41,9 +41,10 @@ export async function inspected(inspection: Inspection, asked: CatalogueAsked, v
   if (env.parameters.count > values.length)
     throw new ServiceError('REL_INVALID', `the question takes ${env.parameters.count} parameters, ${values.length} are given`);
   const rows = await finished(inspection, plan.rows(null));
+  const makers = plan.columns.map(({ type }) => cellMaker(type, env.names));
   const answer = smallAnswer(
     plan.columns.map(outputColumn),
-    rows.map((row) => row.map((value, i) => cellOf(value, plan.columns[i]!.type, env.names))),
+    rows.map((row) => row.map((value, i) => makers[i]!(value))),
     { asOfSystem: instant, costUnits: 0, processingTimeMs: clock.monotonicMs() - startedMs },
   );
   invocation.describe({

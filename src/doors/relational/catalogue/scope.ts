@@ -235,14 +235,15 @@ export class Work {
 
   *lookUp(relation: Relation, column: number, key: Value): Pausing<readonly Row[]> {
     if (key === null) return [];
-    const { by } = relation;
     const name = `${relation.oid}.${column}`;
     let index = this.#indexes.get(name);
-    if (!index && by?.column === column) {
+    const { facts } = this.#context;
+    const found = index ? null : relation.found(facts, relation.columns[column]!.name, key);
+    if (found) {
       const times = (this.#scans.get(relation) ?? 0) + 1;
       this.#scans.set(relation, times);
       // A few tables are asked for one by one; for many it is cheaper to have them all.
-      if (times < 64) return [...by.rows(this.#context.facts, key)].filter((row) => row[column] === key);
+      if (times < 64) return [...found].map((cells) => relation.rowOf(cells)).filter((row) => row[column] === key);
     }
     if (!index) {
       index = indexed(yield* this.#keep(relation), column);
