@@ -12,6 +12,7 @@ import {
   type SearchRanking,
   type SearchRequest,
 } from '../planner/search/search-request.ts';
+import { record } from './checked.ts';
 import { float, scalar } from './exact-values.ts';
 import { type StatedInstants, toInstant } from './instants.ts';
 import { spelled } from './spellings.ts';
@@ -24,6 +25,8 @@ const limitByDefault = 20;
 /** Each is a line of the access record. */
 const severalMost = 64;
 const vectorMost = 4_096;
+const conditionsMost = 8_192;
+const scalarsMost = 16_384;
 
 export const typoTolerance = spelled({
   enabled: z.boolean().optional().describe('true by default'),
@@ -43,24 +46,21 @@ export const typoTolerance = spelled({
 const filter = z.strictObject({
   field: z.string(),
   op: z.enum(filterOps),
-  value: z.union([scalar, z.array(scalar)]).describe('a list with in, the two ends with between'),
+  value: z.union([scalar, z.array(scalar).max(scalarsMost)]).describe('a list with in, the two ends with between'),
 });
 type Filter = z.infer<typeof filter> | { readonly and: readonly Filter[] } | { readonly or: readonly Filter[] };
+const conditions = z.array(z.lazy((): z.ZodType<Filter> => condition)).max(conditionsMost);
 const condition: z.ZodType<Filter> = z.lazy(() =>
-  z.union([filter, z.strictObject({ and: z.array(condition) }), z.strictObject({ or: z.array(condition) })]),
+  z.union([filter, z.strictObject({ and: conditions }), z.strictObject({ or: conditions })]),
 );
 
-const weights = z.record(z.string(), z.number().min(0).max(1e6));
+const weights = record(z.number().min(0).max(1e6));
 
 /** What every shape may say of its rows and of its answer. */
 const common = {
-  filters: z
-    .union([z.array(condition), condition])
-    .optional()
-    .describe('all of a list; {and: […]}, {or: […]} or one condition'),
+  filters: z.union([conditions, condition]).optional().describe('all of a list; {and: […]}, {or: […]} or one condition'),
   include_attributes: z.array(z.string()).min(1).max(1_024).optional().describe('columns of the answer; all by default'),
-  compute_attributes: z
-    .record(z.string(), z.string())
+  compute_attributes: record(z.string(), 256)
     .optional()
     .describe('by label: a rank expression, as behind COMPUTE; HIGHLIGHT(column) too'),
   facets: z.array(z.string()).max(64).optional().describe('columns whose values are counted over all that matches'),

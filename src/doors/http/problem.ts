@@ -3,7 +3,9 @@
  * ServiceError only; anything else is a bug of ours, shown as REL_INTERNAL and found in the log by its correlation id.
  */
 import { STATUS_CODES } from 'node:http';
+import type { z } from 'zod';
 import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
+import { checked } from '../checked.ts';
 import { errorCodes } from '../error-codes.ts';
 
 export interface Problem {
@@ -29,6 +31,16 @@ export function problemOf(error: ServiceError, errorsBase: string, instance: str
     instance,
     correlation_id: correlationId,
     ...(row.kind === 'too_many_requests' ? { retryable: row.retryable } : {}),
+  };
+}
+
+/** What the framework has a part of a request checked with. */
+export function validator(schema: z.ZodType, part = 'body') {
+  return (given: unknown): { readonly value: unknown } | { readonly error: Error } => {
+    const read = checked(schema, given);
+    if (read.success) return { value: read.data };
+    const validation = read.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
+    return { error: Object.assign(new Error('the request is malformed'), { validation, validationContext: part }) };
   };
 }
 

@@ -1,18 +1,30 @@
 /** The one reader of JSON from callers: integers that a JavaScript number would change come out as bigint, all else as usual. */
 import { createHash } from 'node:crypto';
 
-const longDigits = /\d{16}/;
-/** What a number that is too large for a double has. */
-const largeExponent = /[eE]\+?\d{3}|\d{309}/;
+/** From so many digits on an integer may be none that a double holds. */
+export const longDigits = 16;
+/** Up to so many digits a number is no infinite one. */
+export const hugeDigits = 308;
 /** Digits and sign of the longest integer that a double comes near. */
 const doubleDigits = 310;
 const backslash = 0x5c;
 
+export interface NumbersIn {
+  /** There may be an integer of `longDigits` or more. */
+  readonly areLong: boolean;
+  /** There may be one of an exponent, or of more than `hugeDigits`. */
+  readonly areHuge: boolean;
+}
+
 /** Throws a SyntaxError for what is no JSON, a RangeError for a number that no double holds. */
-export function parseExactJson(text: string): unknown {
-  const value = parsed(text);
-  if (largeExponent.test(text)) refuseInfinite(value);
+export function parseExactJson(text: string, numbers = numbersIn(text)): unknown {
+  const value = numbers.areLong ? parsedLong(text) : (JSON.parse(text) as unknown);
+  if (numbers.areHuge) refuseInfinite(value);
   return value;
+}
+
+function numbersIn(text: string): NumbersIn {
+  return { areLong: /\d{16}/.test(text), areHuge: /[eE]\+?\d{3}|\d{309}/.test(text) };
 }
 
 function refuseInfinite(value: unknown): void {
@@ -20,8 +32,7 @@ function refuseInfinite(value: unknown): void {
   if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) refuseInfinite(item);
 }
 
-function parsed(text: string): unknown {
-  if (!longDigits.test(text)) return JSON.parse(text);
+function parsedLong(text: string): unknown {
   // Long integers travel through JSON.parse as marked texts. No text holds its own hash, however it spells its characters.
   const mark = `${createHash('sha256').update(text).digest('base64')}:`;
   const marked = withMarks(text, mark);
@@ -30,16 +41,16 @@ function parsed(text: string): unknown {
 
 /** The text with integers that are not safe written as marked texts. */
 function withMarks(text: string, mark: string): string {
-  const number = /-?\d{16,}/g;
+  const number = /(?<![\d.])-?\d{16,}/g;
   let made = '';
   let copied = 0;
   let at = 0;
+  let begun = text.indexOf('"');
   for (;;) {
     number.lastIndex = at;
     const found = number.exec(text);
     if (found === null) return made + text.slice(copied);
     // Strings before it are passed over one by one; it may stand inside one of them.
-    let begun = text.indexOf('"', at);
     while (begun >= 0 && begun < found.index) {
       at = stringEnd(text, begun);
       if (at > found.index) break;

@@ -9,10 +9,11 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify from 'fastify';
-import { validatorCompiler } from 'fastify-type-provider-zod';
+import type { z } from 'zod';
 import { isLoopback } from '../../config.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { rateRefusal, RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
+import { boundlessIn } from '../checked.ts';
 import type { Door } from '../door.ts';
 import { Bodies, isShort } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
@@ -27,7 +28,7 @@ import { HttpStrangers } from '../frame/strangers.ts';
 import { HttpMetrics } from './metrics.ts';
 import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './plain-lane.ts';
-import { problemOf, problemType } from './problem.ts';
+import { problemOf, problemType, validator } from './problem.ts';
 import { refusalOf } from './refusal.ts';
 import { RouteTable } from './route-table.ts';
 import { registerAudit } from './routes/audit.ts';
@@ -221,12 +222,16 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.removeAllContentTypeParsers();
   // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
   readBodies(app, context, parseJsonBody);
-  app.setValidatorCompiler(validatorCompiler);
+  app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as z.ZodType, httpPart));
   app.setSerializerCompiler(() => exactJson);
   app.decorateRequest('caller', null);
   app.decorateRequest('recorded', false);
   const table = new RouteTable(app);
-  app.addHook('onRoute', ({ url, config }) => {
+  app.addHook('onRoute', ({ url, config, schema }) => {
+    for (const part of [schema?.body, schema?.querystring]) {
+      const boundless = boundlessIn(part);
+      assert(boundless === null, `the route ${url} says how much it takes of ${boundless}`);
+    }
     // A route that forgot to say it would be open to everybody.
     assert(config?.access !== undefined, `the route ${url} says who may use it`);
   });

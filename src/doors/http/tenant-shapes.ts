@@ -1,4 +1,5 @@
 /** What tenants and their usage look like in replies, for the three families of routes about them. Instants are ISO-8601. */
+import { record } from '../checked.ts';
 import { z } from 'zod';
 import type { TenantUsage, TenantView } from '../../governance/desks.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
@@ -53,12 +54,9 @@ export const tenantReply = z
 export const tenantList = z.object({ tenants: z.array(tenantReply) });
 
 /** What is wrong with it is 422, which no schema says: `checkSearchConfig` does. */
-export const searchConfig = z
-  .record(
-    z.string(),
-    z.custom<Json>(() => true),
-  )
-  .describe('{language, stop_words, synonyms: [[…]], field_weights: {type: {column: number}}, typo_tolerance}');
+export const searchConfig = record(z.custom<Json>(() => true)).describe(
+  '{language, stop_words, synonyms: [[…]], field_weights: {type: {column: number}}, typo_tolerance}',
+);
 
 export const createBody = z
   .strictObject({

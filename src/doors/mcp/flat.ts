@@ -1,5 +1,6 @@
 /** The tool protocol as plain HTTP routes. Source: specification, "Tool protocol (MCP)" and "Other contracts". */
 import { z } from 'zod';
+import { record } from '../checked.ts';
 import type { App, FastifyRequest, HttpContext } from '../http/context.ts';
 import { headerText } from '../http/headers.ts';
 import { invoke, statedBy } from '../http/invoke.ts';
@@ -14,7 +15,7 @@ export const protocolVersion = '2024-11-05';
 
 const callBody = z.object({
   name: z.string().describe('a tool of /mcp/tools'),
-  arguments: z.record(z.string(), z.unknown()).optional().describe('as its inputSchema has them'),
+  arguments: record(z.unknown()).optional().describe('as its inputSchema has them'),
 });
 
 const tool = z.object({

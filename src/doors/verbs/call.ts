@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GateContract, InvocationRequest } from '../../governance/gate-contract.ts';
+import { checked, type Issue } from '../checked.ts';
 import { membersOf } from '../spellings.ts';
 import { VerbSession, type VerbParts } from './session.ts';
 import { exactJson } from '../http/exact-json.ts';
@@ -70,15 +71,14 @@ export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbC
 
 /** What was given as the schema has it, in snake case or camel case. Throws REL_INVALID, also for a member that it does not have. */
 export function readInput<T extends z.ZodObject>(schema: T, given: unknown): z.output<T> {
-  const read = schema.safeParse(membersOf(given, Object.keys(schema.shape), 'arguments'));
-  if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.error.issues));
-  return read.data;
+  const read = checked(schema, membersOf(given, Object.keys(schema.shape), 'arguments'));
+  if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.issues));
+  return read.data as z.output<T>;
 }
 
 /** Names the member and what is wrong with it, never the value that was sent. */
-function issuesOf(issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]): string {
+function issuesOf(issues: readonly Issue[]): string {
   return issues
-    .slice(0, 5)
     .map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${message}`)
     .join('; ');
 }

@@ -6,6 +6,7 @@ import { checkText } from '../../log/values/value.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { literalOf } from '../../planner/languages/search-json.ts';
 import type { Literal } from '../../planner/statement.ts';
+import { record } from '../checked.ts';
 import { scalar } from '../exact-values.ts';
 import { parseExactJson } from '../http/read-exact-json.ts';
 import { quoted, type Row, rowsOf, textOf } from './rows.ts';
@@ -177,7 +178,7 @@ export const getEntities = verb({
   description: 'Rows of a type as they hold now, narrowed by values that columns must have, in order of their keys.',
   input: z.object({
     entity_type: z.string().min(1).describe('the type'),
-    filters: z.record(z.string(), scalar).optional().describe('column to value; null: has none'),
+    filters: record(scalar).optional().describe('column to value; null: has none'),
     limit: z.int().min(1).max(1_000).default(20),
     offset: z.int().min(0).max(10_000).default(0),
   }),

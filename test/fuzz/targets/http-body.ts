@@ -45,6 +45,7 @@ function checkBuffered(body: Buffer): void {
     value = parseJsonBody(body);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+    if (error.code === 'REL_TOO_LARGE') return;
     assert(error.code === 'REL_INVALID', `code ${error.code}`);
     taken = false;
   }

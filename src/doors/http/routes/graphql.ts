@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { moreRows } from '../../../planner/formats/json-rows.ts';
+import { record } from '../../checked.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { spelled } from '../../spellings.ts';
 import { stated } from '../../stated.ts';
@@ -24,10 +25,7 @@ const purposeByDefault = 'analytics';
 
 const graphqlBody = spelled({
   query: z.string().min(1).describe('one document: a root field, which is a type, or questions about the schema'),
-  variables: z
-    .record(z.string(), z.unknown())
-    .nullish()
-    .describe('values of $names in limit and where; an object is a whole filter'),
+  variables: record(z.unknown()).nullish().describe('values of $names in limit and where; an object is a whole filter'),
   operationName: z.string().nullish().describe('the name of the query in the document'),
   extensions: z.unknown().optional().describe('ignored'),
   ...stated,

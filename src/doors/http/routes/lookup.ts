@@ -1,6 +1,7 @@
 /** POST /lookup/register and GET /lookup. Source: specification, "Branching, namespaces, schema". */
 import { z } from 'zod';
 import type { LookupStatus } from '../../../planner/standing/lookup-tables.ts';
+import { limits } from '../../../log/values/value.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { nanoseconds, problems } from '../schemas.ts';
@@ -10,7 +11,7 @@ const registerBody = z
     name: z.string(),
     path: z.string().describe('CSV file below SERVICE_LOOKUP_ROOT'),
     key: z.string().describe('column to look up by'),
-    fields: z.array(z.string()).describe('columns that LOOKUP name(key) -> field may give'),
+    fields: z.array(z.string()).max(limits.columnsPerType).describe('columns that LOOKUP name(key) -> field may give'),
     refresh_minutes: z.int().nullable().optional(),
   })
   .meta({ id: 'LookupRegistration' });

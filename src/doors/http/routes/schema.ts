@@ -9,6 +9,7 @@ import type { GovernedSnapshot, Invocation } from '../../../governance/gate-cont
 import type { PropertyDefinition, TypeDefinition } from '../../../log/entries/entry.ts';
 import { columnTypes, limits } from '../../../log/values/value.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../../../projections/command.ts';
+import { record } from '../../checked.ts';
 import type { App, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
@@ -31,7 +32,7 @@ const property = z
   ])
   .meta({ id: 'Property', description: 'a column type, or one with attributes' });
 
-const properties = z.record(z.string(), property);
+const properties = record(property, limits.columnsPerType);
 
 const graphTrigger = z.strictObject({ link_type: z.string(), src_field: z.string(), dst_field: z.string() });
 
@@ -48,7 +49,12 @@ const meaning = {
     .optional()
     .describe('rows are edges: the properties that name the two ends'),
   role: z.string().nullable().optional().describe('what rows are, such as payment or sighting'),
-  identifier: z.array(z.string()).nullable().optional().describe('properties that name what a row is about, beside its key'),
+  identifier: z
+    .array(z.string())
+    .max(limits.columnsPerType)
+    .nullable()
+    .optional()
+    .describe('properties that name what a row is about, beside its key'),
   language: z.string().nullable().optional().describe('of its texts: a BCP 47 tag'),
 };
 

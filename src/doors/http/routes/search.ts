@@ -9,6 +9,7 @@ import { sendPieces } from '../answer-body.ts';
 import { envelopePieces } from '../answer-envelope.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke, signalOf } from '../invoke.ts';
+import { validator } from '../problem.ts';
 import { nanoseconds, problems } from '../schemas.ts';
 import { answerReply } from './query.ts';
 
@@ -40,7 +41,7 @@ export function registerSearch(app: App, context: HttpContext): void {
       response: { 200: z.union([hitsReply, batchReply]), ...problems },
     },
     // What is wrong with a body is told by the shape that its keys choose.
-    validatorCompiler: () => (body: unknown) => checked(searchBodyOf(body), body),
+    validatorCompiler: () => (body: unknown) => validator(searchBodyOf(body))(body),
     handler: (request, reply) => answer(context, request, reply, searchOf(request.body)),
   });
 
@@ -56,13 +57,6 @@ export function registerSearch(app: App, context: HttpContext): void {
     },
     handler: (request, reply) => answer(context, request, reply, severalOf(request.body)),
   });
-}
-
-function checked(schema: z.ZodType, body: unknown): { value: unknown } | { error: Error } {
-  const { success, data, error } = schema.safeParse(body);
-  if (success) return { value: data };
-  const validation = error.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
-  return { error: Object.assign(new Error('the body is malformed'), { validation, validationContext: 'body' }) };
 }
 
 async function answer(

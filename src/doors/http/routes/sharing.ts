@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { AgreementView } from '../../../governance/desks.ts';
 import type { AgreementTerms } from '../../../log/entries/entry.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
+import { record } from '../../checked.ts';
 import type { App, HttpContext } from '../context.ts';
 import { invoke, submitNamed } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -23,21 +24,21 @@ const tags = ['tenants'];
 const masks = z.enum(['redact', 'null', 'hash', 'last4', 'year']);
 
 const target = z.strictObject({
-  types: z.array(z.string()).min(1),
+  types: z.array(z.string()).min(1).max(1_024),
   where: z.string().nullable().optional().describe('Cedar condition over resource; null: every row'),
-  columns: z.array(z.string()).nullable().optional().describe('null: every column'),
+  columns: z.array(z.string()).max(1_024).nullable().optional().describe('null: every column'),
 });
 
 const terms = {
   assigner: z.string().describe('whose rows: a path of the tenant, which it is by default'),
   assignee: z.string().describe('who sees them: an organisation path'),
   target,
-  permission: z.array(z.string()).min(1).describe('read, search, export, replay; read by default'),
-  purposes: z.array(z.string()).describe('each with those below it; empty: any'),
+  permission: z.array(z.string()).min(1).max(16).describe('read, search, export, replay; read by default'),
+  purposes: z.array(z.string()).max(256).describe('each with those below it; empty: any'),
   valid_from: instant.describe('ISO-8601 or nanoseconds; now by default'),
   valid_to: instant.nullable().describe('null: for ever'),
   history: z.enum(['from_start', 'full', 'current_only']).describe('current_only by default'),
-  masking: z.record(z.string(), masks).describe('by column'),
+  masking: record(masks).describe('by column'),
   onward_sharing: z.boolean().describe('true is not implemented'),
   aggregate_min_group: z.int().min(1).nullable().describe('not implemented'),
   terms_digest: z.string().nullable().describe('hex SHA-256 of a document that both sides signed elsewhere'),

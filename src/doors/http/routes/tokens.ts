@@ -7,6 +7,7 @@ import { ServiceError } from '../../../errors.ts';
 import { draftRotation, draftToken } from '../../../governance/authentication/bearer-tokens.ts';
 import type { Invocation, TokenView } from '../../../governance/gate-contract.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
+import { record } from '../../checked.ts';
 import type { App, FastifyRequest, HttpContext } from '../context.ts';
 import { callerOf, invoke } from '../invoke.ts';
 import { problems } from '../schemas.ts';
@@ -23,12 +24,9 @@ const mintBody = z
       ),
     principal: z.string().optional(),
     roles: z.array(z.string()).max(256).optional(),
-    attributes: z
-      .record(
-        z.string(),
-        z.union([z.string(), z.number(), z.boolean()], 'a text, a yes or no, or a number up to 2^53: write a longer one as text'),
-      )
-      .optional(),
+    attributes: record(
+      z.union([z.string(), z.number(), z.boolean()], 'a text, a yes or no, or a number up to 2^53: write a longer one as text'),
+    ).optional(),
     purposes: z.array(z.string()).max(256).optional().describe('empty or absent: any registered purpose'),
     expires_in_secs: z.int().min(1).optional(),
   })

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Batch, DeleteRows } from '../../../projections/command.ts';
+import { record } from '../../checked.ts';
 import { chunksMax } from '../../documents/document.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { float } from '../../exact-values.ts';
@@ -47,7 +48,7 @@ export const piece = z.object({
   end_offset: z.int().min(0).optional(),
   page: z.int().min(0).optional(),
   heading: z.string().max(10_000).optional().describe('the heading that it stands under'),
-  metadata: z.record(z.string(), z.unknown()).optional().describe('anything more; kept as JSON'),
+  metadata: record(z.unknown()).optional().describe('anything more; kept as JSON'),
   embedding: z
     .array(float(z.number()))
     .min(1)

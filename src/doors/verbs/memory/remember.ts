@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { instant, toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
+import { record } from '../../checked.ts';
 import { readInput } from '../call.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { grouped, putting } from '../rows.ts';
@@ -26,7 +27,7 @@ const item = z.object({
     .optional()
     .describe('a kind of your own to filter by, such as fact, preference, episode'),
   type: memoryType,
-  fields: z.record(z.string(), z.unknown()).optional().describe('further columns of the row'),
+  fields: record(z.unknown()).optional().describe('further columns of the row'),
   derived_from: z.array(z.string().min(1)).max(1_000).optional().describe('ids of memories that this one follows from'),
   valid_from: instant.optional().describe('when it became true, ISO-8601 in UTC or nanoseconds; now by default'),
 });
