@@ -1,4 +1,5 @@
 /** What a text asks a session for: statements apart, and which of them the session answers by itself. */
+import { type Advisory, advisoryOf } from './advisory.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
 import { bare } from './bare.ts';
@@ -38,7 +39,19 @@ export type Command =
       readonly spreads: readonly Spread[];
       /** It is about what only the catalogue of Postgres has. */
       readonly ofCatalogue: boolean;
+      /** It takes or frees an advisory lock, and reads nothing. */
+      readonly advisory?: Advisory;
     };
+
+const asked = {
+  kind: 'ask',
+  mayWrite: false,
+  verb: 'SELECT',
+  returns: true,
+  tag: null,
+  spreads: [],
+  ofCatalogue: false,
+} as const;
 
 const statementsMax = 1_000;
 
@@ -132,6 +145,8 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 export function commandOf(statement: string): Command {
+  const advisory = /advisory/i.test(statement) ? advisoryOf(bare(statement)) : null;
+  if (advisory !== null) return { ...asked, text: statement, advisory };
   const ofCatalogue = catalogueQuestion(statement) !== null;
   const text = ofCatalogue ? statement : withListsWritten(withoutSchema(statement));
   const said = bare(text);

@@ -7,7 +7,10 @@ import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
+import { tenantOf } from '../../log/values/value.ts';
 import type { Connection } from '../frame/connection.ts';
+import { type Advisory, lockKey } from './advisory.ts';
+import type { HeldLocks } from './advisory-locks.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { spreadBound, spreadOnce } from './arrays.ts';
@@ -38,6 +41,7 @@ export interface RunnerParts extends DoorParts {
   readonly connection: Connection;
   readonly replies: Replies;
   readonly variables: Variables;
+  readonly locks: HeldLocks;
   /** For the statement that begins now. */
   readonly signal: () => AbortSignal;
 }
@@ -106,15 +110,18 @@ export class Runner {
 
   async #commit(transaction: Transaction): Promise<void> {
     const { sync } = this.options();
+    const { locks } = this.#parts;
     try {
       await this.#enter('ingest', !transaction.isEmpty, (invocation) => invocation.commit({ sync }), transaction);
     } finally {
       transaction.end();
+      locks.transactionEnds();
     }
   }
 
   /** The connection is over, and so is what it has begun. */
   end(): void {
+    this.#parts.locks.end();
     this.#transaction?.end();
     this.#explicit = this.#implicit = null;
   }
@@ -160,6 +167,7 @@ export class Runner {
         const commits = command.kind === 'commit' && !failed;
         if (commits && transaction !== null) await this.#commit(transaction);
         transaction?.end();
+        this.#parts.locks.transactionEnds();
         return replies.complete(commits ? 'COMMIT' : 'ROLLBACK');
       }
       case 'savepoint':
@@ -183,7 +191,10 @@ export class Runner {
           throw new ServiceError('REL_PARSE', 'DISCARD takes ALL, PLANS, SEQUENCES or TEMP');
         if (command.name === 'ALL' && this.#status !== 'I')
           throw new ProtocolRefusal('25001', 'REL_INVALID', 'DISCARD ALL stands outside of a transaction');
-        if (command.name === 'ALL') variables.reset('all');
+        if (command.name === 'ALL') {
+          variables.reset('all');
+          this.#parts.locks.freeAll();
+        }
         if (command.name === 'ALL' || command.name === 'PLANS') this.onDeallocate(null);
         return replies.complete(`DISCARD ${command.name}`);
       case 'deallocate':
@@ -235,6 +246,7 @@ export class Runner {
   }
 
   #ask(command: Ask, bound: Bound | null): Promise<Executed> {
+    if (command.advisory) return this.#advise(command.advisory, bound);
     const { text: sql, bound: values } =
       bound === null || command.spreads.length === 0
         ? { text: command.text, bound }
@@ -393,7 +405,49 @@ export class Runner {
     return `SELECT ${names.map((name) => (name === '*' ? name : quoted(name))).join(', ')} FROM ${quoted(table!)}`;
   }
 
+  async #advise(advisory: Advisory, bound: Bound | null): Promise<Executed> {
+    const { locks, caller, signal } = this.#parts;
+    const { name, act, mode, ofTransaction } = advisory;
+    const given =
+      bound === null
+        ? []
+        : valuesOf(
+            bound,
+            bound.values.map(() => 'integer' as const),
+          ).map((value) => TypedValue.rawOf(value));
+    const numbers = advisory.arguments.map((each) => {
+      const number = typeof each === 'bigint' ? each : given[each.parameter - 1];
+      if (typeof number !== 'bigint') throw new ServiceError('REL_INVALID', `${name} takes whole numbers`);
+      return number;
+    });
+    await this.#enter('inspect', false, async (invocation) => {
+      invocation.describe({ template: `SELECT ${name}`, literals: numbers.map(String) });
+      invocation.checkInspects();
+    });
+    const key = lockKey(tenantOf(caller.path), numbers);
+    let told: boolean | null = null;
+    if (act === 'take') await locks.take(key, mode, ofTransaction, signal());
+    else if (act === 'try') told = locks.tryTake(key, mode, ofTransaction);
+    else if (act === 'free') told = locks.free(key, mode);
+    else locks.freeAll();
+    if (told === false && act === 'free')
+      this.#parts.replies.notice(
+        `you don't own a lock of type ${mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'}`,
+        '01000',
+        'WARNING',
+      );
+    if (!this.isOpen) locks.transactionEnds();
+    const facts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 };
+    return { answer: smallAnswer(advisoryColumns(advisory), [[told ?? '']], facts), written: null };
+  }
+
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
+    const { advisory } = command;
+    if (advisory)
+      return Promise.resolve({
+        columns: advisoryColumns(advisory),
+        parameters: advisory.arguments.flatMap((each) => (typeof each === 'bigint' ? [] : 'integer')),
+      });
     const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
     const select = command.ofCatalogue && !command.mayWrite ? catalogueQuestion(once.text) : null;
     if (select) {
@@ -520,6 +574,7 @@ export class Runner {
       told = new ServiceError('REL_INTERNAL', 'internal error');
     }
     this.#parts.replies.error(errorFields(told, text));
+    if (this.#implicit !== null) this.#parts.locks.transactionEnds();
     this.#implicit?.end();
     this.#implicit = null;
     if (this.#status === 'T') this.#status = 'E';
@@ -611,6 +666,12 @@ export class Runner {
       stated.map((type, i) => type ?? found[i] ?? null),
     );
   }
+}
+
+function advisoryColumns({ act, column }: Advisory): readonly OutputColumn[] {
+  return act === 'try' || act === 'free'
+    ? [{ name: column, type: 'boolean' }]
+    : [{ name: column, type: 'string', shownAs: 'void' }];
 }
 
 /** What a transaction that has failed still takes. */

@@ -8,6 +8,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
 import type { CancelDesk, CancelKey } from './cancel-desk.ts';
 import type { Frontend } from './codec.ts';
 import { Login, doorName } from './login.ts';
@@ -20,6 +21,7 @@ import { Variables } from './variables.ts';
 
 export interface RelationalParts extends DoorParts {
   readonly cancels: CancelDesk;
+  readonly locks: AdvisoryLocks;
 }
 
 const gathered: ReadonlySet<Frontend['kind']> = new Set(['parse', 'bind', 'describe', 'execute', 'close']);
@@ -159,6 +161,7 @@ export class RelationalSession implements Session<Frontend> {
       connection: this.#connection,
       replies: this.#replies,
       variables: this.#variables,
+      locks: new HeldLocks(this.#parts.locks),
       signal: () => this.#key!.signal(),
     });
     this.#extended = new Extended(runner, this.#replies);

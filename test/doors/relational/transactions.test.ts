@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { StoreWorld } from '../http/store-world.ts';
-import { connected, relationalSecret, stateOf } from './relational-client.ts';
+import { as, connected, relationalSecret, stateOf } from './relational-client.ts';
 
 let world: StoreWorld;
 let one: pg.Client;
@@ -199,6 +199,52 @@ describe('savepoints and failures', () => {
       ['1', '100'],
       ['2', '3'],
     ]);
+  });
+});
+
+describe('advisory locks', () => {
+  const held = (client: pg.Client, sql: string): Promise<unknown[][]> => rowsOf(client, sql);
+
+  test('are of one session at a time, as often as it takes them, until it frees them', async () => {
+    for (const _ of [1, 2]) expect(await held(one, 'SELECT pg_advisory_lock(7)')).toEqual([['']]);
+    expect(await held(other, 'SELECT pg_try_advisory_lock(7) AS got')).toEqual([[false]]);
+    expect(await held(other, 'SELECT pg_try_advisory_lock(0, 7)')).toEqual([[true]]);
+    const waiting = other.query({ text: 'SELECT pg_advisory_lock($1)', values: [7] });
+    expect(await held(one, 'SELECT pg_advisory_unlock(7)')).toEqual([[true]]);
+    expect(await held(one, 'SELECT pg_advisory_unlock(7)')).toEqual([[true]]);
+    await waiting;
+    expect(await held(one, 'SELECT pg_advisory_unlock(7)')).toEqual([[false]]);
+    expect(await held(one, 'SELECT pg_try_advisory_lock_shared(7)')).toEqual([[false]]);
+    await other.query('SELECT pg_advisory_unlock_all()');
+    expect(await held(one, 'SELECT pg_try_advisory_lock_shared(7)')).toEqual([[true]]);
+    expect(await held(other, 'SELECT pg_try_advisory_lock_shared(7)')).toEqual([[true]]);
+    await one.query('DISCARD ALL');
+    await other.query('SELECT pg_advisory_unlock_shared(7)');
+    expect(await held(one, 'SELECT pg_try_advisory_lock(7)')).toEqual([[true]]);
+    await one.query('SELECT pg_advisory_unlock_all()');
+  });
+
+  test('of a transaction end with it, and those of a connection with that', async () => {
+    await one.query('BEGIN');
+    await one.query('SELECT pg_advisory_xact_lock(8)');
+    const third = await connected(world);
+    await third.query('SELECT pg_advisory_lock(9)');
+    expect(await held(other, 'SELECT pg_try_advisory_xact_lock(8)')).toEqual([[false]]);
+    const waiting = [other.query('SELECT pg_advisory_lock(8)'), other.query('SELECT pg_advisory_lock(9)')];
+    await one.query('COMMIT');
+    await waiting[0];
+    await third.end();
+    await waiting[1];
+    await other.query('SELECT pg_advisory_unlock_all()');
+  });
+
+  test('of one tenant are none of another', async () => {
+    await one.query('SELECT pg_advisory_lock(10)');
+    await as(world, 'acme', async (theirs) => {
+      expect(await held(theirs, 'SELECT pg_try_advisory_lock(10)')).toEqual([[true]]);
+    });
+    await one.query('SELECT pg_advisory_unlock_all()');
+    expect(await stateOf(one.query('SELECT pg_advisory_lock(1, 4294967296)'))).toBe('22003');
   });
 });
 

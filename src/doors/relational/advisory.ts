@@ -1,0 +1,55 @@
+/** `SELECT pg_advisory_lock(1)` and its like: one call by itself, of numbers or parameters. Source: PostgreSQL, "Advisory Lock Functions". */
+import { ServiceError } from '../../errors.ts';
+import type { LockMode } from './advisory-locks.ts';
+
+export interface Advisory {
+  readonly name: string;
+  readonly act: 'take' | 'try' | 'free' | 'free-all';
+  readonly mode: LockMode;
+  readonly ofTransaction: boolean;
+  /** One number of 64 bits, or two of 32; a parameter by its number from 1. */
+  readonly arguments: readonly (bigint | { readonly parameter: number })[];
+  /** What its column is called. */
+  readonly column: string;
+}
+
+const call =
+  /^\s*SELECT\s+(?:pg_catalog\.)?(pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?|pg_advisory_unlock(?:_shared|_all)?)\s*\(([^()]*)\)(?:\s+(?:AS\s+)?("[^"]+"|[a-z_]\w*))?\s*;?\s*$/i;
+const argument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|integer|int4|int)\s*)?$/i;
+
+/** Null where the text is none. */
+export function advisoryOf(text: string): Advisory | null {
+  const found = call.exec(text);
+  if (found === null) return null;
+  const name = found[1]!.toLowerCase();
+  const written = found[2]!.trim() === '' ? [] : found[2]!.split(',');
+  const isAll = name.endsWith('_all');
+  const given = written.map((each) => {
+    const [, number, parameter] = argument.exec(each) ?? [];
+    if (number !== undefined) return BigInt(number);
+    if (parameter !== undefined) return { parameter: Number(parameter) };
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `${name} takes numbers and parameters`);
+  });
+  if (isAll ? given.length > 0 : given.length !== 1 && given.length !== 2)
+    throw new ServiceError('REL_PARSE', `no ${name} takes ${given.length} arguments`, { reason: 'no-such-function' });
+  const column = found[3];
+  return {
+    name,
+    act: isAll ? 'free-all' : name.includes('unlock') ? 'free' : name.includes('try') ? 'try' : 'take',
+    mode: name.endsWith('_shared') ? 'shared' : 'exclusive',
+    ofTransaction: name.includes('_xact_'),
+    arguments: given,
+    column: column === undefined ? name : column.startsWith('"') ? column.slice(1, -1) : column,
+  };
+}
+
+/** Keys of one number and of two are apart, and each tenant has its own. */
+export function lockKey(tenant: string | null, numbers: readonly bigint[]): string {
+  const bits = numbers.length === 1 ? 64 : 32;
+  for (const number of numbers)
+    if (BigInt.asIntN(bits, number) !== number)
+      throw new ServiceError('REL_INVALID', `an advisory lock of ${numbers.length} numbers takes them of ${bits} bits`, {
+        reason: 'out-of-range',
+      });
+  return JSON.stringify([tenant, ...numbers.map(String)]);
+}
