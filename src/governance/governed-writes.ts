@@ -3,7 +3,14 @@
  * log has acknowledged them. What must hold: no await stands between admission and append.
  */
 import { assert, ServiceError } from '../errors.ts';
-import type { EntryContext, EntryDraft, MaskKind, TokenRecord, TypeDefinition } from '../log/entries/entry.ts';
+import {
+  type EntryContext,
+  type EntryDraft,
+  type MaskKind,
+  positionsOf,
+  type TokenRecord,
+  type TypeDefinition,
+} from '../log/entries/entry.ts';
 import { tenantOf } from '../log/values/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
@@ -26,6 +33,7 @@ import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { registryPart } from './tenancy/registry.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
+import { netEffect } from '../projections/rows/writes/net-effect.ts';
 import { openOf, type OpenTransaction, stale, type WaitingCommand } from './transactions/transaction.ts';
 import { writtenRows } from './written-rows.ts';
 
@@ -156,11 +164,11 @@ export class GovernedWrites {
       if (bytes > 0 && !backlog.take(bytes)) await backlog.wait(bytes);
       held = bytes;
       for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
-      const { outcome, acknowledged } = this.#placeAll(transaction, options);
+      const { outcome, acknowledged } = await this.#placeAll(transaction, options);
       transaction.end();
       const durability = await acknowledged;
-      for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome[i]!);
-      return steps.length === 0 ? null : { ...summed(outcome), durability };
+      for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome.steps![i]!);
+      return steps.length === 0 ? null : { ...outcome, durability };
     } finally {
       // Whatever became of it, it is over.
       transaction.end();
@@ -170,33 +178,65 @@ export class GovernedWrites {
     }
   }
 
-  /** All that a transaction holds, decided again on what stands now, in one append. */
-  #placeAll(
+  /**
+   * All that a transaction holds, decided again on what stands now, in one append. What is much is decided in turns, and again where
+   * something was written or ruled meanwhile; in the end within one.
+   */
+  async #placeAll(
     transaction: OpenTransaction,
     options: SubmitOptions,
-  ): { readonly outcome: readonly Decision['outcome'][]; readonly acknowledged: Promise<Durability> } {
-    const { log, projections, settings, clock } = this.#core.parts;
+  ): Promise<Settled & { readonly acknowledged: Promise<Durability> }> {
+    const { log, settings } = this.#core.parts;
+    for (let tries = 1; ; tries++) {
+      const next = log.next();
+      const { digest } = this.#core.judge.policies;
+      const deciding = this.#decideAll(transaction, next);
+      let step = deciding.next();
+      while (step.done !== true) {
+        if (transaction.rows > rowsPerTurn && tries <= inTurnsMax) await this.#core.turn();
+        step = deciding.next();
+      }
+      if (log.next().position !== next.position || this.#core.judge.policies.digest !== digest) continue;
+      for (const { command } of transaction.steps) this.#admit(command, true);
+      const { outcome, drafts } = step.value;
+      // In the turn that found all of it as it was decided.
+      const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
+      return { outcome, drafts, acknowledged };
+    }
+  }
+
+  /** So many rows a step. */
+  *#decideAll(transaction: OpenTransaction, next: NextPlace): Generator<undefined, Settled> {
+    const { projections, clock } = this.#core.parts;
     const { caller, judged } = this.#asked;
-    const { steps, basis } = transaction;
     transaction.enter(caller);
-    for (const { command } of steps) this.#admit(command, true);
-    const next = log.next();
-    const tenant = tenantOf(caller.path);
-    const head = projections.privately({ position: next.position, instant: next.time - 1n }, caller.branch, tenant);
-    if (basis !== null)
-      for (const { type, path, keys } of transaction.touched())
-        if (head.writtenSince(basis.position, type, path, keys) !== null)
-          throw stale(`a row of ${JSON.stringify(type)} was written since the transaction began`);
+    for (const { command } of transaction.steps) this.#admit(command, false);
+    const { steps, basis } = transaction;
+    const { branch, path } = caller;
+    const head = projections.privately({ position: next.position, instant: next.time - 1n }, branch, tenantOf(path));
+    let looked = 0;
+    const isWritten = head.writtenSince(basis?.position ?? next.position);
+    for (const { type, path: of, keys } of transaction.touched()) {
+      for (const key of keys) {
+        if (isWritten(type, of, key)) throw stale(`a row of ${JSON.stringify(type)} was written since the transaction began`);
+        if (++looked % rowsPerTurn === 0) yield;
+      }
+    }
     const outcome: Decision['outcome'][] = [];
-    const drafts: EntryDraft[] = [];
-    for (const { command, keys } of steps) {
+    const decided: EntryDraft[] = [];
+    for (const { command, keys, rows } of steps) {
       const checks = writeChecks(this.#core.judge, judged, command, clock.now());
       const { decision } = head.write(unconditional(command), this.#context(), { checks, keys });
-      drafts.push(...decision.drafts);
+      decided.push(...decision.drafts);
       outcome.push(decision.outcome);
+      looked += rows;
+      if (looked < rowsPerTurn) continue;
+      looked = 0;
+      yield;
     }
-    const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
-    return { outcome, acknowledged };
+    const drafts = netEffect(decided, next);
+    const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
+    return { outcome: summed(outcome, next, positions), drafts };
   }
 
   /** Decided in the transaction that it is in: it is written when that is committed. */
@@ -377,19 +417,29 @@ function unconditional(command: WaitingCommand): WaitingCommand {
   return typeof command.when === 'object' ? { ...command, when: 'present' } : command;
 }
 
-/** What all steps of a commit came to. */
-function summed(outcomes: readonly Decision['outcome'][]): Decision['outcome'] {
-  const wrote = outcomes.filter(({ changed }) => changed);
+/** What a transaction comes to where it is committed. */
+interface Settled {
+  readonly outcome: Decision['outcome'];
+  readonly drafts: readonly EntryDraft[];
+}
+
+/** Rows of a transaction that are looked at or decided within a turn, and how often all of them are before it is done within one. */
+const rowsPerTurn = 1_024;
+const inTurnsMax = 3;
+
+/** What all steps of a commit came to, at so many positions. */
+function summed(steps: readonly Decision['outcome'][], next: NextPlace, positions: number): Decision['outcome'] {
+  const changed = positions > 0;
   return {
     kind: 'batch',
-    accepted: outcomes.reduce((sum, { accepted }) => sum + accepted, 0),
+    accepted: steps.reduce((sum, { accepted }) => sum + accepted, 0),
     rejected: 0,
     errors: [],
     ids: [],
     idsTruncated: false,
-    systemFrom: wrote[0]?.systemFrom ?? 0n,
-    systemFromLast: wrote.at(-1)?.systemFromLast ?? 0n,
-    changed: wrote.length > 0,
-    steps: outcomes,
+    systemFrom: changed ? next.time : 0n,
+    systemFromLast: changed ? next.time + BigInt(positions - 1) : 0n,
+    changed,
+    steps,
   };
 }

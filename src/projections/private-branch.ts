@@ -10,6 +10,7 @@ import { MadeTypes } from './catalog/made-types.ts';
 import type { Command } from './command.ts';
 import { decide, type CurrentState } from './decide.ts';
 import type { Decision, WriteChecks } from './decision.ts';
+import type { StoredVersions } from './rows/cells/stored-versions.ts';
 import type { PrivateRows } from './rows/tables/private-rows.ts';
 
 export class PrivateBranch {
@@ -70,17 +71,17 @@ export class PrivateBranch {
     return { decision, keys: used };
   }
 
-  /** The first of these keys under which something was written at or after a position; null: none was. */
-  writtenSince(position: number, type: string, path: string | null, keys: Iterable<string>): string | null {
+  /** Tells of keys, before anything is written here, whether something was written under them at or after a position. */
+  writtenSince(position: number): (type: string, path: string | null, key: string) => boolean {
     const rows = this.#rows.on(this.#catalog);
-    const versions = rows.versions(type);
-    const code = rows.scopes.codeOf(path);
-    if (versions === undefined || code < 0) return null;
-    for (const key of keys) {
-      const newest = versions.newestOf(code, key);
-      if (newest >= 0 && versions.positionOf(newest) >= position) return key;
-    }
-    return null;
+    const known = new Map<string, StoredVersions | undefined>();
+    return (type, path, key) => {
+      if (!known.has(type)) known.set(type, rows.versions(type));
+      const versions = known.get(type);
+      const code = rows.scopes.codeOf(path);
+      const newest = versions === undefined || code < 0 ? -1 : versions.newestOf(code, key);
+      return newest >= 0 && versions!.positionOf(newest) >= position;
+    };
   }
 
   #deciding(): CurrentState {

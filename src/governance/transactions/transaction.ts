@@ -110,6 +110,7 @@ export class OpenTransaction implements Transaction {
   /** From the first statement on. */
   #begun: Begun | null = null;
   #steps: Step[] = [];
+  readonly #size = { rows: 0, bytes: 0 };
   readonly #savepoints: Savepoint[] = [];
   /** Keys of rows that must stand at the commit as they were read, beside those that are written. */
   readonly #locked = new Touched();
@@ -166,12 +167,14 @@ export class OpenTransaction implements Transaction {
     return this.#parts.bounds.rowsMax;
   }
 
+  /** Rows written, each as often as it was. */
   get rows(): number {
-    return this.#steps.reduce((sum, { rows }) => sum + rows, 0);
+    return this.#size.rows;
   }
 
+  /** Memory of what was given for them. */
   get bytes(): number {
-    return this.#steps.reduce((sum, { bytes }) => sum + bytes, 0);
+    return this.#size.bytes;
   }
 
   get steps(): readonly Step[] {
@@ -212,8 +215,14 @@ export class OpenTransaction implements Transaction {
       },
     });
     this.#lockKept(command, decision);
-    if (decision.drafts.length > 0) this.#steps.push({ command, keys, drafts: decision.drafts, rows, bytes, statement });
+    if (decision.drafts.length > 0) this.#push({ command, keys, drafts: decision.drafts, rows, bytes, statement });
     return decision;
+  }
+
+  #push(step: Step): void {
+    this.#steps.push(step);
+    this.#size.rows += step.rows;
+    this.#size.bytes += step.bytes;
   }
 
   #checkRoom(rows: number, bytes: number): void {
@@ -272,10 +281,14 @@ export class OpenTransaction implements Transaction {
     this.#savepoints.length = index + 1;
     const { steps } = this.#savepoints[index]!;
     if (steps === this.#steps.length) return true;
-    this.#steps.length = steps;
+    const kept = this.#steps.slice(0, steps);
+    this.#clear();
     const begun = this.#begun!;
     begun.branch = this.#branchAt(begun.basis);
-    for (const { drafts } of this.#steps) begun.branch.take(drafts);
+    for (const step of kept) {
+      begun.branch.take(step.drafts);
+      this.#push(step);
+    }
     return true;
   }
 
@@ -303,6 +316,11 @@ export class OpenTransaction implements Transaction {
     return (this.#begun = { basis, removals, branch: this.#branchAt(basis) });
   }
 
+  #clear(): void {
+    this.#steps = [];
+    this.#size.rows = this.#size.bytes = 0;
+  }
+
   #branchAt(basis: Basis): PrivateBranch {
     return this.#parts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
   }
@@ -310,7 +328,7 @@ export class OpenTransaction implements Transaction {
   #ended(by: ServiceError): ServiceError {
     this.#over = by;
     this.#begun = null;
-    this.#steps = [];
+    this.#clear();
     this.#savepoints.length = 0;
     this.#locked.clear();
     this.#parts.onEnd();

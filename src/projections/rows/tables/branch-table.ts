@@ -109,7 +109,9 @@ export class BranchTable implements StoredVersions {
   /** The version at a position that this branch sees, or -1. */
   at(position: number): number {
     for (let i = 0; i < this.#layers.length; i++) {
-      const row = this.#layers[i]!.table.rowAt(position);
+      const { table, inherited } = this.#layers[i]!;
+      // From the fork on, positions of the source are not this branch's: those of a private one may be the same.
+      const row = inherited && position >= inherited.end ? NO_ROW : table.rowAt(position);
       if (row !== NO_ROW) return this.#stands(i, row) ? i * LAYER + row : NO_ROW;
     }
     return NO_ROW;

@@ -1,0 +1,69 @@
+/** Transactions of many rows. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { vectorOf } from '../../../src/planner/writes/found-rows.ts';
+import type { PutRows } from '../../../src/projections/command.ts';
+import { TestStore } from '../../harness.ts';
+import { ann, bob, refused, Teller } from './world.ts';
+
+let store: TestStore;
+beforeAll(async () => {
+  store = await TestStore.open('2024-01-01');
+  await store.register('Account', { id: 'string', balance: 'integer' }, 'id');
+  await store.register('Entry', { id: 'string', account: 'string', amount: 'integer' }, 'id');
+});
+afterAll(() => store.close());
+
+const rows = (from: number, length: number): PutRows => {
+  const ids = Array.from({ length }, (_, i) => `n${from + i}`);
+  const columns = [
+    { name: 'id', type: 'string', vector: vectorOf(ids, 'string') },
+    {
+      name: 'balance',
+      type: 'integer',
+      vector: vectorOf(
+        ids.map(() => 1n),
+        'integer',
+      ),
+    },
+  ] as const;
+  const provenance = { source: 'test', method: 'put', confidence: 1, derivedFrom: null };
+  return {
+    kind: 'put-rows',
+    type: 'Account',
+    rows: { length, columns },
+    atomic: true,
+    createType: false,
+    when: 'absent',
+    provenance,
+  };
+};
+
+test('is written by one commit, which lets others have their turns', async () => {
+  const teller = new Teller(store);
+  for (let i = 0; i < 3; i++) await teller.invoke('ingest', (invocation) => invocation.submit(rows(i * 4_000, 4_000)));
+  let turns = 0;
+  let isOver = false;
+  const others = async (): Promise<void> => {
+    for (; !isOver; turns++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const running = others();
+  await store.execute("INSERT INTO Entry (id, amount) VALUES ('x', 1)", [], bob);
+  const committing = teller.commit();
+  const meanwhile = store.execute("INSERT INTO Entry (id, amount) VALUES ('y', 1)", [], bob);
+  expect((await committing)?.accepted).toBe(12_000);
+  await meanwhile;
+  isOver = true;
+  await running;
+  expect(turns).toBeGreaterThan(3);
+  expect(await store.rows('SELECT COUNT(*) AS n FROM Account AS OF CURRENT', ann)).toEqual([{ n: 12_000n }]);
+  expect(await store.rows('SELECT id FROM Entry AS OF CURRENT ORDER BY id', ann)).toEqual([{ id: 'x' }, { id: 'y' }]);
+});
+
+test('more than its bounds is refused, and what was written before stays', async () => {
+  const teller = new Teller(store);
+  const wide = 'x'.repeat(2 ** 20);
+  const put = (i: number) => teller.run('INSERT INTO Entry (id, account) VALUES ($1, $2)', `wide${i}`, wide);
+  for (let i = 0; i < 63; i++) await put(i);
+  expect(await refused(put(63))).toBe('REL_TOO_LARGE');
+  expect((await teller.commit())?.accepted).toBe(63);
+});
