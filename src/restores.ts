@@ -1,5 +1,5 @@
 /**
- * Stores made of backups. What is copied and how the log is checked is `log/restore.ts`'s; here projections are rebuilt in the
+ * Stores made of backups. What is copied and how the log is checked is `log/backup/restore.ts`'s; here projections are rebuilt in the
  * same pass, and held against those of the store that was backed up.
  */
 import { type Clock, Ids, type Random } from './clock.ts';

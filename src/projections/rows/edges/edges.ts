@@ -147,11 +147,10 @@ export class RowEdges {
         }),
       };
     }
+    const byStart = touched.toSorted((a, b) => (a.from < b.from ? 1 : a.from > b.from ? -1 : 0));
     /** The edge that holds when a version begins lends it its other cells; else the last one that is touched. */
-    const baseAt = (from: bigint): number => {
-      const byStart = touched.toSorted((a, b) => (a.from < b.from ? 1 : a.from > b.from ? -1 : 0));
-      return (byStart.find((edge) => edge.from <= from && from < edge.to) ?? byStart[0])?.base ?? -1;
-    };
+    const baseAt = (from: bigint): number =>
+      (byStart.find((edge) => edge.from <= from && from < edge.to) ?? byStart[0])?.base ?? -1;
     return {
       link,
       rows: written.map(({ from, to, op, systemFrom, cells }, i) => {
