@@ -135,8 +135,6 @@ export class Planner implements PlannerDoor {
       passes: options.passes ?? passes,
       pinnedBranches: options.pinnedBranches ?? [],
       keep: options.keepPlans !== false,
-      clock: this.#clock,
-      scheduler: this.#scheduler,
       sketches: this.#sketches,
       lookups: this.#standing?.lookups ?? null,
       ...(options.rankings && { rankings: options.rankings }),
@@ -199,6 +197,17 @@ export class Planner implements PlannerDoor {
       if (signal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
       if (this.#clock.monotonicMs() - startedMs > timeoutMs)
         throw new ServiceError('REL_TIMEOUT', `the question was at work for longer than ${timeoutMs} ms`);
+    };
+  }
+
+  /** The turn of others while a statement is planned, where it is due: what is written briefly may be long to plan. */
+  #planning(isLong: boolean, { signal }: Pick<QuestionRequest, 'signal'>): () => Promise<void> {
+    const yieldTurn = this.turns(signal);
+    let startedMs = this.#clock.monotonicMs();
+    return async () => {
+      if (!isLong && this.#clock.monotonicMs() - startedMs < sliceMs) return;
+      await yieldTurn();
+      startedMs = this.#clock.monotonicMs();
     };
   }
 
@@ -279,7 +288,7 @@ export class Planner implements PlannerDoor {
       const snapshot = served?.snapshot ?? now;
       const cached =
         this.#plans.found(asked, question, snapshot, served) ??
-        (await this.#plans.make(asked, question, snapshot, served, known ? null : question, isLong));
+        (await this.#plans.make(asked, question, snapshot, served, known ? null : question, this.#planning(isLong, request)));
       const { plan } = cached;
       own.onPlan?.(cached);
       // What was written briefly may have been long to plan, and is long to build then.

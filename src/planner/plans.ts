@@ -5,13 +5,12 @@
  * with the plan they are of, by what they look like, since their generated code is.
  */
 import { shownColumns } from './output-origins.ts';
-import type { Clock } from '../clock.ts';
 import { assert } from '../errors.ts';
 import type { GovernedSnapshot } from '../governance/gate-contract.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import { bindQuery } from './binder.ts';
 import type { RankingRule } from './binding/ranking.ts';
-import type { PlanKernels, Scheduler } from './executor.ts';
+import type { PlanKernels } from './executor.ts';
 import { guardHolds } from './expressions/bound-expression.ts';
 import { isClosedType } from './graph/graph-types.ts';
 import { hasJoin, inputsOf, type LogicalPlan, nodesOf, type PlanNode, type ScanNode } from './logical-plan.ts';
@@ -38,8 +37,6 @@ const arranging: ReadonlySet<Pass> = new Set([reorderJoins, associateJoins, orde
 /** Plans in all, and arrangements of one. */
 const plansMax = 1_024;
 const arrangementsMax = 16;
-/** Longest stretch of planning without a turn for others, as far as it can be cut. */
-const sliceMs = 1.5;
 
 /** A plan as one run takes it. */
 export interface ReadyPlan {
@@ -69,8 +66,6 @@ export interface PlansOptions {
   readonly pinnedBranches: readonly string[];
   /** False: every run makes its plan. The same answers, only slower. */
   readonly keep: boolean;
-  readonly clock: Clock;
-  readonly scheduler: Scheduler;
   readonly sketches: Sketches;
   readonly lookups: Pick<LookupTables, 'table'> | null;
   readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
@@ -113,26 +108,25 @@ export class Plans {
     return shared.ready ?? this.#arranged(shared, withoutSketches, snapshot);
   }
 
-  /** A long statement gives others a turn between any two steps. `parsed` is the tree of this very text, where there is one. */
+  /** Gives others a turn between any two steps, where it is due. `parsed` is the tree of this very text, where there is one. */
   async make(
     asked: Asked,
     question: Question,
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: Question | null,
-    isLong: boolean,
+    turn: () => Promise<void>,
   ): Promise<ReadyPlan> {
     let shared = this.#shared(asked, question, snapshot, served);
     if (shared === null) {
       this.counts.made++;
-      shared = await this.#made(asked, snapshot, served, parsed, isLong);
+      shared = await this.#made(asked, snapshot, served, parsed, turn);
       if (this.#options.keep) this.#cache.set(snapshot.branch, this.#key(asked, question, snapshot, served), shared);
     } else {
       this.counts.found++;
     }
     if (shared.ready !== null) return shared.ready;
     const sketch = await this.#options.sketches.of(shared.plan, snapshot);
-    const turn = this.#turns(isLong);
     await turn();
     const steps = this.#arrangedInSteps(shared, sketch, snapshot);
     for (;;) {
@@ -193,9 +187,8 @@ export class Plans {
     snapshot: GovernedSnapshot,
     served: ServedView | null,
     parsed: Question | null,
-    isLong: boolean,
+    turn: () => Promise<void>,
   ): Promise<SharedPlan> {
-    const turn = this.#turns(isLong);
     // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
     const question = parsed ?? questionOf(asked.parse());
     await turn();
@@ -224,17 +217,6 @@ export class Plans {
       ready: isArranged ? null : readyOf(shared, plan),
       numbers: new Map(isArranged ? nodesOf(plan).map((node, number) => [node, number]) : []),
       arrangements: new Map(),
-    };
-  }
-
-  /** The turn of others, where it is due: what is written briefly may be long to plan. */
-  #turns(isLong: boolean): () => Promise<void> {
-    const { clock, scheduler } = this.#options;
-    let startedMs = clock.monotonicMs();
-    return async () => {
-      if (!isLong && clock.monotonicMs() - startedMs < sliceMs) return;
-      await scheduler.yield();
-      startedMs = clock.monotonicMs();
     };
   }
 

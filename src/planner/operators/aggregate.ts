@@ -1,19 +1,30 @@
 /** Groups and their results. Takes a block a call; once the input has ended, delivers groups in order of first appearance. */
-import type { AggregateNode } from '../logical-plan.ts';
+import type { AggregateCall, AggregateNode } from '../logical-plan.ts';
 import { GroupKernels } from '../kernels/group-kernels.ts';
 import { accumulate, type Accumulator, type Fragment, type GroupSource, RowCounts } from './accumulate.ts';
 import { accumulator } from './accumulators.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
-import { Turns } from './turns.ts';
+import { type ColumnWork, keyCost, Turns } from './turns.ts';
+import { aggregateFunctions, distinctCost } from '../expressions/functions/aggregates.ts';
+import { type Cost, turnMost } from '../expressions/work.ts';
 
 const outputRows = 4_096;
+const outputRowsMin = 32;
+const cellsPerTurn = 65_536;
+/** Of a function, whatever it is and however few the rows are. */
+const callCost = 2_000;
 
 export class AggregateOperator implements Operator {
   readonly #input: Operator;
   readonly #execution: Execution;
   readonly #groups: GroupTable;
   readonly #turns: Turns;
+  /** Nanoseconds of a row, by function. */
+  readonly #costs: readonly number[];
+  readonly #outputRows: number;
+  /** A share that is being taken up, one function after the other. */
+  #taking: Generator<undefined, void, void> | null = null;
   readonly #accumulators: readonly Accumulator[];
   readonly #rows = new RowCounts();
   readonly #groupCount: number;
@@ -29,7 +40,12 @@ export class AggregateOperator implements Operator {
     const types = node.input.columns.map(({ type }) => type);
     this.#groups = new GroupTable(types.slice(0, node.groups));
     this.#groupCount = node.groups;
-    this.#turns = new Turns(node.groups + node.calls.length);
+    this.#turns = new Turns(worksOf(node));
+    this.#costs = node.calls.map((call) => costOf(call).call);
+    this.#outputRows = Math.min(
+      outputRows,
+      Math.max(outputRowsMin, Math.floor(cellsPerTurn / (node.groups + node.calls.length))),
+    );
     this.#accumulators = node.calls.map((call) => accumulator(call, types));
     this.#byPlace = this.#accumulators.some((each) => each.byPlace);
     this.#kernels = new GroupKernels(this.#groups, this.#accumulators, node.groups);
@@ -37,13 +53,17 @@ export class AggregateOperator implements Operator {
 
   next(): Batch | null {
     if (this.#order) return this.#deliver(this.#order);
-    const batch = this.#turns.next(() => this.#input.next());
-    if (batch === null) {
-      this.#order = this.#groups.order();
-      return emptyBatch;
+    if (this.#taking === null) {
+      const batch = this.#turns.next(() => this.#input.next());
+      if (batch === null) {
+        this.#order = this.#groups.order();
+        return emptyBatch;
+      }
+      if (batch.count === 0) return emptyBatch;
+      if (!this.#kernels.take(batch, this.#rows)) this.#taking = this.#take(batch);
     }
-    if (batch.count === 0) return emptyBatch;
-    if (!this.#kernels.take(batch, this.#rows)) this.#take(batch);
+    if (this.#taking?.next().done === false) return emptyBatch;
+    this.#taking = null;
     let bytes = this.#groups.bytes + this.#rows.counts.byteLength;
     for (const each of this.#accumulators) bytes += each.bytes;
     this.#held = this.#execution.memory.change(this.#held, bytes);
@@ -56,15 +76,22 @@ export class AggregateOperator implements Operator {
   }
 
   /** By generated code, which reads any layout. */
-  #take(batch: Batch): void {
+  *#take(batch: Batch): Generator<undefined, void, void> {
     const source = this.#source(batch);
     const size = this.#groups.size;
     this.#rows.reserve(size);
     const fragments: Fragment[] = [];
-    for (const each of this.#accumulators) {
+    let spent = 0;
+    for (const [i, each] of this.#accumulators.entries()) {
       const fragment = each.prepare(batch, size);
       if (fragment) fragments.push(fragment);
-      else if (source.kind === 'groups') each.update(batch, source.groups, size);
+      else if (source.kind === 'groups') {
+        each.update(batch, source.groups, size);
+        spent += callCost + batch.count * this.#costs[i]!;
+        if (spent < turnMost) continue;
+        spent = 0;
+        yield;
+      }
     }
     // Without keys all rows are of one group, whoever wanted it by place.
     if (this.#groupCount > 0) accumulate(batch, source, fragments, this.#rows);
@@ -84,9 +111,19 @@ export class AggregateOperator implements Operator {
 
   #deliver(order: Int32Array): Batch | null {
     if (this.#at >= order.length) return null;
-    const groups = order.subarray(this.#at, this.#at + outputRows);
+    const groups = order.subarray(this.#at, this.#at + this.#outputRows);
     this.#at += groups.length;
     const results = this.#accumulators.map((each) => each.result(groups, this.#rows.counts));
     return { columns: [...this.#groups.keys(groups), ...results], selection: null, first: 0, count: groups.length };
   }
+}
+
+function costOf({ function: name, distinct }: AggregateCall): Cost {
+  const { call, character } = aggregateFunctions[name].cost;
+  return distinct ? { call: call + distinctCost.call, character: character + distinctCost.character } : { call, character };
+}
+
+function worksOf({ groups, calls }: AggregateNode): ColumnWork[] {
+  const keys = Array.from({ length: groups }, (_, column) => ({ column, cost: keyCost }));
+  return [...keys, ...calls.map((call) => ({ column: call.column, cost: costOf(call) }))];
 }

@@ -2,7 +2,7 @@
 import type { DistinctNode } from '../logical-plan.ts';
 import { GroupTable } from './group-table.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
-import { Turns } from './turns.ts';
+import { keyCost, Turns } from './turns.ts';
 
 export class DistinctOperator implements Operator {
   readonly #input: Operator;
@@ -17,7 +17,7 @@ export class DistinctOperator implements Operator {
     this.#input = input;
     this.#execution = execution;
     this.#groups = new GroupTable(node.columns.map(({ type }) => type));
-    this.#turns = new Turns(node.columns.length);
+    this.#turns = new Turns(node.columns.map((_, column) => ({ column, cost: keyCost })));
   }
 
   next(): Batch | null {

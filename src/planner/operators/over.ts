@@ -7,7 +7,9 @@ import type { Vector } from '../../log/values/columns.ts';
 import { type Cell, type ColumnType, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { integerOverflow, numberOverflow } from '../expressions/evaluate.ts';
+import { type Cost, turnMost } from '../expressions/work.ts';
 import type { OverCall, OverNode } from '../logical-plan.ts';
+import type { WindowFunction } from '../statement.ts';
 import { CollectedRows } from './collected-rows.ts';
 import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
 import { type Compare, comparator } from './row-order.ts';
@@ -16,6 +18,42 @@ import { sortedRows } from './row-sort.ts';
 const outputRows = 4_096;
 const stepsPerCall = 8_192;
 const resultBytes = 16;
+
+/**
+ * Nanoseconds of a row of each function, and of a character where it is of texts. A frame that moves is gone through again: each of
+ * its rows is a row of the function.
+ */
+export const overFunctions: Readonly<Record<WindowFunction, Cost>> = {
+  row_number: { call: 150, character: 0 },
+  rank: { call: 150, character: 0 },
+  dense_rank: { call: 150, character: 0 },
+  lag: { call: 150, character: 2 },
+  lead: { call: 150, character: 2 },
+  first_value: { call: 200, character: 2 },
+  last_value: { call: 200, character: 2 },
+  count: { call: 150, character: 2 },
+  sum: { call: 200, character: 0 },
+  avg: { call: 200, character: 0 },
+  min: { call: 150, character: 3 },
+  max: { call: 150, character: 3 },
+};
+
+/** Counts what a function does; true: as much as a turn may. */
+class Spent {
+  readonly #cost: Cost;
+  #ns = 0;
+
+  constructor({ function: name }: OverCall) {
+    this.#cost = overFunctions[name];
+  }
+
+  on(cell: Cell): boolean {
+    this.#ns += this.#cost.call + (typeof cell === 'string' ? cell.length * this.#cost.character : 0);
+    if (this.#ns < turnMost) return false;
+    this.#ns = 0;
+    return true;
+  }
+}
 
 export class OverOperator implements Operator {
   readonly #input: Operator;
@@ -75,7 +113,11 @@ export class OverOperator implements Operator {
     const samePartition = comparator(vectors, byPartition, rows);
     const peers = keys.length === 0 ? all : comparator(vectors, keys, rows);
     const types = this.#node.input.columns.map(({ type }) => type);
-    const results = calls.map(() => Array.from<Cell>({ length: rows }));
+    const results: Cell[][] = [];
+    for (const _ of calls) {
+      results.push(Array<Cell>(rows));
+      yield;
+    }
     for (let start = 0; start < rows; ) {
       let end = start + 1;
       while (end < rows && samePartition(order[start]!, order[end]!) === 0) {
@@ -121,7 +163,7 @@ function along(part: Part, call: OverCall, results: Cell[]): Steps {
     case 'row_number':
     case 'rank':
     case 'dense_rank':
-      return ranked(part, call.function, results);
+      return ranked(part, call, results);
     case 'lag':
     case 'lead':
       return shifted(part, call, results);
@@ -130,14 +172,16 @@ function along(part: Part, call: OverCall, results: Cell[]): Steps {
   }
 }
 
-function* ranked({ order, start, end, peers }: Part, how: 'row_number' | 'rank' | 'dense_rank', results: Cell[]): Steps {
+function* ranked({ order, start, end, peers }: Part, call: OverCall, results: Cell[]): Steps {
+  const { function: how } = call;
+  const spent = new Spent(call);
   let rank = 0;
   for (let at = start; at < end; at++) {
     const isNew = at === start || peers(order[at - 1]!, order[at]!) !== 0;
     if (how === 'row_number' || (how === 'rank' && isNew)) rank = at - start + 1;
     else if (isNew) rank++;
     results[order[at]!] = BigInt(rank);
-    if ((at - start) % stepsPerCall === stepsPerCall - 1) yield;
+    if (spent.on(null)) yield;
   }
 }
 
@@ -146,15 +190,17 @@ function* shifted(part: Part, call: OverCall, results: Cell[]): Steps {
   const by = call.offset === null ? 1 : execution.rowLimit(call.offset);
   const step = call.function === 'lag' ? -by : by;
   const column = call.column!;
+  const spent = new Spent(call);
   for (let at = start; at < end; at++) {
     const from = at + step;
     const isInside = from >= start && from < end;
-    results[order[at]!] = isInside
+    const result = isInside
       ? cellOf(vectors[column]!, types[column]!, order[from]!, call.type)
       : call.otherwise === null
         ? null
         : cellOf(vectors[call.otherwise]!, types[call.otherwise]!, order[at]!, call.type);
-    if ((at - start) % stepsPerCall === stepsPerCall - 1) yield;
+    results[order[at]!] = result;
+    if (spent.on(result)) yield;
   }
 }
 
@@ -177,12 +223,15 @@ function* framed(part: Part, call: OverCall, results: Cell[]): Steps {
   let running = runningOf(call);
   let from = start;
   let to = start;
-  let steps = 0;
+  const spent = new Spent(call);
   for (let at = start; at < end; at++) {
+    while (!frames.findPeers(at)) yield;
     const frame = frames.of(at);
     if (call.function === 'first_value' || call.function === 'last_value') {
       const place = call.function === 'first_value' ? frame.from : frame.to - 1;
-      results[order[at]!] = frame.from < frame.to ? cell(place) : null;
+      const result = frame.from < frame.to ? cell(place) : null;
+      results[order[at]!] = result;
+      if (spent.on(result)) yield;
     } else {
       if (frame.from !== from || frame.to < to) {
         running = runningOf(call);
@@ -190,12 +239,13 @@ function* framed(part: Part, call: OverCall, results: Cell[]): Steps {
         to = frame.from;
       }
       for (; to < frame.to; to++) {
-        running.add(cell(to));
-        if (++steps % stepsPerCall === 0) yield;
+        const next = cell(to);
+        running.add(next);
+        if (spent.on(next)) yield;
       }
       results[order[at]!] = running.result();
     }
-    if (++steps % stepsPerCall === 0) yield;
+    if (spent.on(null)) yield;
   }
 }
 
@@ -208,6 +258,9 @@ class Frames {
   /** Where the peers of the row asked for last begin and end. */
   #peersFrom: number;
   #peersTo: number;
+  /** The row whose peers are being looked for, and those that were. */
+  #peersAt = -1;
+  #seen = 0;
 
   constructor(part: Part, call: OverCall, { rowLimit }: Execution) {
     this.#part = part;
@@ -221,24 +274,30 @@ class Frames {
     this.#peersTo = part.start;
   }
 
-  /** Asked of rising places. */
+  /** Asked of rising places, once their peers are found. */
   of(at: number): { readonly from: number; readonly to: number } {
     const { start, end } = this.#part;
     const { unit, from, to } = this.#call.frame;
-    if (unit === 'range') this.#findPeers(at);
     const first = from.kind === 'unbounded' ? start : unit === 'range' ? this.#peersFrom : at + this.#before;
     const last = to.kind === 'unbounded' ? end : unit === 'range' ? this.#peersTo : at + this.#after + 1;
     const begin = Math.min(end, Math.max(start, first));
     return { from: begin, to: Math.max(begin, Math.min(end, last)) };
   }
 
-  #findPeers(at: number): void {
+  /** False: it has to be asked again, since there are more than it looks at in one turn. */
+  findPeers(at: number): boolean {
     const { order, end, peers } = this.#part;
-    if (at < this.#peersTo) return;
+    if (this.#call.frame.unit !== 'range' || at < this.#peersTo) return true;
+    if (this.#peersAt !== at) {
+      this.#peersAt = at;
+      this.#seen = at + 1;
+    }
+    const most = Math.min(end, this.#seen + stepsPerCall);
+    while (this.#seen < most && peers(order[at]!, order[this.#seen]!) === 0) this.#seen++;
+    if (this.#seen === most && most < end) return false;
     this.#peersFrom = at;
-    let to = at + 1;
-    while (to < end && peers(order[at]!, order[to]!) === 0) to++;
-    this.#peersTo = to;
+    this.#peersTo = this.#seen;
+    return true;
   }
 }
 
