@@ -20,6 +20,7 @@ export interface Spread {
 }
 
 const elementsMax = 16_384;
+const writtenMax = 131_072;
 
 /** By the type of an array, that of its elements. */
 const elementOids: Readonly<Record<number, number>> = {
@@ -90,7 +91,7 @@ export function withListsWritten(text: string): string {
       tokens.expect(']');
     }
     const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
-    const items = textElements(list.text).map((item) =>
+    const items = textElements(list.text, checkWritten).map((item) =>
       item === null
         ? 'NULL'
         : isNumber && numeral.test(item.toString())
@@ -101,6 +102,11 @@ export function withListsWritten(text: string): string {
     at = to;
   }
   return written + text.slice(at);
+}
+
+/** A list in the text of a statement is as long as one of literals may be. */
+function checkWritten(elements: number): void {
+  if (elements > writtenMax) throw new ServiceError('REL_TOO_LARGE', `a list in a statement has at most ${writtenMax} elements`);
 }
 
 const numeral = /^-?\d+(\.\d+)?$/;
@@ -140,9 +146,8 @@ export function spreadBound(text: string, spreads: readonly Spread[], bound: Bou
   for (const parameter of new Set(spreads.map((each) => each.parameter))) {
     const given = all[parameter - 1];
     if (given === undefined) throw new ServiceError('REL_INVALID', `no value is bound to $${parameter}`);
-    const { elements, oid } = given.value === null ? { elements: [], oid: given.oid } : elementsOf(given.value, given);
-    if (elements.length > elementsMax)
-      throw new ServiceError('REL_TOO_LARGE', `$${parameter} has ${elements.length} elements: a list has at most ${elementsMax}`);
+    const { elements, oid } =
+      given.value === null ? { elements: [], oid: given.oid } : elementsOf(given.value, { ...given, parameter });
     const length = elements.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(elements.length));
     lengths.set(parameter, length);
     const last = elements.at(-1) ?? null;
@@ -174,13 +179,21 @@ interface Elements {
   readonly oid: number;
 }
 
-function elementsOf(bytes: Buffer, { format, oid }: { readonly format: number; readonly oid: number }): Elements {
-  if (format === 1) return binaryElements(bytes);
-  return { elements: textElements(utf8(bytes)), oid: elementOid(oid) };
+/** Counted while they are read: of a list that is too long, no more is read. */
+function elementsOf(
+  bytes: Buffer,
+  { format, oid, parameter }: { readonly format: number; readonly oid: number; readonly parameter: number },
+): Elements {
+  const count = (elements: number): void => {
+    if (elements > elementsMax)
+      throw new ServiceError('REL_TOO_LARGE', `$${parameter} has more elements than a list has at most: ${elementsMax}`);
+  };
+  if (format === 1) return binaryElements(bytes, count);
+  return { elements: textElements(utf8(bytes), count), oid: elementOid(oid) };
 }
 
 /** Dimensions, whether there are NULLs, type of the elements, length and first index of each dimension; then each with its length. */
-function binaryElements(bytes: Buffer): Elements {
+function binaryElements(bytes: Buffer, counted: (elements: number) => void): Elements {
   const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'a list behind ANY is no array of one dimension');
   if (bytes.length < 12) throw malformed();
   const dimensions = bytes.readInt32BE(0);
@@ -188,6 +201,7 @@ function binaryElements(bytes: Buffer): Elements {
   if (dimensions === 0) return { elements: [], oid };
   if (dimensions !== 1 || bytes.length < 20) throw malformed();
   const count = bytes.readInt32BE(12);
+  counted(count);
   const elements: (Buffer | null)[] = [];
   let at = 20;
   for (let i = 0; i < count; i++) {
@@ -202,7 +216,7 @@ function binaryElements(bytes: Buffer): Elements {
 }
 
 /** `{a,"b, c",NULL}` */
-function textElements(text: string): (Buffer | null)[] {
+function textElements(text: string, counted: (elements: number) => void): (Buffer | null)[] {
   const body = /^\s*\{([^]*)\}\s*$/.exec(text)?.[1];
   if (body === undefined) throw new ServiceError('REL_TYPE_MISMATCH', "a list behind ANY is written '{a,b}'");
   if (body.trim() === '') return [];
@@ -210,6 +224,7 @@ function textElements(text: string): (Buffer | null)[] {
   const pattern = /\s*(?:"((?:[^"\\]|\\[^])*)"|([^,{}"]*))\s*(,|$)/gy;
   for (let match = pattern.exec(body); match; match = pattern.exec(body)) {
     const [, quoted, plain = ''] = match;
+    counted(elements.length + 1);
     if (quoted !== undefined) elements.push(Buffer.from(quoted.replaceAll(/\\([^])/g, '$1')));
     else elements.push(/^null$/i.test(plain.trim()) ? null : Buffer.from(plain.trim()));
     if (match[3] === '') return elements;

@@ -93,7 +93,9 @@ export class TextInterner implements Dictionary {
     work.done += end - start;
     const hash = hashBytes(source, start, end);
     const slot = this.#find(source, start, end, hash);
-    return this.#slots[slot] === 0 ? this.#add(source, start, end, hash, slot) : this.#slots[slot]! - 1;
+    if (this.#slots[slot] !== 0) return this.#slots[slot]! - 1;
+    work.done += (end - start) * byteCost;
+    return this.#add(source, start, end, hash, slot);
   }
 
   /**
@@ -228,7 +230,6 @@ export class TextInterner implements Dictionary {
   #add(source: Uint8Array, start: number, end: number, hash: number, slot: number): number {
     const code = this.size++;
     const used = this.#used + end - start;
-    work.done += (end - start) * byteCost;
     if (used > this.#heap.length) {
       const isLarge = used > largeHeapBytes;
       const heap = new Uint8Array(isLarge ? Math.max(hugeHeapBytes, used * 4) : Math.max(this.#heap.length * 2, used));

@@ -12,7 +12,7 @@ import { type Cost, turnMost } from '../expressions/work.ts';
 const outputRows = 4_096;
 const outputRowsMin = 32;
 const cellsPerTurn = 65_536;
-/** Of a function, whatever it is and however few the rows are. */
+/** What a function takes at least, however few the rows are. */
 const callCost = 2_000;
 
 export class AggregateOperator implements Operator {

@@ -1,6 +1,11 @@
 /** Codes that the methods' own publications and common reference tables give. */
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { phoneticCode } from '../../../src/planner/expressions/phonetic.ts';
+import { work } from '../../../src/planner/expressions/work.ts';
+
+beforeEach(() => {
+  work.done = 0;
+});
 
 describe('Soundex of the National Archives', () => {
   test.each([

@@ -1,7 +1,7 @@
 /** How far apart two vectors are, as pgvector has it. A text beside a vector is one: '[1, 2, 3]'. */
 import type { Cell } from '../../../log/values/value.ts';
 import { shortFloat } from '../../formats/byte-writer.ts';
-import { type Cost, work } from '../work.ts';
+import { type Cost, rowMost, work } from '../work.ts';
 import { invalid, type ScalarFunction } from './scalar-function.ts';
 
 /** A text that stands beside every row is read once. */
@@ -80,6 +80,9 @@ export function vectorText(vector: Float32Array): string {
 const readCost = 70;
 
 function parsed(text: string): Float32Array {
+  // Before anything is made of it: it stands beside a row as a whole.
+  if (text.length * readCost > rowMost)
+    throw invalid(`a text beside a vector has at most ${Math.floor(rowMost / readCost)} characters`, 'text-form');
   work.done += text.length * readCost;
   const items = /^\s*\[([^\]]*)\]\s*$/.exec(text)?.[1]?.split(',');
   const values = Float32Array.from(items ?? [], (item) => (item.trim() === '' ? Number.NaN : Number(item)));

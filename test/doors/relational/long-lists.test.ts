@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { spreadBound, spreadsIn } from '../../../src/doors/relational/arrays.ts';
+
+const text = 'SELECT n FROM T WHERE n = ANY($1)';
+const bound = (value: Buffer, format: number) => ({ values: [value], formats: [format], oids: [1016], types: null });
+
+function binary(count: number, elements: number): Buffer {
+  const bytes = Buffer.alloc(20 + elements * 12);
+  bytes.writeInt32BE(1, 0);
+  bytes.writeUInt32BE(20, 8);
+  bytes.writeInt32BE(count, 12);
+  for (let i = 0; i < elements; i++) {
+    bytes.writeInt32BE(8, 20 + i * 12);
+    bytes.writeBigInt64BE(BigInt(i), 24 + i * 12);
+  }
+  return bytes;
+}
+
+test('a list as long as one may be is spread', () => {
+  const written = Buffer.from(`{${Array.from({ length: 16_384 }, (_, i) => i).join(',')}}`);
+  expect(spreadBound(text, spreadsIn(text), bound(written, 0)).bound.values).toHaveLength(16_384);
+  expect(spreadBound(text, spreadsIn(text), bound(binary(16_384, 16_384), 1)).bound.values).toHaveLength(16_384);
+});
+
+test('a list that is too long is refused by what is read of it until then', () => {
+  const more = /\$1 has more elements than a list has at most: 16384/;
+  // What stands behind the elements that are too many would be malformed.
+  const written = Buffer.from(`{${'1,'.repeat(16_385)}{}}`);
+  expect(() => spreadBound(text, spreadsIn(text), bound(written, 0))).toThrow(more);
+  expect(() => spreadBound(text, spreadsIn(text), bound(binary(16_385, 1), 1))).toThrow(more);
+});
