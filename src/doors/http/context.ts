@@ -26,6 +26,7 @@ import type { Translator } from '../../planner/languages/translator.ts';
 import type { ReadDocuments } from '../documents/document.ts';
 import type { Drain } from '../frame/drain.ts';
 import type { HttpStrangers } from '../frame/strangers.ts';
+import type { IngestTasks } from '../ingest-tasks.ts';
 import type { Bodies } from './bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
@@ -85,6 +86,9 @@ export interface HttpDoorOptions {
 export interface HttpContext extends HttpDoorOptions {
   readonly metrics: HttpMetrics;
   readonly bodies: Bodies;
+  /** Bodies that were answered with 202. */
+  readonly tasks: IngestTasks;
+  readonly startedMs: number;
   /** Bounds how many refused strangers are recorded. */
   readonly strangers: RateLimiter;
   readonly bodyLimitBytes: number;
@@ -123,6 +127,9 @@ export type RouteAccess = 'probe' | 'token' | 'admin';
 
 export type RateBucket = 'read' | 'write' | 'memory';
 
+/** How the body of a route is read; what the function throws refuses the request. `stream`: the route takes the body as it comes. */
+export type BodyReader = 'stream' | ((body: Buffer, request: FastifyRequest) => unknown);
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set before any handler of a `token` or `admin` route runs. */
@@ -135,6 +142,8 @@ declare module 'fastify' {
     action?: Action;
     /** Rate-limit bucket: reads, writes and memory calls have their own. */
     bucket?: RateBucket;
+    /** Absent: as JSON. */
+    reads?: BodyReader;
   }
 }
 

@@ -15,13 +15,14 @@ import { assert, ServiceError } from '../../errors.ts';
 import { rateRefusal, RateLimiter, type RateVerdict } from '../../governance/admission/rate-limit.ts';
 import { boundlessIn } from '../checked.ts';
 import type { Door } from '../door.ts';
+import { IngestTasks } from '../ingest-tasks.ts';
 import { Bodies, isShort } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { refuseForeign } from './foreign.ts';
 import { headerText, refuseRepeatedHeaders } from './headers.ts';
 import { readBodies } from './body-reader.ts';
-import { jsonBytesMax, parseJsonBody } from './json-body.ts';
+import { jsonBytesMax } from './json-body.ts';
 import { Drain, shuttingDown } from '../frame/drain.ts';
 import { listenersOf, listenOn } from '../frame/listen.ts';
 import { HttpStrangers } from '../frame/strangers.ts';
@@ -30,39 +31,11 @@ import { describeRoutes } from './openapi.ts';
 import { PlainLane } from './plain-lane.ts';
 import { problemOf, problemType, validator } from './problem.ts';
 import { refusalOf } from './refusal.ts';
+import { registerRoutes } from './register-routes.ts';
 import { RouteTable } from './route-table.ts';
-import { registerAudit } from './routes/audit.ts';
-import { registerAuditExport } from './routes/audit-export.ts';
-import { registerBranches } from './routes/branches.ts';
-import { registerControlPlane } from './routes/control-plane.ts';
-import { registerExhibits } from './routes/exhibits.ts';
-import { registerExport } from './routes/export.ts';
-import { registerGraphql } from './routes/graphql.ts';
-import { plainIngest, registerIngest } from './routes/ingest.ts';
-import { registerBackups } from './routes/backups.ts';
-import { registerCompact } from './routes/compact.ts';
-import { registerReindex } from './routes/reindex.ts';
-import { registerJobs } from './routes/jobs.ts';
-import { registerLater } from './routes/later.ts';
-import { registerLookupRoutes } from './routes/lookup.ts';
-import { registerPlatform } from './routes/platform.ts';
-import { registerPolicies } from './routes/policies.ts';
-import { registerProof } from './routes/proof.ts';
-import { plainQuery, registerQuery } from './routes/query.ts';
-import { registerQueryStream } from './routes/query-stream.ts';
-import { registerRotateKey } from './routes/rotate-key.ts';
-import { registerPatchRow } from './routes/patch-row.ts';
-import { registerSchema } from './routes/schema.ts';
-import { registerSearch } from './routes/search.ts';
-import { registerSharing } from './routes/sharing.ts';
-import { registerSparql } from './routes/sparql.ts';
-import { registerSystem } from './routes/system.ts';
-import { registerTenants } from './routes/tenants.ts';
-import { registerFlatTools } from '../mcp/flat.ts';
-import { registerRpc } from '../mcp/rpc.ts';
-import { registerVerbs } from './routes/verbs.ts';
-import { registerWatch } from './routes/watch.ts';
-import { registerAdminTokens, registerOwnTokens } from './routes/tokens.ts';
+import { adminRoutes, dataRoutes } from './routes/all.ts';
+import { plainIngest } from './routes/ingest.ts';
+import { plainQuery } from './routes/query.ts';
 
 /** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
 export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;
@@ -85,54 +58,22 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     ...options,
     metrics: new HttpMetrics(options.system),
     bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
+    tasks: new IngestTasks(options.gate, options.jobs),
+    startedMs: options.clock.monotonicMs(),
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
     unknown: new HttpStrangers(options.yieldTurn),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
+  options.erasures?.reach(context.tasks);
   const { settings, tls } = options;
   const data = createListener(context, tls ?? null);
   await describeRoutes(data, context);
-  registerQuery(data, context);
-  registerQueryStream(data, context);
-  registerSearch(data, context);
-  registerGraphql(data, context);
-  await registerSparql(data, context);
-  registerWatch(data, context);
-  registerLookupRoutes(data, context);
-  registerExport(data, context);
-  await registerIngest(data, context);
-  registerExhibits(data, context);
-  registerSchema(data, context);
-  await registerPatchRow(data, context);
-  registerJobs(data, context, 'token');
-  registerBranches(data, context);
-  registerAudit(data, context, 'token');
-  registerAuditExport(data, context, 'token');
-  registerProof(data, context);
-  registerOwnTokens(data, context);
-  registerTenants(data, context);
-  registerSharing(data, context);
-  registerControlPlane(data, context);
-  registerVerbs(data, context);
-  registerFlatTools(data, context);
-  await registerRpc(data, context);
-  registerSystem(data, context);
-  registerLater(data, context, 'token');
+  registerRoutes(data, context, dataRoutes);
   const plain = tls ? null : new PlainLane(context, data.server as Server, [plainQuery(context), plainIngest(context)]);
 
   const admin = createListener(context, null);
-  registerAdminTokens(admin, context);
-  registerAudit(admin, context, 'admin');
-  registerAuditExport(admin, context, 'admin');
-  registerBackups(admin, context);
-  registerCompact(admin, context);
-  registerReindex(admin, context);
-  registerJobs(admin, context, 'admin');
-  registerRotateKey(admin, context);
-  registerPlatform(admin, context);
-  registerPolicies(admin, context);
-  registerLater(admin, context, 'admin');
+  registerRoutes(admin, context, adminRoutes);
 
   for (const app of [data, admin]) context.unknown.watch(app.server as Server);
   const listeners = listenersOf(settings);
@@ -219,9 +160,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
   app.server.maxConnections = connectionsMax;
   // Node drops headers after the 2,000th without a word; what all of them may take is bounded above.
   (app.server as Server).maxHeadersCount = 0;
-  app.removeAllContentTypeParsers();
-  // Whatever a body is labelled, the routes that buffer one mean JSON: plain `curl -d` says it is a form.
-  readBodies(app, context, parseJsonBody);
+  readBodies(app, context);
   app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as z.ZodType, httpPart));
   app.setSerializerCompiler(() => exactJson);
   app.decorateRequest('caller', null);

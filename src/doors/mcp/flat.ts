@@ -1,11 +1,11 @@
 /** The tool protocol as plain HTTP routes. Source: specification, "Tool protocol (MCP)" and "Other contracts". */
 import { z } from 'zod';
 import { record } from '../checked.ts';
-import type { App, FastifyRequest, HttpContext } from '../http/context.ts';
+import type { FastifyRequest } from '../http/context.ts';
 import { headerText } from '../http/headers.ts';
-import { invoke, statedBy } from '../http/invoke.ts';
-import { problems } from '../http/schemas.ts';
+import { statedBy } from '../http/invoke.ts';
 import { refuseInEnvelope, textContent, toolEnvelope, toolProblem } from '../http/tool-envelope.ts';
+import { route, type Route } from '../http/route.ts';
 import { sessionsVerb } from '../verbs/sessions.ts';
 import { callVerb } from '../verbs/call.ts';
 import { callTool, toolList } from './tools.ts';
@@ -33,58 +33,53 @@ const handshake = z.object({
   tools: z.array(tool),
 });
 
-const reply = z
+const toolReply = z
   .object(toolEnvelope)
   .meta({ id: 'ToolReply', description: 'the same content twice: as a JSON text, and as it is' });
 
-export function registerFlatTools(app: App, context: HttpContext): void {
-  const { system } = context;
-  const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-  const listed = (request: FastifyRequest) => toolList(headerText(request, 'x-service-purpose') !== null);
-  app.route({
+const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const listed = (request: FastifyRequest) => toolList(headerText(request, 'x-service-purpose') !== null);
+
+export const flatToolRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/mcp/initialize',
-    config: reading,
-    schema: {
-      summary: 'Tool protocol: handshake',
-      tags: ['tools'],
-      response: { 200: handshake, ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async () => ({
-        protocol_version: protocolVersion,
-        server_info: { name: 'annals', version: system.version, profile: system.profile, node_id: system.nodeId },
-        capabilities: { tools: { list_changed: false } },
-        tools: listed(request),
-      })),
-  });
-  app.route({
+    path: '/mcp/initialize',
+    ...reading,
+    summary: 'Tool protocol: handshake',
+    tags: ['tools'],
+    replies: { 200: handshake },
+    run: async (_, { request, context: { system } }) => ({
+      protocol_version: protocolVersion,
+      server_info: { name: 'annals', version: system.version, profile: system.profile, node_id: system.nodeId },
+      capabilities: { tools: { list_changed: false } },
+      tools: listed(request),
+    }),
+  }),
+  route({
     method: 'GET',
-    url: '/mcp/tools',
-    config: reading,
-    schema: {
-      summary: 'Tools, each with what it takes',
-      tags: ['tools'],
-      response: { 200: z.object({ tools: z.array(tool) }), ...problems },
-    },
-    handler: (request) => invoke(context, request, 'inspect', undefined, async () => ({ tools: listed(request) })),
-  });
-  app.route({
+    path: '/mcp/tools',
+    ...reading,
+    summary: 'Tools, each with what it takes',
+    tags: ['tools'],
+    replies: { 200: z.object({ tools: z.array(tool) }) },
+    run: async (_, { request }) => ({ tools: listed(request) }),
+  }),
+  route({
     method: 'POST',
-    url: '/mcp/tools/call',
-    config: { access: 'token', action: 'query', bucket: 'read' },
-    schema: {
-      summary: 'Call a tool',
-      tags: ['tools'],
-      body: callBody,
-      response: { 200: reply, '4xx': toolProblem, '5xx': toolProblem },
-    },
-    attachValidation: true,
-    handler: async (request, response) => {
+    path: '/mcp/tools/call',
+    access: 'token',
+    action: 'query',
+    bucket: 'read',
+    summary: 'Call a tool',
+    tags: ['tools'],
+    body: callBody,
+    replies: { 200: toolReply, '4xx': toolProblem, '5xx': toolProblem },
+    framework: { attachValidation: true },
+    handle: async ({ body, request, reply, context }) => {
       const startedMs = context.clock.monotonicMs();
       try {
         if (request.validationError) throw request.validationError;
-        const { name, arguments: given } = request.body;
+        const { name, arguments: given } = body;
         const { output, processingTimeMs } = await callTool(context, request, name, given);
         return {
           content: [textContent(output), { type: 'json', json: output }],
@@ -93,34 +88,34 @@ export function registerFlatTools(app: App, context: HttpContext): void {
         };
       } catch (error) {
         const elapsedMs = context.clock.monotonicMs() - startedMs;
-        return refuseInEnvelope(context, request, response, { route: '/mcp/tools/call', action: 'query', elapsedMs }, error);
+        return refuseInEnvelope(context, request, reply, { route: '/mcp/tools/call', action: 'query', elapsedMs }, error);
       }
     },
-  });
-  app.route({
+  }),
+  route({
     method: 'GET',
-    url: '/mcp/sessions',
-    config: { access: 'token', action: sessionsVerb.action, bucket: 'read' },
-    schema: {
-      summary: 'Agent sessions and the tool calls of each',
-      tags: ['tools'],
-      querystring: z.object({
-        session_id: z.string().optional(),
-        limit: z
-          .string()
-          .regex(/^\d{1,4}$/)
-          .optional()
-          .describe('sessions at most; 100 by default'),
-        purpose: z.string().optional(),
-      }),
-      response: { 200: sessionsVerb.output, ...problems },
-    },
-    handler: async (request) => {
-      const { session_id: id, limit, purpose } = request.query;
+    path: '/mcp/sessions',
+    access: 'token',
+    action: sessionsVerb.action,
+    bucket: 'read',
+    summary: 'Agent sessions and the tool calls of each',
+    tags: ['tools'],
+    query: z.object({
+      session_id: z.string().optional(),
+      limit: z
+        .string()
+        .regex(/^\d{1,4}$/)
+        .optional()
+        .describe('sessions at most; 100 by default'),
+      purpose: z.string().optional(),
+    }),
+    replies: { 200: sessionsVerb.output },
+    handle: async ({ query, request, context }) => {
+      const { session_id: id, limit, purpose } = query;
       const stated = statedBy(request, purpose);
       request.recorded = true;
       const input = { ...(id !== undefined && { session_id: id }), ...(limit !== undefined && { limit: Number(limit) }) };
       return (await callVerb(context.gate, context, { verb: sessionsVerb, input, ...stated })).output;
     },
-  });
-}
+  }),
+];

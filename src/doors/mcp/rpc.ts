@@ -7,15 +7,14 @@
 import { z } from 'zod';
 import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import type { App, FastifyRequest, HttpContext } from '../http/context.ts';
+import type { FastifyRequest, HttpContext } from '../http/context.ts';
 import { exactJson } from '../http/exact-json.ts';
-import { readBodies } from '../http/body-reader.ts';
 import { headerText } from '../http/headers.ts';
 import { statedBy } from '../http/invoke.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { toServiceError } from '../http/problem.ts';
-import { problems } from '../http/schemas.ts';
 import { textContent } from '../http/tool-envelope.ts';
+import { route, type Route } from '../http/route.ts';
 import { howToAsk } from './how-to-ask.ts';
 import { callTool, toolList } from './tools.ts';
 
@@ -23,28 +22,21 @@ const scheme = 'annals://types/';
 
 const message = z.looseObject({ jsonrpc: z.string() }).meta({ id: 'JsonRpcMessage', description: 'as the protocol has it' });
 
-export async function registerRpc(app: App, context: HttpContext): Promise<void> {
-  await app.register((scope, _options, done) => {
-    readBodies(scope as App, context, messageOf);
-    registerRoute(scope as App, context);
-    done();
-  });
-}
-
-function registerRoute(app: App, context: HttpContext): void {
-  app.route({
+export const rpcRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/mcp',
-    config: { access: 'token', action: 'inspect', bucket: 'read' },
-    schema: {
-      summary: 'Model Context Protocol: JSON-RPC over Streamable HTTP',
-      description:
-        'What MCP clients connect to: this URL, and the token as bearer. A header x-service-purpose states the purpose of every call.',
-      tags: ['tools'],
-      response: { 200: message, 400: message, ...problems },
-    },
-    handler: async (request, reply) => {
-      const body = (request.body ?? new Malformed(parseError, 'the body is empty')) as object;
+    path: '/mcp',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'read',
+    summary: 'Model Context Protocol: JSON-RPC over Streamable HTTP',
+    description:
+      'What MCP clients connect to: this URL, and the token as bearer. A header x-service-purpose states the purpose of every call.',
+    tags: ['tools'],
+    replies: { 200: message, 400: message },
+    reads: messageOf,
+    handle: async ({ body: sent, request, reply, context }) => {
+      const body = (sent ?? new Malformed(parseError, 'the body is empty')) as object;
       if (body instanceof Malformed) {
         await noted(context, request, async () => undefined);
         const { code, message: why } = body;
@@ -64,8 +56,8 @@ function registerRoute(app: App, context: HttpContext): void {
       }
       return reply;
     },
-  });
-}
+  }),
+];
 
 /** Source: JSON-RPC 2.0, "Error object". */
 const [parseError, invalidRequest] = [-32_700, -32_600];

@@ -1,5 +1,6 @@
 /** Specification, "Endpoints": every route answers, on its own listener only, and leaves one access record. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { adminRoutes as adminRouteList, dataRoutes as dataRouteList } from '../../../src/doors/http/routes/all.ts';
 import { DoorWorld, openType, send } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
 
@@ -58,6 +59,15 @@ beforeAll(async () => {
 afterAll(() => world.close());
 beforeEach(() => {
   world.records.length = 0;
+});
+
+test('access, action and bucket of every route are as they were', async () => {
+  const lines = Object.entries({ data: dataRouteList, admin: adminRouteList }).flatMap(([listener, routes]) =>
+    routes.map(({ method, path, access, action, bucket }) =>
+      [listener, method, path, access, action ?? '-', bucket ?? '-'].join(' '),
+    ),
+  );
+  await expect(`${lines.sort().join('\n')}\n`).toMatchFileSnapshot('./routes.golden.txt');
 });
 
 describe('the data listener', () => {

@@ -8,10 +8,10 @@ import { z } from 'zod';
 import type { ProofReader } from '../../../governance/gate-contract.ts';
 import type { AuditEntry } from '../../../projections/access-paths.ts';
 import { openBody } from '../answer-body.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext, RouteAccess } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { callerOf, invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 import { auditFilter, auditFilters, shownAuditEntry } from './audit.ts';
 
 const formats = ['ndjson', 'csv'] as const;
@@ -30,20 +30,22 @@ const mediaTypes: Readonly<Record<Format, string>> = {
 
 const entriesPerPiece = 256;
 
-export function registerAuditExport(app: App, context: HttpContext, access: RouteAccess): void {
-  app.route({
+const exportRoute = (access: 'token' | 'admin'): Route =>
+  route({
     method: 'POST',
-    url: access === 'admin' ? '/admin/audit/export' : '/api/v1/audit/export',
-    config: { access, action: 'audit', bucket: 'read' },
-    schema: {
-      summary: 'Audit entries as a file: NDJSON, with the members of /audit/entries, or CSV',
-      tags: ['audit'],
-      body: exportBody.nullish(),
-      response: { 200: z.string().describe('one entry a line, in the order of the log'), ...problems },
-    },
-    handler: (request, reply) => send(context, request, reply, request.body ?? {}),
+    path: access === 'admin' ? '/admin/audit/export' : '/api/v1/audit/export',
+    access,
+    action: 'audit',
+    bucket: 'read',
+    summary: 'Audit entries as a file: NDJSON, with the members of /audit/entries, or CSV',
+    tags: ['audit'],
+    body: exportBody.nullish(),
+    replies: { 200: z.string().describe('one entry a line, in the order of the log') },
+    handle: ({ body, request, reply, context }) => send(context, request, reply, body ?? {}),
   });
-}
+
+export const auditExportRoutes = [exportRoute('token')];
+export const adminAuditExportRoutes = [exportRoute('admin')];
 
 async function send(
   context: HttpContext,

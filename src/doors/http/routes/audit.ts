@@ -8,9 +8,8 @@ import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/acc
 import type { ProofReader } from '../../../governance/gate-contract.ts';
 import { toInstant } from '../../instants.ts';
 import { base64 } from '../../proof-document.ts';
-import type { App, HttpContext, RouteAccess } from '../context.ts';
-import { invoke } from '../invoke.ts';
-import { nanoseconds, parametersOf, problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
+import { nanoseconds, parametersOf } from '../schemas.ts';
 
 const entriesMax = 1_000;
 const entriesDefault = 100;
@@ -86,47 +85,45 @@ export const auditPage = z
   .meta({ id: 'AuditPage' });
 
 /** GET /audit/count, /audit/entries; GET /admin/audit/count, /admin/audit/entries. */
-export function registerAudit(app: App, context: HttpContext, access: RouteAccess): void {
+const auditRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
   const under = access === 'admin' ? '/admin' : '';
   const config = { access, action: 'audit', bucket: 'read' } as const;
-  app.route({
-    method: 'GET',
-    url: `${under}/audit/count`,
-    config,
-    schema: {
+  return [
+    route({
+      method: 'GET',
+      path: `${under}/audit/count`,
+      ...config,
       summary: 'Count audit entries',
       tags: ['audit'],
-      querystring: countQuery,
-      response: {
+      query: countQuery,
+      replies: {
         200: z.object({ count: z.int(), tree_size: treeSize, by_kind: z.record(z.string(), z.int()) }),
-        ...problems,
       },
-    },
-    handler: (request) =>
-      invoke(context, request, 'audit', undefined, async (invocation) => {
-        const { count, byAction } = await invocation.audit().count(auditFilter(request.query));
+      run: async (invocation, { query }) => {
+        const { count, byAction } = await invocation.audit().count(auditFilter(query));
         return { count, tree_size: invocation.proofs().treeSize, by_kind: byAction };
-      }),
-  });
+      },
+    }),
 
-  app.route({
-    method: 'GET',
-    url: `${under}/audit/entries`,
-    config,
-    schema: {
+    route({
+      method: 'GET',
+      path: `${under}/audit/entries`,
+      ...config,
       summary: 'Read audit entries',
       tags: ['audit'],
-      querystring: auditQuery,
-      response: { 200: auditPage, ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, 'audit', undefined, async (invocation) => {
-        const page = await invocation.audit().entries(toAuditQuery(request.query));
+      query: auditQuery,
+      replies: { 200: auditPage },
+      run: async (invocation, { query }) => {
+        const page = await invocation.audit().entries(toAuditQuery(query));
         invocation.describe({ rowCount: page.entries.length });
         return auditShown(page, invocation.proofs());
-      }),
-  });
-}
+      },
+    }),
+  ];
+};
+
+export const auditRoutes = auditRoutesOf('token');
+export const adminAuditRoutes = auditRoutesOf('admin');
 
 export function toAuditQuery(query: z.infer<typeof auditQuery>): AuditQuery {
   const limit = query.limit === undefined ? entriesDefault : Number(query.limit);

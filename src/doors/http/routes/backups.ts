@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { JobWork } from '../../../governance/jobs/job-runner.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 
 const tags = ['system'];
 const changing = { access: 'admin', action: 'administer' } as const;
@@ -50,74 +48,65 @@ const report = z
   })
   .meta({ id: 'RestoreReport' });
 
-export function registerBackups(app: App, context: HttpContext): void {
-  const { backups } = context.system;
-
-  app.route({
+export const backupRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/admin/backup',
-    config: changing,
-    schema: {
-      summary: 'Back up the whole store while it runs',
-      tags,
-      body: z.strictObject(tenantFields).nullish(),
-      response: { 200: taken, ...problems },
+    path: '/admin/backup',
+    ...changing,
+    summary: 'Back up the whole store while it runs',
+    tags,
+    body: z.strictObject(tenantFields).nullish(),
+    replies: { 200: taken },
+    run: async (invocation, { body, context }) => {
+      refuseTenant(body ?? {});
+      const run = ({ signal, progress }: JobWork) => context.system.backups.create({ signal, onProgress: progress });
+      const job = { kind: 'backup', unit: 'bytes', onDrain: 'cancel', run } as const;
+      const backup = await context.jobs.start(job, invocation.caller).ended;
+      invocation.describe({ template: 'backup ?', literals: [backup.backup] });
+      return backup;
     },
-    handler: (request) =>
-      invoke(context, request, 'administer', undefined, async (invocation) => {
-        refuseTenant(request.body ?? {});
-        const run = ({ signal, progress }: JobWork) => backups.create({ signal, onProgress: progress });
-        const job = { kind: 'backup', unit: 'bytes', onDrain: 'cancel', run } as const;
-        const backup = await context.jobs.start(job, invocation.caller).ended;
-        invocation.describe({ template: 'backup ?', literals: [backup.backup] });
-        return backup;
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/admin/backups',
-    config: { access: 'admin', action: 'inspect' },
-    schema: {
-      summary: 'Backups, by name',
-      tags,
-      response: { 200: z.object({ backups: z.array(z.union([taken, damaged])) }), ...problems },
+    path: '/admin/backups',
+    access: 'admin',
+    action: 'inspect',
+    summary: 'Backups, by name',
+    tags,
+    replies: { 200: z.object({ backups: z.array(z.union([taken, damaged])) }) },
+    run: async (invocation, { context }) => {
+      const listed = await context.system.backups.list();
+      invocation.describe({ rowCount: listed.length });
+      return { backups: listed };
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const listed = await backups.list();
-        invocation.describe({ rowCount: listed.length });
-        return { backups: listed };
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/admin/restore',
-    config: changing,
-    schema: {
-      summary: 'Restore a backup into an empty directory beside the running store',
-      tags,
-      body: z.strictObject({
-        backup: z.string().optional().describe('as POST /admin/backup named it'),
-        target_dir: z.string().optional().describe('absolute; empty, or not there yet'),
-        ...tenantFields,
-      }),
-      response: { 200: report, ...problems },
+    path: '/admin/restore',
+    ...changing,
+    summary: 'Restore a backup into an empty directory beside the running store',
+    tags,
+    body: z.strictObject({
+      backup: z.string().optional().describe('as POST /admin/backup named it'),
+      target_dir: z.string().optional().describe('absolute; empty, or not there yet'),
+      ...tenantFields,
+    }),
+    replies: { 200: report },
+    run: async (invocation, { body, context }) => {
+      const { backup, target_dir: target } = body;
+      refuseTenant(body);
+      if (backup === undefined || target === undefined)
+        throw new ServiceError('REL_INVALID', 'backup and target_dir are required');
+      invocation.describe({ template: 'restore ?', literals: [backup] });
+      const run = ({ signal, progress }: JobWork) =>
+        context.system.backups.restore(backup, target, { signal, onProgress: progress });
+      const job = { kind: 'restore', about: backup, unit: 'bytes', onDrain: 'cancel', run } as const;
+      return context.jobs.start(job, invocation.caller).ended;
     },
-    handler: (request) =>
-      invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { backup, target_dir: target } = request.body;
-        refuseTenant(request.body);
-        if (backup === undefined || target === undefined)
-          throw new ServiceError('REL_INVALID', 'backup and target_dir are required');
-        invocation.describe({ template: 'restore ?', literals: [backup] });
-        const run = ({ signal, progress }: JobWork) => backups.restore(backup, target, { signal, onProgress: progress });
-        const job = { kind: 'restore', about: backup, unit: 'bytes', onDrain: 'cancel', run } as const;
-        return context.jobs.start(job, invocation.caller).ended;
-      }),
-  });
-}
+  }),
+];
 
 function refuseTenant(body: { readonly tenant?: unknown; readonly tenant_id?: unknown }): void {
   if (body.tenant !== undefined || body.tenant_id !== undefined)

@@ -4,10 +4,10 @@
  */
 import { z } from 'zod';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyRequest } from '../context.ts';
 import { wantsSync } from '../headers.ts';
-import { invoke } from '../invoke.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { type Answered, answered, type Route, route } from '../route.ts';
+import { nanoseconds } from '../schemas.ts';
 
 const nameParams = z.object({ name: z.string().describe('1 to 128 characters') });
 
@@ -28,88 +28,72 @@ const branch = z
 
 const forking = { access: 'token', action: 'fork', bucket: 'write' } as const;
 
-export function registerBranches(app: App, context: HttpContext): void {
-  app.route({
+export const branchRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/v1/namespaces/:name/branch',
-    config: forking,
-    schema: {
-      summary: 'Fork a branch: all types and rows of its source as of now',
-      tags: ['branches'],
-      params: nameParams,
-      body: z.object({ branch_from: z.string().describe('the source') }),
-      response: { 201: forked, ...problems },
-    },
-    handler: async (request, reply) => {
-      const made = await fork(context, request, request.params.name, request.body.branch_from, 'everything');
-      return reply.code(201).send(made);
-    },
-  });
+    path: '/v1/namespaces/:name/branch',
+    ...forking,
+    summary: 'Fork a branch: all types and rows of its source as of now',
+    tags: ['branches'],
+    params: nameParams,
+    body: z.object({ branch_from: z.string().describe('the source') }),
+    replies: { 201: forked },
+    run: (invocation, { params, body, request }) => fork(invocation, request, params.name, body.branch_from, 'everything'),
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/schema/branches/:name',
-    config: forking,
-    schema: {
-      summary: 'Fork a branch of types only: none of its source’s rows',
-      tags: ['branches'],
-      params: nameParams,
-      body: z.object({ from: z.string().describe('the source') }),
-      response: { 201: forked, ...problems },
-    },
-    handler: async (request, reply) => {
-      const made = await fork(context, request, request.params.name, request.body.from, 'ontology');
-      return reply.code(201).send(made);
-    },
-  });
+    path: '/schema/branches/:name',
+    ...forking,
+    summary: 'Fork a branch of types only: none of its source’s rows',
+    tags: ['branches'],
+    params: nameParams,
+    body: z.object({ from: z.string().describe('the source') }),
+    replies: { 201: forked },
+    run: (invocation, { params, body, request }) => fork(invocation, request, params.name, body.from, 'ontology'),
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/schema/branches',
-    config: { access: 'token', action: 'inspect', bucket: 'read' },
-    schema: {
-      summary: 'List branches: the store’s, and those of the caller’s tenant',
-      tags: ['branches'],
-      response: { 200: z.object({ branches: z.array(branch) }), ...problems },
+    path: '/schema/branches',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'read',
+    summary: 'List branches: the store’s, and those of the caller’s tenant',
+    tags: ['branches'],
+    replies: { 200: z.object({ branches: z.array(branch) }) },
+    run: async (invocation, { context }) => {
+      const branches = listed(invocation, new Set(context.settings.SERVICE_PINNED_NAMESPACES));
+      invocation.describe({ rowCount: branches.length });
+      return { branches };
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const branches = listed(invocation, new Set(context.settings.SERVICE_PINNED_NAMESPACES));
-        invocation.describe({ rowCount: branches.length });
-        return { branches };
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'DELETE',
-    url: '/schema/branches/:name',
-    config: forking,
-    schema: {
-      summary: 'Delete a branch and free what only it holds',
-      tags: ['branches'],
-      params: nameParams,
-      response: { 200: z.object({ deleted: z.boolean(), branch: z.string() }), ...problems },
+    path: '/schema/branches/:name',
+    ...forking,
+    summary: 'Delete a branch and free what only it holds',
+    tags: ['branches'],
+    params: nameParams,
+    replies: { 200: z.object({ deleted: z.boolean(), branch: z.string() }) },
+    run: async (invocation, { params, request }) => {
+      const { name } = params;
+      await invocation.submit({ kind: 'delete-branch', name }, { sync: wantsSync(request) });
+      return { deleted: true, branch: name };
     },
-    handler: (request) =>
-      invoke(context, request, 'fork', undefined, async (invocation) => {
-        const { name } = request.params;
-        await invocation.submit({ kind: 'delete-branch', name }, { sync: wantsSync(request) });
-        return { deleted: true, branch: name };
-      }),
-  });
-}
+  }),
+];
 
-function fork(
-  context: HttpContext,
+async function fork(
+  invocation: Invocation,
   request: FastifyRequest,
   name: string,
   source: string,
   shares: 'everything' | 'ontology',
-): Promise<z.infer<typeof forked>> {
-  return invoke(context, request, 'fork', undefined, async (invocation) => {
-    await invocation.submit({ kind: 'fork-branch', name, source, shares }, { sync: wantsSync(request) });
-    return { created: true, branch: name, source };
-  });
+): Promise<Answered> {
+  await invocation.submit({ kind: 'fork-branch', name, source, shares }, { sync: wantsSync(request) });
+  return answered(201, { created: true, branch: name, source } satisfies z.infer<typeof forked>);
 }
 
 function listed(invocation: Invocation, pinned: ReadonlySet<string>) {

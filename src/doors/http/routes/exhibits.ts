@@ -4,10 +4,11 @@ import type { ExhibitDesk } from '../../../governance/gate-contract.ts';
 import { linkExhibit, type Linked, openExhibit } from '../../../planner/exhibits/link.ts';
 import { readRecipe } from '../../../planner/exhibits/recipe.ts';
 import type { ExhibitLink, ExhibitView } from '../../../projections/access-paths.ts';
-import type { App, HttpContext } from '../context.ts';
+import type { HttpContext } from '../context.ts';
+import { answered, type Answered, route, type Route } from '../route.ts';
 import { statedPurpose, wantsSync } from '../headers.ts';
-import { invoke, signalOf } from '../invoke.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { signalOf } from '../invoke.ts';
+import { nanoseconds } from '../schemas.ts';
 
 const seal = z.string().describe('SHA-256, lower-case hex');
 
@@ -80,77 +81,77 @@ const page = z.object({
 
 const named = z.object({ id: z.string() });
 
-export function registerExhibits(app: App, context: HttpContext): void {
-  const engine = context.system.version;
-  const parts = { planner: context.planner, engine, yieldTurn: context.yieldTurn };
-
-  app.route({
+export const exhibitRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/exhibits',
-    config: { access: 'token', action: 'replay', bucket: 'write' },
-    schema: { summary: 'Open an exhibit', tags: ['exhibits'], body: openBody, response: { 201: linkReply, ...problems } },
-    handler: async (request, reply) => {
-      const { title = 'exhibit', purpose } = request.body;
+    path: '/exhibits',
+    access: 'token',
+    action: 'replay',
+    bucket: 'write',
+    summary: 'Open an exhibit',
+    tags: ['exhibits'],
+    body: openBody,
+    replies: { 201: linkReply },
+    purposeIn: 'body',
+    run: async (invocation, { body, request, context }) => {
+      const { title = 'exhibit' } = body;
       const sync = wantsSync(request);
-      const opened = await invoke(context, request, 'replay', purpose, (invocation) =>
-        openExhibit(invocation, parts, { exhibit: context.ids.next(), title, sync }),
-      );
-      return reply.code(201).send(linked(opened));
+      return linked(await openExhibit(invocation, partsOf(context), { exhibit: context.ids.next(), title, sync }));
     },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/exhibits/:id/links',
-    config: { access: 'token', action: 'replay', bucket: 'write' },
-    schema: {
-      summary: 'Put the answer of a query, a note or a decision on an exhibit',
-      tags: ['exhibits'],
-      params: named,
-      body: linkBody,
-      response: { 201: linkReply, ...problems },
+    path: '/exhibits/:id/links',
+    access: 'token',
+    action: 'replay',
+    bucket: 'write',
+    summary: 'Put the answer of a query, a note or a decision on an exhibit',
+    tags: ['exhibits'],
+    params: named,
+    body: linkBody,
+    replies: { 201: linkReply },
+    purposeIn: 'body',
+    run: async (invocation, { params, body, request, context }) => {
+      const { act, sql, text, purpose } = body;
+      const put = await linkExhibit(invocation, partsOf(context), {
+        exhibit: params.id,
+        act,
+        purpose: statedPurpose(request, purpose),
+        sync: wantsSync(request),
+        signal: signalOf(request.raw.socket),
+        ...(sql === undefined ? {} : { sql }),
+        ...(text === undefined ? {} : { text }),
+      });
+      return linked(put);
     },
-    handler: async (request, reply) => {
-      const { act, sql, text, purpose } = request.body;
-      const sync = wantsSync(request);
-      const signal = signalOf(request.raw.socket);
-      const put = await invoke(context, request, 'replay', purpose, (invocation) =>
-        linkExhibit(invocation, parts, {
-          exhibit: request.params.id,
-          act,
-          purpose: statedPurpose(request, purpose),
-          sync,
-          signal,
-          ...(sql === undefined ? {} : { sql }),
-          ...(text === undefined ? {} : { text }),
-        }),
-      );
-      return reply.code(201).send(linked(put));
-    },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/exhibits/:id',
-    config: { access: 'token', action: 'inspect', bucket: 'read' },
-    schema: {
-      summary: 'An exhibit and its links',
-      tags: ['exhibits'],
-      params: named,
-      querystring: page,
-      response: { 200: exhibitReply, ...problems },
+    path: '/exhibits/:id',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'read',
+    summary: 'An exhibit and its links',
+    tags: ['exhibits'],
+    params: named,
+    query: page,
+    replies: { 200: exhibitReply },
+    run: async (invocation, { params, query }) => {
+      const desk = invocation.exhibits();
+      const { after = '0', limit = String(linksDefault) } = query;
+      return shown(desk, desk.exhibit(params.id), Number(after), Math.min(linksMax, Math.max(1, Number(limit))));
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const desk = invocation.exhibits();
-        const { after = '0', limit = String(linksDefault) } = request.query;
-        return shown(desk, desk.exhibit(request.params.id), Number(after), Math.min(linksMax, Math.max(1, Number(limit))));
-      }),
-  });
+  }),
+];
+
+function partsOf({ planner, system, yieldTurn }: HttpContext) {
+  return { planner, engine: system.version, yieldTurn };
 }
 
-function linked({ link, basis, rowCount, exhibit }: Linked) {
-  return {
+function linked({ link, basis, rowCount, exhibit }: Linked): Answered {
+  return answered(201, {
     exhibit_id: exhibit,
     seq: link.link,
     act: link.act,
@@ -161,7 +162,7 @@ function linked({ link, basis, rowCount, exhibit }: Linked) {
     row_count: rowCount,
     leaf_index: link.leaf,
     system_from: link.time,
-  };
+  } satisfies Partial<Record<keyof z.input<typeof linkReply>, unknown>>);
 }
 
 async function shown(desk: ExhibitDesk, exhibit: ExhibitView, after: number, limit: number) {

@@ -8,13 +8,13 @@ import {
   outputForms,
   refuseLoss,
 } from '../../../planner/formats/output-format.ts';
-import { reasons } from '../../stated.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeFacts, envelopeHeaders } from '../answer-envelope.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { preferredType } from '../headers.ts';
 import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../question.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
+import { reasons } from '../../stated.ts';
 
 const exportQuery = z.object({
   sql: z.string().optional().describe('one question'),
@@ -34,46 +34,47 @@ function formatOf(accepted: string | null): OutputFormat | undefined {
   return outputFormats.find((name) => typeOf(outputForms[name]) === accepted);
 }
 
-export function registerExport(app: App, context: HttpContext): void {
-  app.route({
+export const exportRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/query/arrow',
-    config: { access: 'token', action: 'query', bucket: 'read' },
-    bodyLimit: questionBytesMax,
-    schema: {
-      summary: 'Ask in SQL, answered as an Arrow IPC stream; its schema carries the envelope',
-      tags: ['query'],
-      body: questionBody,
-      response: { 200: z.string().describe('application/vnd.apache.arrow.stream'), ...problems },
-    },
-    handler: (request, reply) => send(context, request, reply, request.body, { action: 'query' }, outputForms.arrow, {}),
-  });
+    path: '/query/arrow',
+    access: 'token',
+    action: 'query',
+    bucket: 'read',
+    bodyBytesMax: questionBytesMax,
+    summary: 'Ask in SQL, answered as an Arrow IPC stream; its schema carries the envelope',
+    tags: ['query'],
+    body: questionBody,
+    replies: { 200: z.string().describe('application/vnd.apache.arrow.stream') },
+    handle: ({ body, request, reply, context }) =>
+      send(context, request, reply, body, { action: 'query' }, outputForms.arrow, {}),
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/export',
-    config: { access: 'token', action: 'export', bucket: 'read' },
-    schema: {
-      summary: 'The rows of a question as a file: CSV, JSON, NDJSON, Arrow or Parquet',
-      tags: ['query'],
-      querystring: exportQuery,
-      response: { 200: z.string().describe('rows in the format asked for'), ...problems },
-    },
-    handler: (request, reply) => {
-      const { sql, query, format, purpose, branch } = request.query;
-      if ((sql === undefined) === (query === undefined)) {
+    path: '/export',
+    access: 'token',
+    action: 'export',
+    bucket: 'read',
+    summary: 'The rows of a question as a file: CSV, JSON, NDJSON, Arrow or Parquet',
+    tags: ['query'],
+    query: exportQuery,
+    replies: { 200: z.string().describe('rows in the format asked for') },
+    handle: ({ query, request, reply, context }) => {
+      const { sql, query: other, format, purpose, branch } = query;
+      if ((sql === undefined) === (other === undefined)) {
         throw new ServiceError('REL_INVALID', 'the question stands in one parameter: sql, or query');
       }
       const accepted = format === undefined ? preferredType(request, mediaTypes) : null;
       const form = outputForms[format ?? formatOf(accepted) ?? 'csv'];
-      const question = { sql: (sql ?? query)!, purpose, branch };
+      const question = { sql: (sql ?? other)!, purpose, branch };
       return send(context, request, reply, question, { action: 'export', questionsOnly: true }, form, {
         'content-disposition': `attachment; filename="export.${form.extension}"`,
         'cache-control': 'no-store',
       });
     },
-  });
-}
+  }),
+];
 
 async function send(
   context: HttpContext,

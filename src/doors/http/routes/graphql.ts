@@ -5,17 +5,17 @@ import { moreRows } from '../../../planner/formats/json-rows.ts';
 import { record } from '../../checked.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { spelled } from '../../spellings.ts';
-import { stated } from '../../stated.ts';
 import { sendPieces } from '../answer-body.ts';
 import { envelopeMembers } from '../answer-envelope.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, preferredType } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { askParsed } from '../parsed-question.ts';
 import { headersOf, refusedWith } from '../refusal.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
+import { stated } from '../../stated.ts';
 
-const route = '/graphql';
+const path = '/graphql';
 const standardType = 'application/graphql-response+json';
 const plainType = 'application/json';
 const config = { access: 'token', action: 'query', bucket: 'read' } as const;
@@ -44,27 +44,25 @@ const graphqlReply = z
   })
   .meta({ id: 'GraphqlReply' });
 
-export function registerGraphql(app: App, context: HttpContext): void {
-  app.route({
+export const graphqlRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: route,
-    config,
-    bodyLimit: bytesMax,
-    schema: {
-      summary: 'Ask in GraphQL',
-      tags: ['query'],
-      body: graphqlBody,
-      response: { 200: graphqlReply, 400: graphqlReply, 500: graphqlReply, ...problems },
-    },
-    handler: async (request, reply) => {
+    path,
+    ...config,
+    bodyBytesMax: bytesMax,
+    summary: 'Ask in GraphQL',
+    tags: ['query'],
+    body: graphqlBody,
+    replies: { 200: graphqlReply, 400: graphqlReply, 500: graphqlReply },
+    handle: async ({ body, request, reply, context }) => {
       try {
-        return await answer(context, request, reply, request.body);
+        return await answer(context, request, reply, body);
       } catch (error) {
         return refuse(context, request, reply, error);
       }
     },
-  });
-}
+  }),
+];
 
 async function answer(
   context: HttpContext,
@@ -134,7 +132,7 @@ function* schemaPieces(texts: Iterable<string>, { noErrors }: Form): Generator<U
  * and proxies go by it.
  */
 async function refuse(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<FastifyReply> {
-  const error = await refusedWith(context, request, { route, access: config.access, action: config.action }, raw);
+  const error = await refusedWith(context, request, { route: path, access: config.access, action: config.action }, raw);
   const { code, message, facts } = error;
   const { line, column, extras } = facts;
   const failed = {

@@ -13,19 +13,19 @@ import { type IngestOptions, readIngest } from '../../../planner/formats/ingest-
 import { readSmallBody } from '../../../planner/formats/small-body.ts';
 import type { WriteCondition } from '../../../projections/command.ts';
 import { BodyDigest } from '../../body-digest.ts';
-import { batchSizes, Ingest, type IngestReply, listedMax } from '../../ingest-stream.ts';
-import { IngestTasks } from '../../ingest-tasks.ts';
+import { batchSizes, Ingest, type IngestReply } from '../../ingest-stream.ts';
 import { statedCondition } from '../conditions.ts';
 import { checkEncoded, decoded, type Encoding, encodingOf } from '../content-encoding.ts';
-import type { App, HttpContext, RequestFacts } from '../context.ts';
+import type { HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { headerText, statedOpener, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { checkCaller, leased } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
-import { flag, nanoseconds, problems } from '../schemas.ts';
-import { registerRag } from './rag.ts';
-import { registerTasks, statusUrl } from './tasks.ts';
+import { route, type Route } from '../route.ts';
+import { flag } from '../schemas.ts';
+import { ragRoutes } from './rag.ts';
+import { ingestReply, statusUrl, taskRoutes } from './tasks.ts';
 
 const ingestQuery = z.object({
   object_type: z.string().describe('type of the rows'),
@@ -52,21 +52,6 @@ const ingestQuery = z.object({
 
 type IngestQuery = z.output<typeof ingestQuery>;
 
-const ingestReply = z
-  .object({
-    type: z.string(),
-    accepted: z.int(),
-    rejected: z.int(),
-    errors: z.array(z.object({ index: z.int(), code: z.string(), detail: z.string() })).describe(`the first ${listedMax.errors}`),
-    system_from: nanoseconds.nullable().describe('of the first row written; null when none was'),
-    system_from_last: nanoseconds.nullable(),
-    ids: z.array(z.string()).describe(`_pk of the first ${listedMax.ids} accepted rows`),
-    truncated: z.boolean().describe('ids or errors are not complete'),
-    durability: z.enum(['synced', 'buffered']),
-    notices: z.array(z.string()).optional().describe('columns that were stored otherwise than they were sent'),
-  })
-  .meta({ id: 'IngestReply' });
-
 const acceptedReply = z
   .object({ task_id: z.string(), status_url: z.string() })
   .meta({ id: 'IngestAccepted', description: 'the body is received; ask status_url what becomes of it' });
@@ -78,7 +63,7 @@ interface Plan {
   readonly createType: boolean;
 }
 
-const routes = [
+const plans = [
   { url: '/ingest', summary: 'Write rows of a registered type', size: 'stream', createType: false },
   { url: '/ingest/auto', summary: 'Write rows; the type is made, open, when it is unknown', size: 'stream', createType: true },
   {
@@ -89,39 +74,28 @@ const routes = [
   },
 ] as const satisfies readonly Plan[];
 
-export async function registerIngest(app: App, context: HttpContext): Promise<void> {
-  const tasks = new IngestTasks(context.gate, context.jobs);
-  context.erasures?.reach(tasks);
-  await app.register((scope, _options, done) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
-    for (const plan of routes) registerRoute(scope as App, context, plan, tasks);
-    done();
-  });
-  registerTasks(app, context, tasks, ingestReply);
-  registerRag(app, context, tasks, ingestReply);
-}
-
-function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: IngestTasks): void {
-  app.route({
+const rowsRoute = (plan: Plan): Route =>
+  route({
     method: 'POST',
-    url: plan.url,
-    config: { access: 'token', action: 'ingest', bucket: 'write' },
-    schema: {
-      summary: plan.summary,
-      description:
-        'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte, whatever its Content-Type; gzip and deflate are read. ' +
-        'With an Idempotency-Key the same request again gets the same reply and has no further effect.',
-      tags: ['ingest'],
-      consumes: ['application/x-ndjson', 'application/json', 'text/csv'],
-      querystring: ingestQuery,
-      response: { 200: ingestReply, 202: acceptedReply, ...problems },
-    },
-    handler: async (request, reply) => {
-      const asked = whatIsAsked(request, request.query, plan);
-      const source = (request.body as Readable | undefined) ?? request.raw;
-      const { purpose } = request.query;
-      if (request.query.async) {
+    path: plan.url,
+    access: 'token',
+    action: 'ingest',
+    bucket: 'write',
+    summary: plan.summary,
+    description:
+      'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte, whatever its Content-Type; gzip and deflate are read. ' +
+      'With an Idempotency-Key the same request again gets the same reply and has no further effect.',
+    tags: ['ingest'],
+    consumes: ['application/x-ndjson', 'application/json', 'text/csv'],
+    query: ingestQuery,
+    replies: { 200: ingestReply, 202: acceptedReply },
+    reads: 'stream',
+    handle: async ({ query, body: sent, request, reply, context }) => {
+      const asked = whatIsAsked(request, query, plan);
+      const source = (sent as Readable | undefined) ?? request.raw;
+      const { purpose } = query;
+      const { tasks } = context;
+      if (query.async) {
         const task = await invoke(context, request, 'ingest', purpose, async (invocation) => {
           invocation.describe({ objectType: asked.type, rowCount: 0 });
           const contentLength = request.headers['content-length'];
@@ -162,13 +136,14 @@ function registerRoute(app: App, context: HttpContext, plan: Plan, tasks: Ingest
       return ingested;
     },
   });
-}
+
+export const ingestRoutes: readonly Route[] = [...plans.map(rowsRoute), ...taskRoutes, ...ragRoutes];
 
 const plainTarget = /^\/ingest\?object_type=([A-Za-z0-9._-]+)$/;
 
 /** A few rows of a type, as they come from whoever commits each as it happens. */
 export function plainIngest(context: HttpContext): PlainRoute {
-  const [plan] = routes;
+  const [plan] = plans;
   return {
     url: plan.url,
     action: 'ingest',

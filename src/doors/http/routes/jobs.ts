@@ -4,9 +4,8 @@
  */
 import { z } from 'zod';
 import type { JobView } from '../../../governance/jobs/job-runner.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { answered, route, type Route } from '../route.ts';
+import { nanoseconds } from '../schemas.ts';
 
 const job = z
   .object({
@@ -29,57 +28,54 @@ const job = z
 const tags = ['system'];
 const params = z.object({ id: z.string() });
 
-export function registerJobs(app: App, context: HttpContext, access: 'token' | 'admin'): void {
-  const { jobs } = context;
+const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
   const base = access === 'admin' ? '/admin/jobs' : '/jobs';
   const reading = { access, action: 'inspect', bucket: 'read' } as const;
   const changing = { access, action: access === 'admin' ? 'administer' : 'ingest', bucket: 'write' } as const;
-
-  app.route({
-    method: 'GET',
-    url: base,
-    config: reading,
-    schema: {
+  return [
+    route({
+      method: 'GET',
+      path: base,
+      ...reading,
       summary: 'Jobs under way and ended, the newest first; kept until the next start',
       tags,
-      response: { 200: z.object({ jobs: z.array(job) }), ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, reading.action, undefined, async (invocation) => {
+      replies: { 200: z.object({ jobs: z.array(job) }) },
+      run: async (invocation, { context: { jobs } }) => {
         const listed = jobs.list(invocation.caller).map(shown);
         invocation.describe({ rowCount: listed.length });
         return { jobs: listed };
-      }),
-  });
+      },
+    }),
 
-  app.route({
-    method: 'GET',
-    url: `${base}/:id`,
-    config: reading,
-    schema: { summary: 'How far a job is', tags, params, response: { 200: job, ...problems } },
-    handler: (request) =>
-      invoke(context, request, reading.action, undefined, async ({ caller }) => shown(jobs.find(request.params.id, caller))),
-  });
+    route({
+      method: 'GET',
+      path: `${base}/:id`,
+      ...reading,
+      summary: 'How far a job is',
+      tags,
+      params,
+      replies: { 200: job },
+      run: async ({ caller }, { params, context: { jobs } }) => shown(jobs.find(params.id, caller)),
+    }),
 
-  app.route({
-    method: 'DELETE',
-    url: `${base}/:id`,
-    config: changing,
-    schema: {
+    route({
+      method: 'DELETE',
+      path: `${base}/:id`,
+      ...changing,
       summary: 'Cancel a job: it ends as soon as it can, and what it has done by then stays; 409 where it has ended',
       tags,
       params,
-      response: { 202: job, ...problems },
-    },
-    handler: async (request, reply) => {
-      const cancelled = await invoke(context, request, changing.action, undefined, async (invocation) => {
-        invocation.describe({ template: 'cancel ?', literals: [request.params.id] });
-        return shown(jobs.cancel(request.params.id, invocation.caller));
-      });
-      return reply.code(202).send(cancelled);
-    },
-  });
-}
+      replies: { 202: job },
+      run: async (invocation, { params, context: { jobs } }) => {
+        invocation.describe({ template: 'cancel ?', literals: [params.id] });
+        return answered(202, shown(jobs.cancel(params.id, invocation.caller)));
+      },
+    }),
+  ];
+};
+
+export const jobRoutes = jobRoutesOf('token');
+export const adminJobRoutes = jobRoutesOf('admin');
 
 function shown({ path, queuedAt, startedAt, finishedAt, code, ...job }: JobView) {
   return { ...job, organization: path, queued_at: queuedAt, started_at: startedAt, finished_at: finishedAt, error: code };

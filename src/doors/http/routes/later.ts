@@ -1,37 +1,37 @@
 /** Routes of the specification that this version recognises and does not have: a typed refusal, never a wrong success. */
 import { ServiceError } from '../../../errors.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { route, type Route, type RouteMethod } from '../route.ts';
 
-type Row = readonly [methods: string, ...urls: string[]];
+type Row = readonly [methods: readonly RouteMethod[], ...paths: readonly string[]];
 
-/** Source: specification, "Endpoints". Methods are separated by blanks. */
-const dataRoutes: readonly Row[] = [
-  ['POST', '/ingest/media'],
-  ['GET POST', '/rules'],
-  ['POST', '/rules/sigma'],
-  ['GET', '/cluster/nodes', '/cluster/topology'],
-  ['POST', '/cluster/rebalance', '/cluster/drain/:node'],
+/** Source: specification, "Endpoints". */
+const dataRows: readonly Row[] = [
+  [['POST'], '/ingest/media'],
+  [['GET', 'POST'], '/rules'],
+  [['POST'], '/rules/sigma'],
+  [['GET'], '/cluster/nodes', '/cluster/topology'],
+  [['POST'], '/cluster/rebalance', '/cluster/drain/:node'],
 ];
 
-const adminRoutes: readonly Row[] = [['GET', '/admin/system', '/admin/dashboard', '/admin/console']];
+const adminRows: readonly Row[] = [[['GET'], '/admin/system', '/admin/dashboard', '/admin/console']];
 
-export function registerLater(app: App, context: HttpContext, access: 'token' | 'admin'): void {
-  const action = access === 'admin' ? 'administer' : 'inspect';
-  for (const [methods, ...urls] of access === 'admin' ? adminRoutes : dataRoutes) {
-    for (const url of urls) {
-      app.route({
-        method: methods.split(' '),
-        url,
-        config: { access, action, bucket: 'read' },
-        schema: { hide: true },
-        // Nothing of a body is read: what it says does not matter.
-        onRequest: async (request) =>
-          invoke(context, request, action, undefined, () => {
-            throw new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not have this route yet');
-          }),
-        handler: () => null,
-      });
-    }
-  }
-}
+const routesOf = (access: 'token' | 'admin', rows: readonly Row[]): readonly Route[] =>
+  rows.flatMap(([methods, ...paths]) =>
+    paths.flatMap((path) =>
+      methods.map((method) =>
+        route({
+          method,
+          path,
+          access,
+          action: access === 'admin' ? 'administer' : 'inspect',
+          bucket: 'read',
+          // Nothing of a body is read: what it says does not matter.
+          reads: 'stream',
+          run: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not have this route yet')),
+        }),
+      ),
+    ),
+  );
+
+export const laterRoutes = routesOf('token', dataRows);
+export const adminLaterRoutes = routesOf('admin', adminRows);

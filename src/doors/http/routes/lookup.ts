@@ -2,9 +2,8 @@
 import { z } from 'zod';
 import type { LookupStatus } from '../../../planner/standing/lookup-tables.ts';
 import { limits } from '../../../log/values/value.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { answered, route, type Route } from '../route.ts';
+import { nanoseconds } from '../schemas.ts';
 
 const registerBody = z
   .object({
@@ -29,43 +28,40 @@ const lookupReply = z
   })
   .meta({ id: 'LookupTable' });
 
-export function registerLookupRoutes(app: App, context: HttpContext): void {
-  app.route({
+export const lookupRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/lookup/register',
-    config: { access: 'token', action: 'schema', bucket: 'write' },
-    schema: {
-      summary: 'Register a CSV file as a lookup table until the next restart',
-      tags: ['schema'],
-      body: registerBody,
-      response: { 201: lookupReply, ...problems },
+    path: '/lookup/register',
+    access: 'token',
+    action: 'schema',
+    bucket: 'write',
+    summary: 'Register a CSV file as a lookup table until the next restart',
+    tags: ['schema'],
+    body: registerBody,
+    replies: { 201: lookupReply },
+    run: async (invocation, { body, context }) => {
+      const { name, path, key, fields, refresh_minutes: refreshMinutes = null } = body;
+      // The decision about the action, before anything is read.
+      invocation.snapshot();
+      const table = await context.lookups.register({ name, path, key, fields, refreshMinutes }, invocation.caller.path);
+      return answered(201, replyOf(table));
     },
-    handler: async (request, reply) => {
-      const { name, path, key, fields, refresh_minutes: refreshMinutes = null } = request.body;
-      const table = await invoke(context, request, 'schema', undefined, (invocation) => {
-        // The decision about the action, before anything is read.
-        invocation.snapshot();
-        return context.lookups.register({ name, path, key, fields, refreshMinutes }, invocation.caller.path);
-      });
-      return reply.code(201).send(replyOf(table));
-    },
-  });
-  app.route({
+  }),
+  route({
     method: 'GET',
-    url: '/lookup',
-    config: { access: 'token', action: 'inspect', bucket: 'read' },
-    schema: {
-      summary: 'Lookup tables of the organisation path and of those above it',
-      tags: ['schema'],
-      response: { 200: z.object({ lookups: z.array(lookupReply) }), ...problems },
+    path: '/lookup',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'read',
+    summary: 'Lookup tables of the organisation path and of those above it',
+    tags: ['schema'],
+    replies: { 200: z.object({ lookups: z.array(lookupReply) }) },
+    run: async (invocation, { context }) => {
+      invocation.snapshot();
+      return { lookups: context.lookups.list(invocation.caller.path).map(replyOf) };
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        invocation.snapshot();
-        return { lookups: context.lookups.list(invocation.caller.path).map(replyOf) };
-      }),
-  });
-}
+  }),
+];
 
 function replyOf({ refreshMinutes, loadedAt, ...rest }: LookupStatus): object {
   return { ...rest, refresh_minutes: refreshMinutes, loaded_at: loadedAt };

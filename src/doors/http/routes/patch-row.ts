@@ -9,11 +9,10 @@ import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { entityTag, statedCondition } from '../conditions.ts';
 import { decoded, encodingOf } from '../content-encoding.ts';
-import type { App, HttpContext } from '../context.ts';
+import { answered, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
-import { invoke } from '../invoke.ts';
 import { checkCaller } from '../../frame/lease.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { nanoseconds } from '../schemas.ts';
 import { definitionOf } from './schema.ts';
 
 const reply = z.object({
@@ -31,57 +30,46 @@ const query = z.object({
   purpose: z.string().optional(),
 });
 
-export async function registerPatchRow(app: App, context: HttpContext): Promise<void> {
-  await app.register((scope, _options, done) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
-    registerRoute(scope as App, context);
-    done();
-  });
-}
-
-function registerRoute(app: App, context: HttpContext): void {
-  app.route({
+export const patchRowRoutes: readonly Route[] = [
+  route({
     method: 'PATCH',
-    url: '/types/:name/:id',
-    config: { access: 'token', action: 'ingest', bucket: 'write' },
-    schema: {
-      summary: 'Change some cells of a row',
-      description:
-        'The body is one JSON object: cells that it has are written, null included, all others keep their value, also where the caller ' +
-        'may not see it. valid_from and valid_to bound what is changed. The ETag of the reply is what If-Match takes.',
-      tags: ['schema'],
-      consumes: ['application/json', 'application/merge-patch+json'],
-      params: z.object({ name: z.string(), id: z.string() }),
-      querystring: query,
-      response: { 200: reply, ...problems },
-    },
-    handler: async (request, response) => {
-      const { name, id } = request.params;
-      const stated = statedCondition(request, request.query.when);
+    path: '/types/:name/:id',
+    access: 'token',
+    action: 'ingest',
+    bucket: 'write',
+    summary: 'Change some cells of a row',
+    description:
+      'The body is one JSON object: cells that it has are written, null included, all others keep their value, also where the caller ' +
+      'may not see it. valid_from and valid_to bound what is changed. The ETag of the reply is what If-Match takes.',
+    tags: ['schema'],
+    consumes: ['application/json', 'application/merge-patch+json'],
+    params: z.object({ name: z.string(), id: z.string() }),
+    query,
+    replies: { 200: reply },
+    reads: 'stream',
+    purposeIn: 'query',
+    run: async (invocation, { params: { name, id }, query: { when }, body: sent, request, context }) => {
+      const stated = statedCondition(request, when);
       if (stated === 'absent') throw new ServiceError('REL_INVALID', 'a row that is not there is written with POST /ingest');
-      const source = (request.body as Readable | undefined) ?? request.raw;
-      const patched = await invoke(context, request, 'ingest', request.query.purpose, async (invocation) => {
-        invocation.describe({ objectType: name, rowCount: 0 });
-        const body = decoded(context.bodies.stream(source), encodingOf(request), context.bodyLimitBytes);
-        const command = await patchOf(invocation, { name, id, body, limitBytes: context.bodyLimitBytes });
-        checkCaller(context, invocation.caller);
-        const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
-        const [refused] = outcome.errors;
-        if (refused !== undefined) {
-          // Whoever stated nothing is told what a read would tell.
-          if (refused.code === 'REL_CONFLICT' && stated === null) throw new ServiceError('REL_NOT_FOUND', 'no such row');
-          throw new ServiceError(refused.code as ErrorCode, refused.detail);
-        }
-        invocation.describe({ rowCount: 1 });
-        return { type: name, id, system_from: outcome.systemFrom, durability: outcome.durability };
-      });
+      const source = (sent as Readable | undefined) ?? request.raw;
+      invocation.describe({ objectType: name, rowCount: 0 });
+      const body = decoded(context.bodies.stream(source), encodingOf(request), context.bodyLimitBytes);
+      const command = await patchOf(invocation, { name, id, body, limitBytes: context.bodyLimitBytes });
+      checkCaller(context, invocation.caller);
+      const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
+      const [refused] = outcome.errors;
+      if (refused !== undefined) {
+        // Whoever stated nothing is told what a read would tell.
+        if (refused.code === 'REL_CONFLICT' && stated === null) throw new ServiceError('REL_NOT_FOUND', 'no such row');
+        throw new ServiceError(refused.code as ErrorCode, refused.detail);
+      }
+      invocation.describe({ rowCount: 1 });
       context.metrics.ingested(1);
-      response.header('etag', entityTag(patched.system_from));
-      return patched;
+      const { systemFrom, durability } = outcome;
+      return answered(200, { type: name, id, system_from: systemFrom, durability }, { etag: entityTag(systemFrom) });
     },
-  });
-}
+  }),
+];
 
 interface Patched {
   readonly name: string;

@@ -3,24 +3,14 @@
  * a tombstone: the id stays taken, and nothing else of the record is kept. Source: specification, "Other HTTP routes".
  */
 import { z } from 'zod';
-import type { Command } from '../../../projections/command.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
-import { invoke, submitNamed } from '../invoke.ts';
-import { problems } from '../schemas.ts';
-import { idParams, summaryShown, tenantReply, tenantShown, toPeriod, usageQuery, usageSummary } from '../tenant-shapes.ts';
-import type { Invocation } from '../../../governance/gate-contract.ts';
-import { registerSuspension } from './registered-tenants.ts';
+import { submitNamed } from '../invoke.ts';
+import { route, type Route } from '../route.ts';
+import { idParams, usageQuery, usageSummary } from '../tenant-shapes.ts';
+import { platformFamilyRoutes, platformTenant, shownPlatformTenant, usageOfAll } from './tenant-families.ts';
 
 const reading = { access: 'admin', action: 'inspect' } as const;
 const changing = { access: 'admin', action: 'administer' } as const;
 const tags = ['platform'];
-
-const platformTenant = tenantReply
-  .extend({
-    deleted: z.enum(['soft', 'purge', 'tombstone']).nullable(),
-    purged: z.boolean().describe('no row of it is left'),
-  })
-  .meta({ id: 'PlatformTenant' });
 
 const licenceReply = z
   .object({
@@ -41,126 +31,57 @@ const licenceReply = z
   })
   .meta({ id: 'License' });
 
-export function registerPlatform(app: App, context: HttpContext): void {
-  app.route({
-    method: 'GET',
-    url: '/platform/tenants',
-    config: reading,
-    schema: {
-      summary: 'Every tenant that was ever registered',
-      tags,
-      response: { 200: z.object({ tenants: z.array(platformTenant) }), ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const tenants = invocation.tenants().all();
-        invocation.describe({ rowCount: tenants.length });
-        return { tenants: tenants.map(({ id }) => shown(invocation, id)) };
-      }),
-  });
-
-  app.route({
-    method: 'GET',
-    url: '/platform/tenants/:id',
-    config: reading,
-    schema: { summary: 'A tenant, deleted or not', tags, params: idParams, response: { 200: platformTenant, ...problems } },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => shown(invocation, request.params.id)),
-  });
-
-  app.route({
+export const platformRoutes: readonly Route[] = [
+  ...platformFamilyRoutes,
+  route({
     method: 'PATCH',
-    url: '/platform/tenants/:id/tier',
-    config: changing,
-    schema: {
-      summary: 'Change the tier of a tenant',
-      tags,
-      params: idParams,
-      body: z.strictObject({ tier: z.string() }),
-      response: { 200: platformTenant, ...problems },
+    path: '/platform/tenants/:id/tier',
+    ...changing,
+    summary: 'Change the tier of a tenant',
+    tags,
+    params: idParams,
+    body: z.strictObject({ tier: z.string() }),
+    replies: { 200: platformTenant },
+    run: async (invocation, { params: { id }, body: { tier } }) => {
+      await submitNamed(invocation, { kind: 'change-tenant', id, tier });
+      return shownPlatformTenant(invocation, id);
     },
-    handler: (request) => change(context, request, { kind: 'change-tenant', id: request.params.id, tier: request.body.tier }),
-  });
+  }),
 
-  registerSuspension(
-    app,
-    { below: '/platform/tenants', tags, config: changing, reactivate: 'reactivate', reply: platformTenant },
-    (request, command) => change(context, request, command),
-  );
-
-  app.route({
-    method: 'DELETE',
-    url: '/platform/tenants/:id',
-    config: changing,
-    schema: {
-      summary: 'Delete a tenant and leave a tombstone',
-      tags,
-      params: idParams,
-      response: { 200: platformTenant, ...problems },
-    },
-    handler: (request) => change(context, request, { kind: 'delete-tenant', id: request.params.id, manner: 'tombstone' }),
-  });
-
-  app.route({
+  route({
     method: 'GET',
-    url: '/platform/license',
-    config: reading,
-    schema: {
-      summary: 'What the licence allows, and how safe the settings are',
-      tags,
-      response: { 200: licenceReply, ...problems },
+    path: '/platform/license',
+    ...reading,
+    summary: 'What the licence allows, and how safe the settings are',
+    tags,
+    replies: { 200: licenceReply },
+    run: async (invocation, { context }) => {
+      const { tier, tenantsMax, storageBytesMax, tenants, capabilities, expiresAt } = invocation.tenants().licence();
+      return {
+        tier,
+        max_tenants: tenantsMax,
+        storage_max_gb: storageBytesMax / 1_000_000_000,
+        current_tenants: tenants,
+        remaining_tenants: tenantsMax === 0 ? -1 : Math.max(0, tenantsMax - tenants),
+        capabilities: [...capabilities],
+        expires_unix_secs: expiresAt === null ? null : Number(expiresAt / 1_000_000_000n),
+        security_posture: context.system.posture(),
+        // One node has nobody to disagree with.
+        cluster_license_consistency: { status: 'single_node', mismatched_peers: [] },
+      } satisfies z.infer<typeof licenceReply>;
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const { tier, tenantsMax, storageBytesMax, tenants, capabilities, expiresAt } = invocation.tenants().licence();
-        return {
-          tier,
-          max_tenants: tenantsMax,
-          storage_max_gb: storageBytesMax / 1_000_000_000,
-          current_tenants: tenants,
-          remaining_tenants: tenantsMax === 0 ? -1 : Math.max(0, tenantsMax - tenants),
-          capabilities: [...capabilities],
-          expires_unix_secs: expiresAt === null ? null : Number(expiresAt / 1_000_000_000n),
-          security_posture: context.system.posture(),
-          // One node has nobody to disagree with.
-          cluster_license_consistency: { status: 'single_node', mismatched_peers: [] },
-        } satisfies z.infer<typeof licenceReply>;
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/platform/usage',
-    config: reading,
-    schema: {
-      summary: 'What every tenant used, and what the store holds',
-      tags,
-      querystring: usageQuery,
-      response: { 200: usageSummary.extend({ store_bytes: z.int().describe('of the whole log') }), ...problems },
+    path: '/platform/usage',
+    ...reading,
+    summary: 'What every tenant used, and what the store holds',
+    tags,
+    query: usageQuery,
+    replies: { 200: usageSummary.extend({ store_bytes: z.int().describe('of the whole log') }) },
+    run: async (invocation, { query, context }) => {
+      return { ...(await usageOfAll(invocation, query)), store_bytes: context.system.storage().storedBytes };
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const desk = invocation.tenants();
-        const period = desk.periodOf(toPeriod(request.query));
-        const usages = await desk.usages(period);
-        invocation.describe({ rowCount: usages.length });
-        return { ...summaryShown(period, usages), store_bytes: context.system.storage().storedBytes };
-      }),
-  });
-}
-
-function change(
-  context: HttpContext,
-  request: FastifyRequest,
-  command: Extract<Command, { readonly id: string }>,
-): Promise<z.infer<typeof platformTenant>> {
-  return invoke(context, request, 'administer', undefined, async (invocation) => {
-    await submitNamed(invocation, command);
-    return shown(invocation, command.id);
-  });
-}
-
-function shown(invocation: Invocation, id: string): z.infer<typeof platformTenant> {
-  const tenant = invocation.tenants().recorded(id);
-  return { ...tenantShown(tenant), deleted: tenant.manner, purged: tenant.purged };
-}
+  }),
+];

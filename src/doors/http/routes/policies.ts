@@ -6,12 +6,11 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { PolicyDesk, PolicyView } from '../../../governance/desks.ts';
-import type { Invocation } from '../../../governance/gate-contract.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyRequest } from '../context.ts';
 import { headerText } from '../headers.ts';
-import { invoke, submitNamed } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { submitNamed } from '../invoke.ts';
+import { answered, route, type Route } from '../route.ts';
 import { idParams } from '../tenant-shapes.ts';
 
 const reading = { access: 'admin', action: 'inspect' } as const;
@@ -30,97 +29,73 @@ const setShape = {
 const warnings = z.array(z.string()).describe('what was installed though it can hardly be meant');
 const changed = policyShape.extend({ ...setShape, warnings }).meta({ id: 'ChangedPolicy' });
 
-export function registerPolicies(app: App, context: HttpContext): void {
-  app.route({
+export const policyRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/admin/policies',
-    config: reading,
-    schema: {
-      summary: 'Installed policies',
-      tags,
-      response: { 200: z.object({ policies: z.array(policyShape), ...setShape }), ...problems },
+    path: '/admin/policies',
+    ...reading,
+    summary: 'Installed policies',
+    tags,
+    replies: { 200: z.object({ policies: z.array(policyShape), ...setShape }) },
+    run: async (invocation) => {
+      const desk = invocation.policies();
+      const policies = desk.policies().map(shown);
+      invocation.describe({ rowCount: policies.length });
+      return answered(200, { policies, ...setOf(desk) }, etagOf(desk));
     },
-    handler: async (request, reply) => {
-      const set = await invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const desk = invocation.policies();
-        const policies = desk.policies().map(shown);
-        invocation.describe({ rowCount: policies.length });
-        return { policies, ...setOf(desk) };
-      });
-      return reply.header('etag', etagOf(set.digest)).send(set);
-    },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/admin/policies/:id',
-    config: reading,
-    schema: { summary: 'A policy', tags, params: idParams, response: { 200: policyShape, ...problems } },
-    handler: async (request, reply) => {
-      const { digest, policy } = await invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const desk = invocation.policies();
-        return { digest: desk.digest, policy: shown(desk.policy(request.params.id)) };
-      });
-      return reply.header('etag', etagOf(digest)).send(policy);
+    path: '/admin/policies/:id',
+    ...reading,
+    summary: 'A policy',
+    tags,
+    params: idParams,
+    replies: { 200: policyShape },
+    run: async (invocation, { params }) => {
+      const desk = invocation.policies();
+      return answered(200, shown(desk.policy(params.id)), etagOf(desk));
     },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'PUT',
-    url: '/admin/policies/:id',
-    config: changing,
-    schema: {
-      summary: 'Install a policy, or replace it',
-      tags,
-      params: idParams,
-      body: z.strictObject({ policy: z.string().describe('Cedar: one policy or several') }),
-      response: { 200: changed, 201: changed.describe('there was none of this id'), ...problems },
+    path: '/admin/policies/:id',
+    ...changing,
+    summary: 'Install a policy, or replace it',
+    tags,
+    params: idParams,
+    body: z.strictObject({ policy: z.string().describe('Cedar: one policy or several') }),
+    replies: { 200: changed, 201: changed.describe('there was none of this id') },
+    run: async (invocation, { params: { id }, body: { policy: text }, request }) => {
+      const before = invocation.policies();
+      checkMatch(request, before);
+      const given = before.checkText(id, text);
+      const existed = before.policies().some((policy) => policy.id === id);
+      await submitNamed(invocation, { kind: 'put-policy', id, text });
+      const desk = invocation.policies();
+      const reported: z.infer<typeof changed> = { ...shown(desk.policy(id)), ...setOf(desk), warnings: [...given] };
+      return answered(existed ? 200 : 201, reported, etagOf(desk));
     },
-    handler: async (request, reply) => {
-      const { created, ...reported } = await invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { id } = request.params;
-        const { policy: text } = request.body;
-        const desk = invocation.policies();
-        checkMatch(request, desk);
-        const given = desk.checkText(id, text);
-        const existed = desk.policies().some((policy) => policy.id === id);
-        await submitNamed(invocation, { kind: 'put-policy', id, text });
-        return { created: !existed, ...asItIs(invocation, id), warnings: [...given] };
-      });
-      return reply
-        .code(created ? 201 : 200)
-        .header('etag', etagOf(reported.digest))
-        .send(reported);
-    },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'DELETE',
-    url: '/admin/policies/:id',
-    config: changing,
-    schema: {
-      summary: 'Delete a policy',
-      tags,
-      params: idParams,
-      response: { 200: z.object({ id: z.string(), deleted: z.literal(true), ...setShape }), ...problems },
+    path: '/admin/policies/:id',
+    ...changing,
+    summary: 'Delete a policy',
+    tags,
+    params: idParams,
+    replies: { 200: z.object({ id: z.string(), deleted: z.literal(true), ...setShape }) },
+    run: async (invocation, { params: { id }, request }) => {
+      checkMatch(request, invocation.policies());
+      await submitNamed(invocation, { kind: 'delete-policy', id });
+      const desk = invocation.policies();
+      return answered(200, { id, deleted: true, ...setOf(desk) }, etagOf(desk));
     },
-    handler: async (request, reply) => {
-      const gone = await invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { id } = request.params;
-        const desk = invocation.policies();
-        checkMatch(request, desk);
-        await submitNamed(invocation, { kind: 'delete-policy', id });
-        return { id, deleted: true, ...setOf(invocation.policies()) };
-      });
-      return reply.header('etag', etagOf(gone.digest)).send(gone);
-    },
-  });
-}
-
-function asItIs(invocation: Invocation, id: string): Omit<z.infer<typeof changed>, 'warnings'> {
-  const desk = invocation.policies();
-  return { ...shown(desk.policy(id)), ...setOf(desk) };
-}
+  }),
+];
 
 function setOf({ digest, epoch }: PolicyDesk): { digest: string; epoch: number } {
   return { digest, epoch };
@@ -131,7 +106,7 @@ function shown({ id, text, time }: PolicyView): z.infer<typeof policyShape> {
 }
 
 /** An entity tag is never empty. */
-const etagOf = (digest: string): string => `"${digest || 'none'}"`;
+const etagOf = ({ digest }: PolicyDesk): { etag: string } => ({ etag: `"${digest || 'none'}"` });
 
 function checkMatch(request: FastifyRequest, desk: PolicyDesk): void {
   const header = headerText(request, 'if-match');

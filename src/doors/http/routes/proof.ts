@@ -7,10 +7,8 @@ import { ServiceError } from '../../../errors.ts';
 import type { ProofRequest } from '../../../governance/gate-contract.ts';
 import { tlogProof } from '../../../governance/tlog-proof.ts';
 import { headJson, proofJson, tlogProofType } from '../../proof-document.ts';
-import type { App, HttpContext } from '../context.ts';
+import { answered, route, type Route } from '../route.ts';
 import { headerText } from '../headers.ts';
-import { invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
 
 const wholeNumber = z
   .string()
@@ -88,69 +86,68 @@ const headReply = z
 const config = { access: 'token', action: 'audit', bucket: 'read' } as const;
 const tags = ['audit'];
 
-export function registerProof(app: App, context: HttpContext): void {
-  app.route({
+export const proofRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/audit/proof',
-    config,
-    schema: {
-      summary: 'Prove an entry, a row of it, or a branch, offline: JSON, or a C2SP tlog-proof for Accept: text/plain',
-      tags,
-      querystring: proofQuery,
-      response: { 200: proofReply, ...problems },
-    },
-    handler: async (request, reply) => {
-      const wanted = toProofRequest(request.query);
+    path: '/audit/proof',
+    ...config,
+    summary: 'Prove an entry, a row of it, or a branch, offline: JSON, or a C2SP tlog-proof for Accept: text/plain',
+    tags,
+    query: proofQuery,
+    replies: { 200: proofReply },
+    run: async (invocation, { query, request }) => {
+      const wanted = toProofRequest(query);
       const asText = wantsText(headerText(request, 'accept'));
-      const proof = await invoke(context, request, 'audit', undefined, async (invocation) => {
-        if (asText && (wanted.row ?? wanted.branch ?? wanted.from) !== undefined) {
-          throw new ServiceError('REL_INVALID', 'a tlog-proof is of an entry alone: rows, branches and earlier trees go by JSON');
-        }
-        const made = await invocation.proofs().entry(wanted);
-        invocation.describe({ rowCount: made.row === null ? 0 : 1 });
-        return made;
+      if (asText && (wanted.row ?? wanted.branch ?? wanted.from) !== undefined) {
+        throw new ServiceError('REL_INVALID', 'a tlog-proof is of an entry alone: rows, branches and earlier trees go by JSON');
+      }
+      const proof = await invocation.proofs().entry(wanted);
+      invocation.describe({ rowCount: proof.row === null ? 0 : 1 });
+      return asText ? answered(200, tlogProof(proof), { 'content-type': tlogProofType }) : proofJson(proof);
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/audit/log',
+    ...config,
+    summary: 'Newest signed tree head',
+    tags,
+    replies: { 200: headReply },
+    run: (invocation) => headJson(invocation.proofs()),
+  }),
+
+  route({
+    method: 'GET',
+    path: '/audit/log/checkpoint',
+    ...config,
+    summary: 'Newest signed tree head as a C2SP checkpoint',
+    tags,
+    replies: { 200: z.string() },
+    run: async (invocation) => {
+      const { note } = await invocation.proofs().head();
+      return answered(200, note, { 'content-type': 'text/plain; charset=utf-8' });
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/audit/log/tile/*',
+    ...config,
+    summary: 'Tile <level>/<index>[.p/<width>] of node hashes',
+    tags,
+    replies: { 200: z.string() },
+    run: async (invocation, { params }) => {
+      const { level, index, width } = parseTile((params as { readonly '*': string })['*']);
+      const tile = await invocation.proofs().tile(level, index, width);
+      return answered(200, Buffer.from(tile), {
+        // What a tile holds never changes; who may fetch it does, so nobody in between keeps it.
+        'cache-control': 'private, max-age=31536000, immutable',
+        'content-type': 'application/octet-stream',
       });
-      if (!asText) return proofJson(proof);
-      return reply.header('content-type', tlogProofType).serializer(asIs).send(tlogProof(proof));
     },
-  });
-
-  app.route({
-    method: 'GET',
-    url: '/audit/log',
-    config,
-    schema: { summary: 'Newest signed tree head', tags, response: { 200: headReply, ...problems } },
-    handler: (request) => invoke(context, request, 'audit', undefined, (invocation) => headJson(invocation.proofs())),
-  });
-
-  app.route({
-    method: 'GET',
-    url: '/audit/log/checkpoint',
-    config,
-    schema: { summary: 'Newest signed tree head as a C2SP checkpoint', tags, response: { 200: z.string(), ...problems } },
-    handler: async (request, reply) => {
-      const head = await invoke(context, request, 'audit', undefined, (invocation) => invocation.proofs().head());
-      return reply.header('content-type', 'text/plain; charset=utf-8').serializer(asIs).send(head.note);
-    },
-  });
-
-  app.route({
-    method: 'GET',
-    url: '/audit/log/tile/*',
-    config,
-    schema: { summary: 'Tile <level>/<index>[.p/<width>] of node hashes', tags, response: { 200: z.string(), ...problems } },
-    handler: async (request, reply) => {
-      const path = (request.params as { readonly '*': string })['*'];
-      const tile = await invoke(context, request, 'audit', undefined, async (invocation) => {
-        const { level, index, width } = parseTile(path);
-        return invocation.proofs().tile(level, index, width);
-      });
-      // What a tile holds never changes; who may fetch it does, so nobody in between keeps it.
-      reply.header('cache-control', 'private, max-age=31536000, immutable');
-      return reply.header('content-type', 'application/octet-stream').send(Buffer.from(tile));
-    },
-  });
-}
+  }),
+];
 
 /** The same words from elsewhere than a URL: flags of a command. */
 export function proofRequestOf(fields: Readonly<Record<string, string>>): ProofRequest {
@@ -198,5 +195,3 @@ function parseTile(path: string): { readonly level: number; readonly index: numb
   }
   return { level, index: Number(digits), width };
 }
-
-const asIs = (payload: unknown): string => payload as string;

@@ -14,13 +14,13 @@ import { writeRowGroups } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { type AnswerBody, openBody } from '../answer-body.ts';
 import { envelopeMembers } from '../answer-envelope.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { problemOf, toServiceError } from '../problem.ts';
 import { callerOf } from '../invoke.ts';
 import { checkCaller, type Overtaken } from '../../frame/lease.ts';
 import { ask, questionBody, questionBytesMax } from '../question.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 
 const rowsInAnEvent = 500;
 const heartbeatMs = 500;
@@ -32,31 +32,31 @@ const headers = {
   'x-accel-buffering': 'no',
 };
 
-export function registerQueryStream(app: App, context: HttpContext): void {
-  app.route({
+export const queryStreamRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/query/stream',
-    config: { access: 'token', action: 'query', bucket: 'read' },
-    bodyLimit: questionBytesMax,
-    schema: {
-      summary: 'Ask in SQL, answered as server-sent events: schema, rows, end or error',
-      tags: ['query'],
-      body: questionBody,
-      response: { 200: z.string().describe('text/event-stream'), ...problems },
-    },
-    handler: async (request, reply) => {
+    path: '/query/stream',
+    access: 'token',
+    action: 'query',
+    bucket: 'read',
+    bodyBytesMax: questionBytesMax,
+    summary: 'Ask in SQL, answered as server-sent events: schema, rows, end or error',
+    tags: ['query'],
+    body: questionBody,
+    replies: { 200: z.string().describe('text/event-stream') },
+    handle: async ({ body, request, reply, context }) => {
       const answered = new AbortController();
       let answer: Answer | null = null;
       const lease: Overtaken = { overtaken: () => answer?.overtaken() ?? false };
-      const body = heartbeats(context, request, reply, lease, answered.signal);
+      const opened = heartbeats(context, request, reply, lease, answered.signal);
       try {
-        answer = await ask(context, request, request.body, { action: 'query' }, (given) => given);
+        answer = await ask(context, request, body, { action: 'query' }, (given) => given);
       } catch (error) {
         answered.abort();
-        return fail(context, request, reply, await body, error);
+        return fail(context, request, reply, await opened, error);
       }
       answered.abort();
-      const sent = await body;
+      const sent = await opened;
       try {
         checkCaller(context, callerOf(request));
       } catch (refusal) {
@@ -66,8 +66,8 @@ export function registerQueryStream(app: App, context: HttpContext): void {
       await open?.sendAll(events(context, request, answer));
       return reply;
     },
-  });
-}
+  }),
+];
 
 /** As a problem record, or as the last event where events were sent already. */
 async function fail(

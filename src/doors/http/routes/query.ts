@@ -4,12 +4,12 @@ import { moreRows, RowsText } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { openBody } from '../answer-body.ts';
 import { envelopeMembers, envelopePieces, facetValues } from '../answer-envelope.ts';
-import type { App, HttpContext, RequestFacts } from '../context.ts';
+import type { HttpContext, RequestFacts } from '../context.ts';
 import type { Overtaken } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
 import { ask, plainQuestion, type Question, questionBody, questionBytesMax } from '../question.ts';
 import { ReplyBytes } from '../reply-bytes.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 
 /** Longer answers leave in pieces, as fast as the client takes them. */
 const rowsInOnePiece = 2_000;
@@ -68,26 +68,31 @@ export const answerReply = z
   })
   .meta({ id: 'QueryReply' });
 
-export function registerQuery(app: App, context: HttpContext): void {
-  app.route({
+export const queryRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/query',
-    config: { access: 'token', action: 'query', bucket: 'read' },
-    bodyLimit: questionBytesMax,
-    schema: { summary: 'Ask in SQL', tags: ['query'], body: questionBody, response: { 200: answerReply, ...problems } },
-    handler: async (request, reply) => {
-      const answered = await answerTo(context, request, request.body);
-      if ('whole' in answered) {
-        const body = answered.whole.body();
-        const headers = { 'content-type': jsonType, 'content-length': String(body.length) };
-        await openBody(context, request, reply, headers, answered)?.sendAll([body].values());
+    path: '/query',
+    access: 'token',
+    action: 'query',
+    bucket: 'read',
+    bodyBytesMax: questionBytesMax,
+    summary: 'Ask in SQL',
+    tags: ['query'],
+    body: questionBody,
+    replies: { 200: answerReply },
+    handle: async ({ body, request, reply, context }) => {
+      const answer = await answerTo(context, request, body);
+      if ('whole' in answer) {
+        const whole = answer.whole.body();
+        const headers = { 'content-type': jsonType, 'content-length': String(whole.length) };
+        await openBody(context, request, reply, headers, answer)?.sendAll([whole].values());
         return reply;
       }
-      await openBody(context, request, reply, { 'content-type': jsonType }, answered)?.sendAll(answered.pieces);
+      await openBody(context, request, reply, { 'content-type': jsonType }, answer)?.sendAll(answer.pieces);
       return reply;
     },
-  });
-}
+  }),
+];
 
 /** Questions that arrive whole, as nearly all do. */
 export function plainQuery(context: HttpContext): PlainRoute {

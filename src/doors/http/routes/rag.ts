@@ -1,18 +1,17 @@
 /** POST /rag/ingest and GET /rag/ingest/:task_id: chunks that were cut elsewhere, stored as a task. Source: specification, "Ingest". */
 import { z } from 'zod';
 import { spelled } from '../../spellings.ts';
-import { reasons } from '../../stated.ts';
 import type { IngestReply } from '../../ingest-stream.ts';
 import type { IngestTasks } from '../../ingest-tasks.ts';
 import { ragIngest } from '../../verbs/documents/documents.ts';
 import type { stored } from '../../verbs/documents/store.ts';
 import { VerbSession } from '../../verbs/session.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedOpener } from '../headers.ts';
-import { invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
-import { taskReplyOf, taskShown } from './tasks.ts';
+import { taskReply, taskShown } from './tasks.ts';
 import { checkCaller } from '../../frame/lease.ts';
+import { answered, route, type Route } from '../route.ts';
+import { reasons } from '../../stated.ts';
 
 const url = '/rag/ingest';
 const config = { access: 'token', bucket: 'write' } as const;
@@ -23,56 +22,45 @@ const accepted = z
   .object({ task_id: z.string(), status_url: z.string(), source_id: z.string(), chunks: z.int() })
   .meta({ id: 'RagAccepted', description: 'ask status_url what becomes of it' });
 
-export function registerRag(app: App, context: HttpContext, tasks: IngestTasks, ingestReply: z.ZodType): void {
-  app.route({
+export const ragRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url,
-    config: { ...config, action: 'ingest' },
-    schema: {
-      summary: 'Store a document that was cut into chunks before',
-      description:
-        'One DocumentSource and its DocumentChunks, all or none. The same source_id again is a new version of the document.',
-      tags: ['ingest'],
-      body,
-      response: { 202: accepted, ...problems },
-    },
-    handler: async (request, reply) => {
-      const {
-        purpose: said,
-        branch: _,
-        break_glass: __,
-        access_scope_ref: ___,
-        ...given
-      } = body.parse(request.body) as Asked & Beside;
+    path: url,
+    ...config,
+    action: 'ingest',
+    summary: 'Store a document that was cut into chunks before',
+    description:
+      'One DocumentSource and its DocumentChunks, all or none. The same source_id again is a new version of the document.',
+    tags: ['ingest'],
+    body,
+    replies: { 202: accepted },
+    purposeIn: 'body',
+    run: async (invocation, { body: sent, request, context }) => {
+      const { purpose: said, branch: _, break_glass: __, access_scope_ref: ___, ...given } = sent as Asked & Beside;
       const purpose = said ?? headerText(request, 'x-service-purpose');
       const sourceId = given.source_id ?? context.ids.next();
+      invocation.describe({ objectType: type, rowCount: 0 });
+      checkCaller(context, invocation.caller);
       const input = { ...given, source_id: sourceId };
-      const task = await invoke(context, request, 'ingest', said, async (invocation) => {
-        invocation.describe({ objectType: type, rowCount: 0 });
-        checkCaller(context, invocation.caller);
-        return accept(context, request, tasks, { caller: invocation.caller, purpose, input });
-      });
-      const statusUrl = `${url}/${task.id}`;
-      const told = { task_id: task.id, status_url: statusUrl, source_id: sourceId, chunks: given.chunks.length };
-      return reply.code(202).header('location', statusUrl).send(told);
+      const task = accept(context, request, { caller: invocation.caller, purpose, input });
+      const location = `${url}/${task.id}`;
+      const told = { task_id: task.id, status_url: location, source_id: sourceId, chunks: given.chunks.length };
+      return answered(202, told, { location });
     },
-  });
-  app.route({
+  }),
+  route({
     method: 'GET',
-    url: `${url}/:task_id`,
-    config: { ...config, action: 'inspect', bucket: 'read' },
-    schema: {
-      summary: 'Status of such a task; kept until the next start',
-      tags: ['ingest'],
-      params: z.object({ task_id: z.string() }),
-      response: { 200: taskReplyOf(ingestReply), ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async ({ caller }) =>
-        taskShown(context, tasks.find(request.params.task_id, caller), url),
-      ),
-  });
-}
+    path: `${url}/:task_id`,
+    ...config,
+    action: 'inspect',
+    bucket: 'read',
+    summary: 'Status of such a task; kept until the next start',
+    tags: ['ingest'],
+    params: z.object({ task_id: z.string() }),
+    replies: { 200: taskReply },
+    run: async ({ caller }, { params, context }) => taskShown(context, context.tasks.find(params.task_id, caller), url),
+  }),
+];
 
 /** As `ragIngest` takes it. */
 type Beside = { readonly branch?: string; readonly break_glass?: string; readonly access_scope_ref?: string };
@@ -84,8 +72,8 @@ interface Accepted {
   readonly input: Asked;
 }
 
-function accept(context: HttpContext, request: FastifyRequest, tasks: IngestTasks, { caller, purpose, input }: Accepted) {
-  return tasks.accept({
+function accept(context: HttpContext, request: FastifyRequest, { caller, purpose, input }: Accepted) {
+  return context.tasks.accept({
     id: context.ids.next(),
     caller,
     purpose,

@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { JobWork } from '../../../governance/jobs/job-runner.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 
 const reply = z.object({ indexes: z.int().describe('of a column of a segment each'), bytes: z.int() });
 
@@ -18,29 +16,27 @@ const body = z.strictObject({
 });
 
 /** POST /admin/reindex. */
-export function registerReindex(app: App, context: HttpContext): void {
-  app.route({
+export const reindexRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/admin/reindex',
-    config: { access: 'admin', action: 'administer' },
-    schema: {
-      summary: 'Make indexes of texts anew',
-      tags: ['system'],
-      body: body.nullish(),
-      response: { 200: reply, ...problems },
+    path: '/admin/reindex',
+    access: 'admin',
+    action: 'administer',
+    summary: 'Make indexes of texts anew',
+    tags: ['system'],
+    body: body.nullish(),
+    replies: { 200: reply },
+    run: async (invocation, { body, context }) => {
+      const type = body?.object_type ?? null;
+      invocation.describe({ template: 'reindex', ...(type !== null && { objectType: type }) });
+      const run = async ({ signal, progress }: JobWork) => {
+        const renewed = await context.system.reindex(type, { signal, onProgress: progress });
+        if (renewed === undefined)
+          throw new ServiceError('REL_UNKNOWN_TYPE', `nobody has rows of the type ${JSON.stringify(type)}`);
+        return renewed;
+      };
+      const job = { kind: 'reindex', unit: 'indexes', onDrain: 'cancel', run, ...(type !== null && { about: type }) } as const;
+      return context.jobs.start(job, invocation.caller).ended;
     },
-    handler: (request) =>
-      invoke(context, request, 'administer', undefined, async (invocation) => {
-        const type = request.body?.object_type ?? null;
-        invocation.describe({ template: 'reindex', ...(type !== null && { objectType: type }) });
-        const run = async ({ signal, progress }: JobWork) => {
-          const renewed = await context.system.reindex(type, { signal, onProgress: progress });
-          if (renewed === undefined)
-            throw new ServiceError('REL_UNKNOWN_TYPE', `nobody has rows of the type ${JSON.stringify(type)}`);
-          return renewed;
-        };
-        const job = { kind: 'reindex', unit: 'indexes', onDrain: 'cancel', run, ...(type !== null && { about: type }) } as const;
-        return context.jobs.start(job, invocation.caller).ended;
-      }),
-  });
-}
+  }),
+];

@@ -1,8 +1,6 @@
 /** A new data key for what is sealed from now on. What was sealed before stays as it is, under the key that it names. */
 import { z } from 'zod';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 
 const reply = z
   .object({
@@ -14,22 +12,20 @@ const reply = z
   .meta({ id: 'KeyRotation' });
 
 /** POST /admin/rotate-dek. */
-export function registerRotateKey(app: App, context: HttpContext): void {
-  app.route({
+export const rotateKeyRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/admin/rotate-dek',
-    config: { access: 'admin', action: 'administer' },
-    schema: {
-      summary: 'Put a new data key into use',
-      tags: ['system'],
-      body: z.strictObject({}).nullish(),
-      response: { 200: reply, ...problems },
+    path: '/admin/rotate-dek',
+    access: 'admin',
+    action: 'administer',
+    summary: 'Put a new data key into use',
+    tags: ['system'],
+    body: z.strictObject({}).nullish(),
+    replies: { 200: reply },
+    run: async (invocation, { context }) => {
+      const { activeKey, previousKey, keys, rotatedAt } = await context.system.rotateDataKey();
+      invocation.describe({ template: 'rotate data key ?', literals: [String(activeKey)] });
+      return { active_key: activeKey, previous_key: previousKey, keys, rotated_at: rotatedAt };
     },
-    handler: (request) =>
-      invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { activeKey, previousKey, keys, rotatedAt } = await context.system.rotateDataKey();
-        invocation.describe({ template: 'rotate data key ?', literals: [String(activeKey)] });
-        return { active_key: activeKey, previous_key: previousKey, keys, rotated_at: rotatedAt };
-      }),
-  });
-}
+  }),
+];

@@ -10,10 +10,10 @@ import type { PropertyDefinition, TypeDefinition } from '../../../log/entries/en
 import { columnTypes, limits } from '../../../log/values/value.ts';
 import type { EvolveType, GivenMeaning, RegisterType } from '../../../projections/command.ts';
 import { record } from '../../checked.ts';
-import type { App, HttpContext } from '../context.ts';
+import { answered, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
-import { flag, nanoseconds, problems } from '../schemas.ts';
+import { flag, nanoseconds } from '../schemas.ts';
 
 const typeName = z.enum(columnTypes as readonly [string, ...string[]]);
 
@@ -117,116 +117,102 @@ const nameParams = z.object({ name: z.string() });
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'schema', bucket: 'write' } as const;
 
-export function registerSchema(app: App, context: HttpContext): void {
-  app.route({
+export const schemaRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/types',
-    config: reading,
-    schema: {
-      summary: 'List types',
-      tags: ['schema'],
-      response: { 200: z.object({ types: z.array(typeReply), ontology_version: z.int() }), ...problems },
+    path: '/types',
+    ...reading,
+    summary: 'List types',
+    tags: ['schema'],
+    replies: { 200: z.object({ types: z.array(typeReply), ontology_version: z.int() }) },
+    run: async (invocation) => {
+      const { catalog, protection } = invocation.snapshot();
+      const types = catalog.types().map((type) => shown(type, protection(type.name)));
+      invocation.describe({ rowCount: types.length });
+      return { types, ontology_version: catalog.ontologyVersion };
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        const { catalog, protection } = invocation.snapshot();
-        const types = catalog.types().map((type) => shown(type, protection(type.name)));
-        invocation.describe({ rowCount: types.length });
-        return { types, ontology_version: catalog.ontologyVersion };
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/types/:name',
-    config: reading,
-    schema: { summary: 'Show a type', tags: ['schema'], params: nameParams, response: { 200: typeReply, ...problems } },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        invocation.describe({ objectType: request.params.name, rowCount: 1 });
-        return shownBy(invocation, request.params.name);
-      }),
-  });
+    path: '/types/:name',
+    ...reading,
+    summary: 'Show a type',
+    tags: ['schema'],
+    params: nameParams,
+    replies: { 200: typeReply },
+    run: async (invocation, { params }) => {
+      invocation.describe({ objectType: params.name, rowCount: 1 });
+      return shownBy(invocation, params.name);
+    },
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/types',
-    config: changing,
-    schema: {
-      summary: 'Register a type',
-      tags: ['schema'],
-      body: typeBody,
-      response: { 200: changedType.describe('it stood so already'), 201: changedType, ...problems },
+    path: '/types',
+    ...changing,
+    summary: 'Register a type',
+    tags: ['schema'],
+    body: typeBody,
+    replies: { 200: changedType.describe('it stood so already'), 201: changedType },
+    run: async (invocation, { body, request }) => {
+      invocation.describe({ objectType: body.name });
+      const steps = registrations(body);
+      const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
+      const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
+      return answered(changed ? 201 : 200, { ...shownBy(invocation, body.name), changed });
     },
-    handler: async (request, reply) => {
-      const registered = await invoke(context, request, 'schema', undefined, async (invocation) => {
-        invocation.describe({ objectType: request.body.name });
-        const steps = registrations(request.body);
-        const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
-        const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-        return { ...shownBy(invocation, request.body.name), changed };
-      });
-      return reply.code(registered.changed ? 201 : 200).send(registered);
-    },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/types/:name/schema',
-    config: changing,
-    schema: {
-      summary: 'Add columns to a type, or widen them; say what its rows are',
-      tags: ['schema'],
-      params: nameParams,
-      body: z.strictObject({ properties: properties.optional(), ...guard, ...meaning }),
-      response: { 200: changedType, ...problems },
+    path: '/types/:name/schema',
+    ...changing,
+    summary: 'Add columns to a type, or widen them; say what its rows are',
+    tags: ['schema'],
+    params: nameParams,
+    body: z.strictObject({ properties: properties.optional(), ...guard, ...meaning }),
+    replies: { 200: changedType },
+    run: async (invocation, { params: { name }, body, request }) => {
+      invocation.describe({ objectType: name });
+      const command = evolution(name, body.properties ?? {}, body);
+      const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
+      return { ...shownBy(invocation, name), changed };
     },
-    handler: (request) => {
-      const { name } = request.params;
-      return invoke(context, request, 'schema', undefined, async (invocation) => {
-        invocation.describe({ objectType: name });
-        const command = evolution(name, request.body.properties ?? {}, request.body);
-        const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-        return { ...shownBy(invocation, name), changed };
-      });
-    },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/ontology/migrate',
-    config: changing,
-    schema: {
-      summary: 'Register or evolve several types',
-      description: 'In the order given, all of them or none: one that is refused leaves everything as it was.',
-      tags: ['schema'],
-      body: z.strictObject({ types: z.array(typeBody).min(1).max(1000) }),
-      response: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }), ...problems },
+    path: '/ontology/migrate',
+    ...changing,
+    summary: 'Register or evolve several types',
+    description: 'In the order given, all of them or none: one that is refused leaves everything as it was.',
+    tags: ['schema'],
+    body: z.strictObject({ types: z.array(typeBody).min(1).max(1000) }),
+    replies: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }) },
+    run: async (invocation, { body, request }) => {
+      const bodies = body.types;
+      const steps = stepsOf(bodies, invocation);
+      const { ids } = await invocation.submit({ kind: 'migrate-types', steps }, { sync: wantsSync(request) });
+      const types = bodies.map(({ name }) => ({ ...shownBy(invocation, name), changed: ids.includes(name) }));
+      return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
     },
-    handler: (request) =>
-      invoke(context, request, 'schema', undefined, async (invocation) => {
-        const bodies = request.body.types;
-        const steps = stepsOf(bodies, invocation);
-        const { ids } = await invocation.submit({ kind: 'migrate-types', steps }, { sync: wantsSync(request) });
-        const types = bodies.map(({ name }) => ({ ...shownBy(invocation, name), changed: ids.includes(name) }));
-        return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'DELETE',
-    url: '/types/:name/:id',
-    config: { access: 'token', action: 'delete', bucket: 'write' },
-    schema: {
-      summary: 'Delete a row: softly, keeping its history, or with hard=true every version of it',
-      tags: ['schema'],
-      params: z.object({ name: z.string(), id: z.string() }),
-      querystring: z.object({ hard: flag, purpose: z.string().optional() }),
-      response: { 200: deletion, ...problems },
-    },
-    handler: (request) => {
-      const { name, id } = request.params;
-      const { hard, purpose } = request.query;
+    path: '/types/:name/:id',
+    access: 'token',
+    action: 'delete',
+    bucket: 'write',
+    summary: 'Delete a row: softly, keeping its history, or with hard=true every version of it',
+    tags: ['schema'],
+    params: z.object({ name: z.string(), id: z.string() }),
+    query: z.object({ hard: flag, purpose: z.string().optional() }),
+    replies: { 200: deletion },
+    handle: ({ params, query, request, context }) => {
+      const { name, id } = params;
+      const { hard, purpose } = query;
       return invoke(context, request, hard ? 'remove' : 'delete', purpose, async (invocation) => {
         invocation.describe({ objectType: name });
         const command = { kind: hard ? 'remove-rows' : 'delete-rows', type: name, keys: [id] } as const;
@@ -239,8 +225,8 @@ export function registerSchema(app: App, context: HttpContext): void {
         return { type: name, id, deleted, system_from: outcome.systemFrom, durability: outcome.durability };
       });
     },
-  });
-}
+  }),
+];
 
 /** Registers what is unknown, evolves what is known; a name that comes again is known by then. */
 function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (RegisterType | EvolveType)[] {

@@ -7,10 +7,11 @@ import type { SearchRequest } from '../../../planner/search/search-request.ts';
 import { searchBody, searchBodyOf, searchOf, severalBody, severalOf } from '../../search-body.ts';
 import { sendPieces } from '../answer-body.ts';
 import { envelopePieces } from '../answer-envelope.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { invoke, signalOf } from '../invoke.ts';
 import { validator } from '../problem.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
+import { nanoseconds } from '../schemas.ts';
 import { answerReply } from './query.ts';
 
 const config = { access: 'token', action: 'search', bucket: 'read' } as const;
@@ -29,35 +30,31 @@ const batchReply = z
   })
   .meta({ id: 'BatchSearchReply' });
 
-export function registerSearch(app: App, context: HttpContext): void {
-  app.route({
+export const searchRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/search',
-    config,
-    schema: {
-      summary: 'Search by words, by columns, or in batches',
-      tags,
-      body: searchBody,
-      response: { 200: z.union([hitsReply, batchReply]), ...problems },
-    },
+    path: '/search',
+    ...config,
+    summary: 'Search by words, by columns, or in batches',
+    tags,
+    body: searchBody,
+    replies: { 200: z.union([hitsReply, batchReply]) },
     // What is wrong with a body is told by the shape that its keys choose.
-    validatorCompiler: () => (body: unknown) => validator(searchBodyOf(body))(body),
-    handler: (request, reply) => answer(context, request, reply, searchOf(request.body)),
-  });
+    framework: { validatorCompiler: () => (body: unknown) => validator(searchBodyOf(body))(body) },
+    handle: ({ body, request, reply, context }) => answer(context, request, reply, searchOf(body)),
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/multi-search',
-    config,
-    schema: {
-      summary: 'Several searches by words of one snapshot',
-      tags,
-      body: severalBody,
-      response: { 200: batchReply.omit({ fused: true }), ...problems },
-    },
-    handler: (request, reply) => answer(context, request, reply, severalOf(request.body)),
-  });
-}
+    path: '/multi-search',
+    ...config,
+    summary: 'Several searches by words of one snapshot',
+    tags,
+    body: severalBody,
+    replies: { 200: batchReply.omit({ fused: true }) },
+    handle: ({ body, request, reply, context }) => answer(context, request, reply, severalOf(body)),
+  }),
+];
 
 async function answer(
   context: HttpContext,

@@ -10,12 +10,10 @@ import type { AgreementView } from '../../../governance/desks.ts';
 import type { AgreementTerms } from '../../../log/entries/entry.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
 import { record } from '../../checked.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke, submitNamed } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { answered, route, type Route } from '../route.ts';
+import { submitNamed } from '../invoke.ts';
 import { instant, toInstant } from '../../instants.ts';
 import { idParams } from '../tenant-shapes.ts';
-import { look } from './registered-tenants.ts';
 
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
@@ -71,98 +69,92 @@ const agreementReply = z
 
 const agreementParams = z.object({ id: z.string(), aid: z.string() });
 
-export function registerSharing(app: App, context: HttpContext): void {
-  app.route({
+export const sharingRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/tenants/:id/sharing',
-    config: changing,
-    schema: {
-      summary: 'Propose to share rows with another organisation',
-      tags,
-      params: idParams,
-      body: proposeBody,
-      response: { 201: agreementReply, ...problems },
+    path: '/tenants/:id/sharing',
+    ...changing,
+    summary: 'Propose to share rows with another organisation',
+    tags,
+    params: idParams,
+    body: proposeBody,
+    replies: { 201: agreementReply },
+    run: async (invocation, { params: { id: tenant }, body, context }) => {
+      const desk = invocation.tenants();
+      const id = `agr_${context.ids.next()}`;
+      const offered = termsOf(body, defaultsOf(tenant, context.clock.now()));
+      await submitNamed(invocation, desk.proposal(tenant, id, offered));
+      return answered(201, shown(desk.agreement(tenant, id)));
     },
-    handler: async (request, reply) => {
-      const made = await invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { id: tenant } = request.params;
-        const desk = invocation.tenants();
-        const id = `agr_${context.ids.next()}`;
-        const offered = termsOf(request.body, defaultsOf(tenant, context.clock.now()));
-        await submitNamed(invocation, desk.proposal(tenant, id, offered));
-        return shown(desk.agreement(tenant, id));
-      });
-      return reply.code(201).send(made);
-    },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/tenants/:id/sharing',
-    config: reading,
-    schema: {
-      summary: 'Agreements that a tenant is a side of',
-      tags,
-      params: idParams,
-      response: { 200: z.object({ agreements: z.array(agreementReply) }), ...problems },
+    path: '/tenants/:id/sharing',
+    ...reading,
+    summary: 'Agreements that a tenant is a side of',
+    tags,
+    params: idParams,
+    replies: { 200: z.object({ agreements: z.array(agreementReply) }) },
+    whileSuspended: true,
+    run: async (invocation, { params }) => {
+      const agreements = invocation.tenants().agreements(params.id).map(shown);
+      invocation.describe({ rowCount: agreements.length });
+      return { agreements };
     },
-    handler: (request) =>
-      look(context, request, async (invocation) => {
-        const agreements = invocation.tenants().agreements(request.params.id).map(shown);
-        invocation.describe({ rowCount: agreements.length });
-        return { agreements };
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/tenants/:id/sharing/:aid',
-    config: reading,
-    schema: { summary: 'An agreement', tags, params: agreementParams, response: { 200: agreementReply, ...problems } },
-    handler: (request) =>
-      look(context, request, async (invocation) => shown(invocation.tenants().agreement(request.params.id, request.params.aid))),
-  });
+    path: '/tenants/:id/sharing/:aid',
+    ...reading,
+    summary: 'An agreement',
+    tags,
+    params: agreementParams,
+    replies: { 200: agreementReply },
+    whileSuspended: true,
+    run: async (invocation, { params }) => shown(invocation.tenants().agreement(params.id, params.aid)),
+  }),
 
-  app.route({
+  route({
     method: 'PATCH',
-    url: '/tenants/:id/sharing/:aid',
-    config: changing,
-    schema: {
-      summary: 'Accept, activate, suspend, resume or revoke an agreement, or change what is still proposed',
-      tags,
-      params: agreementParams,
-      body: patchBody,
-      response: { 200: agreementReply, ...problems },
+    path: '/tenants/:id/sharing/:aid',
+    ...changing,
+    summary: 'Accept, activate, suspend, resume or revoke an agreement, or change what is still proposed',
+    tags,
+    params: agreementParams,
+    body: patchBody,
+    replies: { 200: agreementReply },
+    run: async (invocation, { params, body }) => {
+      const { id: tenant, aid } = params;
+      const { state: to, ...changed } = body;
+      const desk = invocation.tenants();
+      const command =
+        to === undefined
+          ? desk.amendment(tenant, aid, termsOf(changed, desk.agreement(tenant, aid)))
+          : desk.move(tenant, aid, to);
+      if (command !== null) await submitNamed(invocation, command);
+      return shown(desk.agreement(tenant, aid));
     },
-    handler: (request) =>
-      invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { id: tenant, aid } = request.params;
-        const { state: to, ...changed } = request.body;
-        const desk = invocation.tenants();
-        const command =
-          to === undefined
-            ? desk.amendment(tenant, aid, termsOf(changed, desk.agreement(tenant, aid)))
-            : desk.move(tenant, aid, to);
-        if (command !== null) await submitNamed(invocation, command);
-        return shown(desk.agreement(tenant, aid));
-      }),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'DELETE',
-    url: '/tenants/:id/sharing/:aid',
-    config: changing,
-    schema: { summary: 'Revoke an agreement', tags, params: agreementParams, response: { 200: agreementReply, ...problems } },
-    handler: (request) =>
-      invoke(context, request, 'administer', undefined, async (invocation) => {
-        const { id: tenant, aid } = request.params;
-        const desk = invocation.tenants();
-        const command = desk.move(tenant, aid, 'revoked');
-        if (command !== null) await submitNamed(invocation, command);
-        return shown(desk.agreement(tenant, aid));
-      }),
-  });
-}
+    path: '/tenants/:id/sharing/:aid',
+    ...changing,
+    summary: 'Revoke an agreement',
+    tags,
+    params: agreementParams,
+    replies: { 200: agreementReply },
+    run: async (invocation, { params }) => {
+      const { id: tenant, aid } = params;
+      const desk = invocation.tenants();
+      const command = desk.move(tenant, aid, 'revoked');
+      if (command !== null) await submitNamed(invocation, command);
+      return shown(desk.agreement(tenant, aid));
+    },
+  }),
+];
 
 type StatedTerms = Omit<z.infer<typeof patchBody>, 'state'>;
 

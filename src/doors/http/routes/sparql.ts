@@ -6,14 +6,14 @@ import { moreRows } from '../../../planner/formats/json-rows.ts';
 import { sparqlResults, sparqlResultsType } from '../../../planner/formats/sparql-results.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import type { SparqlQuestion } from '../../../planner/languages/sparql.ts';
-import { stated } from '../../stated.ts';
 import { sendPieces } from '../answer-body.ts';
 import { envelopeHeaders, envelopeMembers } from '../answer-envelope.ts';
-import { readBodies } from '../body-reader.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { preferredType } from '../headers.ts';
 import { askParsed } from '../parsed-question.ts';
-import { nanoseconds, problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
+import { nanoseconds } from '../schemas.ts';
+import { stated } from '../../stated.ts';
 
 const config = { access: 'token', action: 'query', bucket: 'read' } as const;
 const bytesMax = 1 << 18;
@@ -43,36 +43,33 @@ const reply200 = z
   })
   .meta({ id: 'SparqlReply' });
 
-const schema = {
+const asking = {
+  ...config,
   summary: 'Ask in SPARQL',
   description: `With Accept: ${sparqlResultsType} the answer is SPARQL 1.1 Query Results JSON.`,
   tags: ['query'],
-  querystring: parameters,
-  response: { 200: reply200, ...problems },
-};
+  query: parameters,
+  replies: { 200: reply200 },
+} as const;
 
-export async function registerSparql(app: App, context: HttpContext): Promise<void> {
-  app.route({
+export const sparqlRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/sparql',
-    config,
-    schema,
-    handler: (request, reply) => answer(context, request, reply, request.query),
-  });
-
-  await app.register((scope, _options, done) => {
-    readBodies(scope as App, context, queryOf);
-    (scope as App).route({
-      method: 'POST',
-      url: '/sparql',
-      config,
-      bodyLimit: bytesMax,
-      schema: { ...schema, consumes: [queryType, formType] },
-      handler: (request, reply) => answer(context, request, reply, together(request.query, parameters.parse(request.body ?? {}))),
-    });
-    done();
-  });
-}
+    path: '/sparql',
+    ...asking,
+    handle: ({ query, request, reply, context }) => answer(context, request, reply, query),
+  }),
+  route({
+    method: 'POST',
+    path: '/sparql',
+    ...asking,
+    bodyBytesMax: bytesMax,
+    reads: queryOf,
+    consumes: [queryType, formType],
+    handle: ({ query, body, request, reply, context }) =>
+      answer(context, request, reply, together(query, parameters.parse(body ?? {}))),
+  }),
+];
 
 /** The query itself, or the form that browsers send. */
 function queryOf(body: Buffer, { headers }: FastifyRequest): Record<string, string> {

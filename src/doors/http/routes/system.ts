@@ -4,140 +4,145 @@ import type { SettingName } from '../../../config.ts';
 import { ServiceError } from '../../../errors.ts';
 import { platformAdmin } from '../../../governance/authorization/policy.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { answered, route, type Route } from '../route.ts';
 import type { SystemDesk } from '../system-desk.ts';
 import { problems } from '../schemas.ts';
 
-const probe = { access: 'probe' } as const;
+const probe = { access: 'probe', action: null } as const;
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const health = z.object({ status: z.string() });
 
-export function registerSystem(app: App, context: HttpContext): void {
-  const { system } = context;
-  const startedMs = context.clock.monotonicMs();
-
+export const systemRoutes: readonly Route[] = [
   // Source: specification, "Authentication" and the rulings on it: these answer without a token.
-  app.route({
+  route({
     method: 'GET',
-    url: '/health',
-    config: probe,
-    schema: { summary: 'Does it answer?', tags: ['system'], response: { 200: health } },
-    handler: () => ({ status: 'ok' }),
-  });
-  app.route({
+    path: '/health',
+    ...probe,
+    summary: 'Does it answer?',
+    tags: ['system'],
+    replies: { 200: health },
+    handle: () => ({ status: 'ok' }),
+  }),
+  route({
     method: 'GET',
-    url: '/health/live',
-    config: probe,
-    schema: { summary: 'Is the process alive?', tags: ['system'], response: { 200: health } },
-    handler: () => ({ status: 'live' }),
-  });
-  app.route({
+    path: '/health/live',
+    ...probe,
+    summary: 'Is the process alive?',
+    tags: ['system'],
+    replies: { 200: health },
+    handle: () => ({ status: 'live' }),
+  }),
+  route({
     method: 'GET',
-    url: '/health/ready',
-    config: probe,
-    schema: { summary: 'Does it take work?', tags: ['system'], response: { 200: health, ...problems } },
-    handler: () => {
-      const state = context.draining.hasBegun ? 'draining' : system.state();
+    path: '/health/ready',
+    ...probe,
+    summary: 'Does it take work?',
+    tags: ['system'],
+    replies: { 200: health, ...problems },
+    handle: ({ context: { draining, system } }) => {
+      const state = draining.hasBegun ? 'draining' : system.state();
       if (state !== 'ready') throw new ServiceError('REL_UNAVAILABLE', unready(system, state), { retryAfterSecs: 1 });
       return { status: 'ready' };
     },
-  });
-  app.route({
+  }),
+  route({
     method: 'GET',
-    url: '/version',
-    config: probe,
-    schema: {
-      summary: 'Version of the server',
-      tags: ['system'],
-      response: { 200: z.object({ name: z.string(), version: z.string(), profile: z.string(), demo: z.boolean().optional() }) },
-    },
-    handler: () => ({ name: 'annals', version: system.version, profile: system.profile, ...(system.demo ? { demo: true } : {}) }),
-  });
+    path: '/version',
+    ...probe,
+    summary: 'Version of the server',
+    tags: ['system'],
+    replies: { 200: z.object({ name: z.string(), version: z.string(), profile: z.string(), demo: z.boolean().optional() }) },
+    handle: ({ context: { system } }) => ({
+      name: 'annals',
+      version: system.version,
+      profile: system.profile,
+      ...(system.demo ? { demo: true } : {}),
+    }),
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/status',
-    config: reading,
-    schema: { summary: 'State of the store and its doors', tags: ['system'], response: { 200: z.looseObject({}), ...problems } },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async () => ({
-        state: system.state(),
-        failure: system.failure(),
-        version: system.version,
-        profile: system.profile,
-        uptime_secs: Math.floor((context.clock.monotonicMs() - startedMs) / 1000),
-        wal_sync: system.walSync(),
-        // Asked for port 0, the door knows best which one it got.
-        doors: system.doors().map((door) => (door.name === 'http' ? { ...door, port: request.socket.localPort } : door)),
-        ...(system.demo ? { demo: true } : {}),
-      })),
-  });
-  app.route({
+    path: '/status',
+    ...reading,
+    summary: 'State of the store and its doors',
+    tags: ['system'],
+    replies: { 200: z.looseObject({}) },
+    run: async (_, { request, context: { system, clock, startedMs } }) => ({
+      state: system.state(),
+      failure: system.failure(),
+      version: system.version,
+      profile: system.profile,
+      uptime_secs: Math.floor((clock.monotonicMs() - startedMs) / 1000),
+      wal_sync: system.walSync(),
+      // Asked for port 0, the door knows best which one it got.
+      doors: system.doors().map((door) => (door.name === 'http' ? { ...door, port: request.socket.localPort } : door)),
+      ...(system.demo ? { demo: true } : {}),
+    }),
+  }),
+  route({
     method: 'GET',
-    url: '/metrics',
-    config: reading,
-    schema: { summary: 'Metrics as Prometheus text', tags: ['system'], response: { 200: z.string(), ...problems } },
-    handler: async (request, reply) => {
-      const text = await invoke(context, request, 'inspect', undefined, async (invocation) => {
-        refuseTenants(invocation);
-        return context.metrics.registry.metrics();
-      });
-      return reply.header('content-type', context.metrics.registry.contentType).send(text);
-    },
-  });
-  app.route({
-    method: 'GET',
-    url: '/metrics.json',
-    config: reading,
-    schema: { summary: 'Metrics as JSON', tags: ['system'], response: { 200: z.array(z.looseObject({})), ...problems } },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async (invocation) => {
-        refuseTenants(invocation);
-        return context.metrics.registry.getMetricsAsJSON();
-      }),
-  });
-  app.route({
-    method: 'GET',
-    url: '/config',
-    config: reading,
-    schema: {
-      summary: 'Settings in force: the limits that a client meets; with the role platform-admin all of them, secrets redacted',
-      tags: ['system'],
-      response: { 200: z.looseObject({}), ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async ({ caller }) => {
-        const all = Object.entries(system.config());
-        const looksAfterAll = caller.tenant === null && caller.roles.includes(platformAdmin);
-        return { settings: Object.fromEntries(looksAfterAll ? all : all.filter(([name]) => clientLimits.has(name))) };
-      }),
-  });
-  app.route({
-    method: 'GET',
-    url: '/openapi.json',
-    config: reading,
-    schema: { hide: true },
-    handler: (request) => invoke(context, request, 'inspect', undefined, async () => app.swagger()),
-  });
-  app.route({
-    method: 'GET',
-    url: '/specs',
-    config: reading,
-    schema: {
-      summary: 'Machine-readable descriptions',
-      tags: ['system'],
-      response: {
-        200: z.object({ specs: z.array(z.object({ name: z.string(), href: z.string(), media_type: z.string() })) }),
-        ...problems,
+    path: '/metrics',
+    ...reading,
+    summary: 'Metrics as Prometheus text',
+    tags: ['system'],
+    replies: { 200: z.string() },
+    run: async (
+      invocation,
+      {
+        context: {
+          metrics: { registry },
+        },
       },
+    ) => {
+      refuseTenants(invocation);
+      return answered(200, await registry.metrics(), { 'content-type': registry.contentType });
     },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async () => ({
-        specs: [{ name: 'openapi', href: '/openapi.json', media_type: 'application/json' }],
-      })),
-  });
-}
+  }),
+  route({
+    method: 'GET',
+    path: '/metrics.json',
+    ...reading,
+    summary: 'Metrics as JSON',
+    tags: ['system'],
+    replies: { 200: z.array(z.looseObject({})) },
+    run: async (invocation, { context }) => {
+      refuseTenants(invocation);
+      return context.metrics.registry.getMetricsAsJSON();
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/config',
+    ...reading,
+    summary: 'Settings in force: the limits that a client meets; with the role platform-admin all of them, secrets redacted',
+    tags: ['system'],
+    replies: { 200: z.looseObject({}) },
+    run: async ({ caller }, { context }) => {
+      const all = Object.entries(context.system.config());
+      const looksAfterAll = caller.tenant === null && caller.roles.includes(platformAdmin);
+      return { settings: Object.fromEntries(looksAfterAll ? all : all.filter(([name]) => clientLimits.has(name))) };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/openapi.json',
+    ...reading,
+    run: async (_, { request }) => request.server.swagger(),
+  }),
+  route({
+    method: 'GET',
+    path: '/specs',
+    ...reading,
+    summary: 'Machine-readable descriptions',
+    tags: ['system'],
+    replies: {
+      200: z.object({ specs: z.array(z.object({ name: z.string(), href: z.string(), media_type: z.string() })) }),
+    },
+    run: async () => ({
+      specs: [{ name: 'openapi', href: '/openapi.json', media_type: 'application/json' }],
+    }),
+  }),
+];
 
 /** What the operator has to know, and what to do. */
 function unready(system: SystemDesk, state: string): string {

@@ -1,49 +1,58 @@
 /** GET /ingest/tasks/:id: what became of a body that was answered with 202. Source: specification, "Ingest". */
 import { z } from 'zod';
-import type { IngestTask, IngestTasks } from '../../ingest-tasks.ts';
-import type { App, HttpContext } from '../context.ts';
-import { invoke } from '../invoke.ts';
+import { listedMax } from '../../ingest-stream.ts';
+import type { IngestTask } from '../../ingest-tasks.ts';
+import type { HttpContext } from '../context.ts';
+import { route, type Route } from '../route.ts';
 import { problemOf, toServiceError } from '../problem.ts';
-import { nanoseconds, problem, problems } from '../schemas.ts';
+import { nanoseconds, problem } from '../schemas.ts';
 
 export const statusUrl = ({ id }: Pick<IngestTask, 'id'>): string => `/ingest/tasks/${id}`;
 
-/** `ingestReply` is in it. */
-export function taskReplyOf(ingestReply: z.ZodType) {
-  return z.object({
-    task_id: z.string(),
-    state: z.enum(['queued', 'running', 'done', 'failed']),
-    accepted: z.int().describe('rows so far'),
+export const ingestReply = z
+  .object({
+    type: z.string(),
+    accepted: z.int(),
     rejected: z.int(),
-    queued_at: nanoseconds,
-    started_at: nanoseconds.nullable(),
-    finished_at: nanoseconds.nullable(),
-    reply: ingestReply.optional().describe('once it is done'),
-    problem: z.looseObject(problem.shape).optional().describe('once it has failed; what had been written before, too'),
-  });
-}
+    errors: z.array(z.object({ index: z.int(), code: z.string(), detail: z.string() })).describe(`the first ${listedMax.errors}`),
+    system_from: nanoseconds.nullable().describe('of the first row written; null when none was'),
+    system_from_last: nanoseconds.nullable(),
+    ids: z.array(z.string()).describe(`_pk of the first ${listedMax.ids} accepted rows`),
+    truncated: z.boolean().describe('ids or errors are not complete'),
+    durability: z.enum(['synced', 'buffered']),
+    notices: z.array(z.string()).optional().describe('columns that were stored otherwise than they were sent'),
+  })
+  .meta({ id: 'IngestReply' });
 
-export function registerTasks(app: App, context: HttpContext, tasks: IngestTasks, ingestReply: z.ZodType): void {
-  const taskReply = taskReplyOf(ingestReply).meta({ id: 'IngestTask' });
-  app.route({
+export const taskReply = z.object({
+  task_id: z.string(),
+  state: z.enum(['queued', 'running', 'done', 'failed']),
+  accepted: z.int().describe('rows so far'),
+  rejected: z.int(),
+  queued_at: nanoseconds,
+  started_at: nanoseconds.nullable(),
+  finished_at: nanoseconds.nullable(),
+  reply: ingestReply.optional().describe('once it is done'),
+  problem: z.looseObject(problem.shape).optional().describe('once it has failed; what had been written before, too'),
+});
+
+export const taskRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/ingest/tasks/:id',
-    config: { access: 'token', action: 'inspect', bucket: 'read' },
-    schema: {
-      summary: 'Status of an ingest task; kept until the next start',
-      tags: ['ingest'],
-      params: z.object({ id: z.string() }),
-      response: { 200: taskReply, ...problems },
-    },
-    handler: (request) =>
-      invoke(context, request, 'inspect', undefined, async ({ caller }) =>
-        taskShown(context, tasks.find(request.params.id, caller), '/ingest'),
-      ),
-  });
-}
+    path: '/ingest/tasks/:id',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'read',
+    summary: 'Status of an ingest task; kept until the next start',
+    tags: ['ingest'],
+    params: z.object({ id: z.string() }),
+    replies: { 200: taskReply.meta({ id: 'IngestTask' }) },
+    run: async ({ caller }, { params, context }) => taskShown(context, context.tasks.find(params.id, caller), '/ingest'),
+  }),
+];
 
-/** `route`: the one that took it. */
-export function taskShown(context: HttpContext, task: IngestTask, route: string) {
+/** `takenBy`: the route that took it. */
+export function taskShown(context: HttpContext, task: IngestTask, takenBy: string) {
   const { id, job, progress, reply, failure } = task;
   const { queuedAt, startedAt, finishedAt } = job;
   // It has ended, and what it came to is being recorded still.
@@ -63,7 +72,7 @@ export function taskShown(context: HttpContext, task: IngestTask, route: string)
       ? {}
       : {
           problem: {
-            ...problemOf(error, context.settings.SERVICE_ERRORS_BASE, route, id),
+            ...problemOf(error, context.settings.SERVICE_ERRORS_BASE, takenBy, id),
             ...error.facts.extras,
           },
         }),

@@ -5,12 +5,13 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { draftRotation, draftToken } from '../../../governance/authentication/bearer-tokens.ts';
+import type { Caller } from '../../../governance/caller.ts';
 import type { Invocation, TokenView } from '../../../governance/gate-contract.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
 import { record } from '../../checked.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
-import { callerOf, invoke } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import type { HttpContext } from '../context.ts';
+import { invoke } from '../invoke.ts';
+import { answered, route, type Route } from '../route.ts';
 import { auditPage, auditQuery, auditShown, toAuditQuery } from './audit.ts';
 
 const mintBody = z
@@ -48,161 +49,160 @@ const listReply = z.object({ tokens: z.array(tokenReply) });
 const idParams = z.object({ id: z.string() });
 const revoked = z.object({ id: z.string(), revoked: z.literal(true) });
 
-/** POST, GET /admin/tokens; DELETE /admin/tokens/:id; POST /admin/tokens/:id/rotate; GET /admin/tokens/audit. */
-export function registerAdminTokens(app: App, context: HttpContext): void {
-  const config = { access: 'admin', action: 'administer' } as const;
+const administering = { access: 'admin', action: 'administer' } as const;
 
-  app.route({
+export const adminTokenRoutes: readonly Route[] = [
+  route({
     method: 'POST',
-    url: '/admin/tokens',
-    config,
-    schema: { summary: 'Mint a token', tags: ['tokens'], body: mintBody, response: { 201: mintedReply, ...problems } },
-    handler: async (request, reply) => {
-      const body = request.body;
-      const minted = await invoke(context, request, 'administer', undefined, async (invocation) => {
-        const drafted = draftToken(
-          {
-            principal: body.principal,
-            tenant: body.tenant_id,
-            organization: body.organization,
-            roles: body.roles,
-            attributes: body.attributes,
-            purposes: body.purposes,
-            expiresInSecs: body.expires_in_secs,
-          },
-          context.ids,
-          context.random,
-          context.clock.now(),
-        );
-        await invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true });
-        return { ...shown(drafted.record), token: drafted.token };
-      });
-      return reply.code(201).send(minted);
+    path: '/admin/tokens',
+    ...administering,
+    summary: 'Mint a token',
+    tags: ['tokens'],
+    body: mintBody,
+    replies: { 201: mintedReply },
+    run: async (invocation, { body, context }) => {
+      const drafted = draftToken(
+        {
+          principal: body.principal,
+          tenant: body.tenant_id,
+          organization: body.organization,
+          roles: body.roles,
+          attributes: body.attributes,
+          purposes: body.purposes,
+          expiresInSecs: body.expires_in_secs,
+        },
+        context.ids,
+        context.random,
+        context.clock.now(),
+      );
+      await invocation.submit({ kind: 'mint-token', token: drafted.record }, { sync: true });
+      return answered(201, { ...shown(drafted.record), token: drafted.token });
     },
-  });
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/admin/tokens',
-    config,
-    schema: { summary: 'List tokens', tags: ['tokens'], response: { 200: listReply, ...problems } },
-    handler: (request) => list(context, request),
-  });
+    path: '/admin/tokens',
+    ...administering,
+    summary: 'List tokens',
+    tags: ['tokens'],
+    replies: { 200: listReply },
+    handle: ({ request, context }) => invoke(context, request, 'inspect', undefined, list, { whileSuspended: true }),
+  }),
 
-  app.route({
+  route({
     method: 'DELETE',
-    url: '/admin/tokens/:id',
-    config,
-    schema: { summary: 'Revoke a token', tags: ['tokens'], params: idParams, response: { 200: revoked, ...problems } },
-    handler: (request) => revoke(context, request, request.params.id),
-  });
+    path: '/admin/tokens/:id',
+    ...administering,
+    summary: 'Revoke a token',
+    tags: ['tokens'],
+    params: idParams,
+    replies: { 200: revoked },
+    run: (invocation, { params }) => revoke(invocation, params.id),
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/admin/tokens/:id/rotate',
-    config,
-    schema: { summary: 'Rotate a token', tags: ['tokens'], params: idParams, response: { 200: mintedReply, ...problems } },
-    handler: (request) => rotate(context, request, request.params.id),
-  });
+    path: '/admin/tokens/:id/rotate',
+    ...administering,
+    summary: 'Rotate a token',
+    tags: ['tokens'],
+    params: idParams,
+    replies: { 200: mintedReply },
+    run: (invocation, { params, context }) => rotate(invocation, context, params.id),
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/admin/tokens/audit',
-    config,
-    schema: {
-      summary: 'Audit of all tokens',
-      tags: ['tokens'],
-      querystring: auditQuery,
-      response: { 200: auditPage, ...problems },
-    },
-    handler: (request) =>
+    path: '/admin/tokens/audit',
+    ...administering,
+    summary: 'Audit of all tokens',
+    tags: ['tokens'],
+    query: auditQuery,
+    replies: { 200: auditPage },
+    handle: ({ query, request, context }) =>
       invoke(context, request, 'audit', undefined, async (invocation) =>
-        auditShown(await invocation.audit().entries(toAuditQuery(request.query)), invocation.proofs()),
+        auditShown(await invocation.audit().entries(toAuditQuery(query)), invocation.proofs()),
       ),
-  });
-}
+  }),
+];
 
-/** The same for one's own: /tokens/self, /tokens/self/rotate, /tokens/self/audit, DELETE /tokens/self/:id. */
-export function registerOwnTokens(app: App, context: HttpContext): void {
-  const config = { access: 'token', action: 'inspect', bucket: 'read' } as const;
-  const writing = { access: 'token', action: 'administer', bucket: 'write' } as const;
+const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
+const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
 
-  app.route({
+/** The same for one's own. */
+export const ownTokenRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/tokens/self',
-    config,
-    schema: { summary: 'Tokens of my tenant', tags: ['tokens'], response: { 200: listReply, ...problems } },
-    handler: (request) => list(context, request),
-  });
+    path: '/tokens/self',
+    ...reading,
+    summary: 'Tokens of my tenant',
+    tags: ['tokens'],
+    replies: { 200: listReply },
+    whileSuspended: true,
+    run: list,
+  }),
 
-  app.route({
+  route({
     method: 'POST',
-    url: '/tokens/self/rotate',
-    config: writing,
-    schema: {
-      summary: 'Rotate my token: the old one ends at once',
-      tags: ['tokens'],
-      response: { 200: mintedReply, ...problems },
-    },
-    handler: (request) => rotate(context, request, ownId(request)),
-  });
+    path: '/tokens/self/rotate',
+    ...changing,
+    summary: 'Rotate my token: the old one ends at once',
+    tags: ['tokens'],
+    replies: { 200: mintedReply },
+    run: async (invocation, { context }) => rotate(invocation, context, ownId(invocation.caller)),
+  }),
 
-  app.route({
+  route({
     method: 'GET',
-    url: '/tokens/self/audit',
-    config,
-    schema: {
-      summary: 'What my principal did',
-      tags: ['tokens'],
-      querystring: auditQuery,
-      response: { 200: auditPage, ...problems },
-    },
-    handler: (request) =>
+    path: '/tokens/self/audit',
+    ...reading,
+    summary: 'What my principal did',
+    tags: ['tokens'],
+    query: auditQuery,
+    replies: { 200: auditPage },
+    handle: ({ query, request, context }) =>
       invoke(
         context,
         request,
         'audit',
         undefined,
         async (invocation) => {
-          const query = { ...toAuditQuery(request.query), principal: callerOf(request).principal };
-          return auditShown(await invocation.audit().entries(query), invocation.proofs());
+          const own = { ...toAuditQuery(query), principal: invocation.caller.principal };
+          return auditShown(await invocation.audit().entries(own), invocation.proofs());
         },
         { whileSuspended: true },
       ),
-  });
+  }),
 
-  app.route({
+  route({
     method: 'DELETE',
-    url: '/tokens/self/:id',
-    config: writing,
-    schema: { summary: 'Revoke a token of mine', tags: ['tokens'], params: idParams, response: { 200: revoked, ...problems } },
-    handler: (request) => revoke(context, request, request.params.id),
-  });
+    path: '/tokens/self/:id',
+    ...changing,
+    summary: 'Revoke a token of mine',
+    tags: ['tokens'],
+    params: idParams,
+    replies: { 200: revoked },
+    run: (invocation, { params }) => revoke(invocation, params.id),
+  }),
+];
+
+async function list(invocation: Invocation): Promise<z.infer<typeof listReply>> {
+  const tokens = invocation.tokens().map(shown);
+  invocation.describe({ rowCount: tokens.length });
+  return { tokens };
 }
 
-function list(context: HttpContext, request: FastifyRequest): Promise<z.infer<typeof listReply>> {
-  const listed = async (invocation: Invocation): Promise<z.infer<typeof listReply>> => {
-    const tokens = invocation.tokens().map(shown);
-    invocation.describe({ rowCount: tokens.length });
-    return { tokens };
-  };
-  return invoke(context, request, 'inspect', undefined, listed, { whileSuspended: true });
+async function revoke(invocation: Invocation, id: string): Promise<z.infer<typeof revoked>> {
+  known(invocation, id);
+  await invocation.submit({ kind: 'revoke-token', id }, { sync: true });
+  return { id, revoked: true };
 }
 
-function revoke(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof revoked>> {
-  return invoke(context, request, 'administer', undefined, async (invocation) => {
-    known(invocation, id);
-    await invocation.submit({ kind: 'revoke-token', id }, { sync: true });
-    return { id, revoked: true as const };
-  });
-}
-
-function rotate(context: HttpContext, request: FastifyRequest, id: string): Promise<z.infer<typeof mintedReply>> {
-  return invoke(context, request, 'administer', undefined, async (invocation) => {
-    const drafted = draftRotation({ ...known(invocation, id), secretHash: '' }, context.ids, context.random);
-    await invocation.submit({ kind: 'rotate-token', id, token: drafted.record }, { sync: true });
-    return { ...shown(drafted.record), token: drafted.token };
-  });
+async function rotate(invocation: Invocation, { ids, random }: HttpContext, id: string): Promise<z.infer<typeof mintedReply>> {
+  const drafted = draftRotation({ ...known(invocation, id), secretHash: '' }, ids, random);
+  await invocation.submit({ kind: 'rotate-token', id, token: drafted.record }, { sync: true });
+  return { ...shown(drafted.record), token: drafted.token };
 }
 
 /** A token that the caller may not know of and none at all look the same. */
@@ -212,8 +212,7 @@ function known(invocation: Invocation, id: string): TokenView {
   return token;
 }
 
-function ownId(request: FastifyRequest): string {
-  const { tokenId } = callerOf(request);
+function ownId({ tokenId }: Caller): string {
   if (tokenId === null) throw new ServiceError('REL_NOT_FOUND', 'the caller did not come with a registered token');
   return tokenId;
 }

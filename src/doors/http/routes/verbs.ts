@@ -5,10 +5,10 @@ import { callVerb, MissingPurpose } from '../../verbs/call.ts';
 import { verbs } from '../../verbs/all.ts';
 import { snakeCase } from '../../spellings.ts';
 import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verbs/verb.ts';
-import type { App, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyRequest } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { statedBy } from '../invoke.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 import { refuseInEnvelope, textContent, toolProblem } from '../tool-envelope.ts';
 
 /** The envelope of memory and tool replies. Source: specification, "Result envelopes". */
@@ -16,43 +16,40 @@ const envelope = z
   .object({ isError: z.boolean(), content: z.array(z.object({ type: z.literal('text'), text: z.string() })) })
   .meta({ id: 'MemoryReply', description: 'text holds a JSON string' });
 
-export function registerVerbs(app: App, context: HttpContext): void {
-  for (const verb of verbs) for (const route of verb.http ?? []) registerRoute(app, context, verb, route);
-}
-
-function registerRoute(app: App, context: HttpContext, verb: Verb, { method, url }: VerbRoute): void {
+function routeOf(verb: Verb, { method, url }: VerbRoute): Route {
   const inPath = [...url.matchAll(/:(\w+)/g)].map(([, name]) => name!);
   const whole = verb.input.extend({ purpose: purposeField.optional() });
   const rest = whole.omit(Object.fromEntries(inPath.map((name) => [name, true])));
-  const query = new QueryText(verb);
-  app.route({
+  const text = new QueryText(verb);
+  const { action, bucket, plain } = verb;
+  return route({
     method,
-    url,
-    config: { access: 'token', action: verb.action, bucket: verb.bucket },
+    path: url,
+    access: 'token',
+    action,
+    bucket,
     // The verb checks its input itself, inside the gate: what is malformed is on record under its name.
-    validatorCompiler: () => (data: unknown) => ({ value: data }),
-    schema: {
-      summary: verb.tool?.title ?? verb.name,
-      description: verb.description,
-      tags: [url.startsWith('/memory/') ? 'memory' : 'query'],
-      ...(inPath.length > 0 && { params: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }),
-      ...(method === 'POST' ? { body: rest } : { querystring: rest }),
-      response: verb.plain === true ? { 200: verb.output, ...problems } : { 200: envelope, 400: toolProblem, ...problems },
-    },
-    handler: async (request, reply) => {
+    framework: { validatorCompiler: () => (data: unknown) => ({ value: data }) },
+    summary: verb.tool?.title ?? verb.name,
+    description: verb.description,
+    tags: [url.startsWith('/memory/') ? 'memory' : 'query'],
+    ...(inPath.length > 0 && { params: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }),
+    ...(method === 'POST' ? { body: rest } : { query: rest }),
+    replies: plain === true ? { 200: verb.output } : { 200: envelope, 400: toolProblem },
+    handle: async ({ request, reply, context }) => {
       const startedMs = context.clock.monotonicMs();
       try {
-        const { purpose, ...input } = inputOf(request, query);
+        const { purpose, ...input } = inputOf(request, text);
         if (purpose !== undefined && typeof purpose !== 'string')
           throw new ServiceError('REL_INVALID', 'purpose: a text is expected');
         const stated = statedBy(request, purpose);
         request.recorded = true;
         const { output } = await callVerb(context.gate, context, { verb, input, ...stated });
-        return verb.plain === true ? output : { isError: false, content: [textContent(output)] };
+        return plain === true ? output : { isError: false, content: [textContent(output)] };
       } catch (error) {
-        if (verb.plain === true || !(error instanceof MissingPurpose)) throw error;
+        if (plain === true || !(error instanceof MissingPurpose)) throw error;
         const elapsedMs = context.clock.monotonicMs() - startedMs;
-        return refuseInEnvelope(context, request, reply, { route: url, action: verb.action, elapsedMs }, error);
+        return refuseInEnvelope(context, request, reply, { route: url, action, elapsedMs }, error);
       }
     },
   });
@@ -62,13 +59,13 @@ function registerRoute(app: App, context: HttpContext, verb: Verb, { method, url
 const beside: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
 
 /** Members of path, query and body together; one that is stated twice, and differently, is refused. */
-function inputOf(request: FastifyRequest, query: QueryText): Readonly<Record<string, unknown>> {
+function inputOf(request: FastifyRequest, text: QueryText): Readonly<Record<string, unknown>> {
   const { body = {} } = request;
   if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
     throw new ServiceError('REL_INVALID', 'the body is one JSON object');
   }
   const parts = [
-    query.read(request.query as Record<string, unknown>),
+    text.read(request.query as Record<string, unknown>),
     (body ?? {}) as Record<string, unknown>,
     request.params as object,
   ];
@@ -111,3 +108,6 @@ class QueryText {
     return Number.isFinite(number) ? number : value;
   }
 }
+
+/** One route for each path of each verb. */
+export const verbRoutes: readonly Route[] = verbs.flatMap((verb) => (verb.http ?? []).map((each) => routeOf(verb, each)));

@@ -18,11 +18,11 @@ import { readTold, toldOf } from '../../../planner/standing/merged-stream.ts';
 import type { Subscription, WatchClient } from '../../../planner/standing/subscription.ts';
 import { problemText } from '../../../planner/standing/watch.ts';
 import { errorEvent } from '../../../planner/standing/watch-events.ts';
-import type { App, FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { headerText, statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
 import { watchStream } from '../../frame/lease.ts';
-import { problems } from '../schemas.ts';
+import { route, type Route } from '../route.ts';
 
 const streamQuery = z.object({
   subscription: z.string().optional().describe('as WATCH on /query answered it; with neither this nor sql: all of the caller’s'),
@@ -39,29 +39,29 @@ const stalledMs = 30_000;
 /** What a cut off client has to read the reason in. */
 const lastWordsMs = 2_000;
 
-export function registerWatch(app: App, context: HttpContext): void {
-  app.route({
+export const watchRoutes: readonly Route[] = [
+  route({
     method: 'GET',
-    url: '/watch/stream',
-    exposeHeadRoute: false,
-    config: { access: 'token', action: 'watch', bucket: 'read' },
-    schema: {
-      summary: 'Follow a standing query as server-sent events: insert, update, delete, leave, heartbeat, error',
-      tags: ['query'],
-      querystring: streamQuery,
-      response: { 200: z.string().describe('text/event-stream'), ...problems },
-    },
-    handler: async (request, reply) => {
-      const { subscription: id, sql, purpose } = request.query;
+    path: '/watch/stream',
+    framework: { exposeHeadRoute: false },
+    access: 'token',
+    action: 'watch',
+    bucket: 'read',
+    summary: 'Follow a standing query as server-sent events: insert, update, delete, leave, heartbeat, error',
+    tags: ['query'],
+    query: streamQuery,
+    replies: { 200: z.string().describe('text/event-stream') },
+    handle: async ({ query, request, reply, context }) => {
+      const { subscription: id, sql, purpose } = query;
       const { watch } = context;
       if (id === undefined && sql === undefined) {
-        await followAll(context, request, reply, request.query.last_event_id);
+        await followAll(context, request, reply, query.last_event_id);
         return reply;
       }
       if (id !== undefined && sql !== undefined) {
         throw new ServiceError('REL_INVALID', 'give subscription or sql, or neither for all of your subscriptions');
       }
-      const resumeAfter = lastEventId(request, request.query.last_event_id);
+      const resumeAfter = lastEventId(request, query.last_event_id);
       let claimed: Subscription | null = null;
       try {
         await invoke(context, request, 'watch', purpose, async (invocation) => {
@@ -81,8 +81,8 @@ export function registerWatch(app: App, context: HttpContext): void {
       await follow(context, request, reply, claimed!, { resumeAfter, keep: sql === undefined });
       return reply;
     },
-  });
-}
+  }),
+];
 
 async function follow(
   context: HttpContext,

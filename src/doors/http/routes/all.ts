@@ -1,0 +1,75 @@
+/** Every route there is, by listener: registration, /openapi.json, leak probes and the suites of routes read these lists. */
+import { flatToolRoutes } from '../../mcp/flat.ts';
+import { rpcRoutes } from '../../mcp/rpc.ts';
+import type { Route } from '../route.ts';
+import { adminAuditRoutes, auditRoutes } from './audit.ts';
+import { adminAuditExportRoutes, auditExportRoutes } from './audit-export.ts';
+import { backupRoutes } from './backups.ts';
+import { branchRoutes } from './branches.ts';
+import { compactRoutes } from './compact.ts';
+import { exhibitRoutes } from './exhibits.ts';
+import { exportRoutes } from './export.ts';
+import { graphqlRoutes } from './graphql.ts';
+import { ingestRoutes } from './ingest.ts';
+import { adminJobRoutes, jobRoutes } from './jobs.ts';
+import { adminLaterRoutes, laterRoutes } from './later.ts';
+import { lookupRoutes } from './lookup.ts';
+import { patchRowRoutes } from './patch-row.ts';
+import { platformRoutes } from './platform.ts';
+import { policyRoutes } from './policies.ts';
+import { proofRoutes } from './proof.ts';
+import { queryRoutes } from './query.ts';
+import { queryStreamRoutes } from './query-stream.ts';
+import { reindexRoutes } from './reindex.ts';
+import { rotateKeyRoutes } from './rotate-key.ts';
+import { schemaRoutes } from './schema.ts';
+import { searchRoutes } from './search.ts';
+import { sharingRoutes } from './sharing.ts';
+import { sparqlRoutes } from './sparql.ts';
+import { systemRoutes } from './system.ts';
+import { tenantRoutes } from './tenants.ts';
+import { adminTokenRoutes, ownTokenRoutes } from './tokens.ts';
+import { verbRoutes } from './verbs.ts';
+import { watchRoutes } from './watch.ts';
+
+export const dataRoutes: readonly Route[] = [
+  ...queryRoutes,
+  ...queryStreamRoutes,
+  ...searchRoutes,
+  ...graphqlRoutes,
+  ...sparqlRoutes,
+  ...watchRoutes,
+  ...lookupRoutes,
+  ...exportRoutes,
+  ...ingestRoutes,
+  ...exhibitRoutes,
+  ...schemaRoutes,
+  ...patchRowRoutes,
+  ...jobRoutes,
+  ...branchRoutes,
+  ...auditRoutes,
+  ...auditExportRoutes,
+  ...proofRoutes,
+  ...ownTokenRoutes,
+  ...tenantRoutes,
+  ...sharingRoutes,
+  ...verbRoutes,
+  ...flatToolRoutes,
+  ...rpcRoutes,
+  ...systemRoutes,
+  ...laterRoutes,
+];
+
+export const adminRoutes: readonly Route[] = [
+  ...adminTokenRoutes,
+  ...adminAuditRoutes,
+  ...adminAuditExportRoutes,
+  ...backupRoutes,
+  ...compactRoutes,
+  ...reindexRoutes,
+  ...adminJobRoutes,
+  ...rotateKeyRoutes,
+  ...platformRoutes,
+  ...policyRoutes,
+  ...adminLaterRoutes,
+];
