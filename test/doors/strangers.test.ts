@@ -178,7 +178,7 @@ describe('after it', () => {
     const command = Buffer.from(`*20000\r\n${'$3\r\nabc\r\n'.repeat(20_000)}`);
     let begun = 0;
     const inbox = new Inbox({
-      start: respCodec.start,
+      ...respCodec,
       decode: (state, bytes) => {
         if (state === respCodec.start) begun++;
         return respCodec.decode(state, bytes);

@@ -1,7 +1,16 @@
 /** Commands about collections, and what drivers and shells ask of a server before they ask for anything. */
 import { batchRowsMax } from '../../projections/command.ts';
 import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
-import { collectionName, type CommandContext, type CommandRow, doorName, flagOf } from './command.ts';
+import {
+  collectionName,
+  type CommandContext,
+  type CommandRow,
+  doorName,
+  flagOf,
+  namedMost,
+  ofDocuments,
+  ofFew,
+} from './command.ts';
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { documentOf, Special } from '../../planner/documents/values.ts';
 import { entryType, find, namesIn, typesDatabase } from './documents.ts';
@@ -99,10 +108,11 @@ async function drop(context: CommandContext): Promise<WritableObject> {
 
 /** Commands that ask the gate. */
 export const collections: Readonly<Record<string, CommandRow>> = {
-  listCollections: { takes: ['filter', 'nameOnly', 'authorizedCollections', 'cursor'], run: listCollections },
-  listDatabases: { takes: ['filter', 'nameOnly', 'authorizedDatabases'], run: listDatabases },
-  listIndexes: { takes: ['cursor'], run: listIndexes },
+  listCollections: { cost: ofDocuments, takes: ['filter', 'nameOnly', 'authorizedCollections', 'cursor'], run: listCollections },
+  listDatabases: { cost: ofDocuments, takes: ['filter', 'nameOnly', 'authorizedDatabases'], run: listDatabases },
+  listIndexes: { cost: ofFew, takes: ['cursor'], run: listIndexes },
   create: {
+    cost: ofFew,
     takes: ['capped', 'size', 'max', 'validator', 'validationLevel', 'validationAction', 'collation', 'autoIndexId', 'idIndex'],
     run: async (context) => {
       for (const name of ['capped', 'validator', 'collation', 'viewOn', 'timeseries'])
@@ -112,16 +122,19 @@ export const collections: Readonly<Record<string, CommandRow>> = {
     },
   },
   createIndexes: {
+    cost: ofFew,
     takes: ['indexes', 'commitQuorum'],
     run: async (context) => {
-      if (context.objects('indexes').some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
+      const indexes = context.objects('indexes');
+      if (indexes.length > namedMost) throw new DocumentRefusal(2, `at most ${namedMost} indexes are named at once`);
+      if (indexes.some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
         throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
       const made = await nothingDone('no index was made: documents are found by _id, or one by one')(context);
       return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...made };
     },
   },
-  dropIndexes: { takes: ['index'], run: nothingDone('there was no index to drop') },
-  drop: { takes: [], run: drop },
+  dropIndexes: { cost: ofFew, takes: ['index'], run: nothingDone('there was no index to drop') },
+  drop: { cost: ofDocuments, takes: [], run: drop },
 };
 
 /** What is answered without a look at anything. */

@@ -22,7 +22,8 @@ export interface Message {
   readonly silent: boolean;
 }
 
-export const wireCodec: Codec<null, Message> = { start: null, decode };
+/** Nothing but the head is looked at: `commandSteps` reads the body. */
+export const wireCodec: Codec<null, Message> = { start: null, cost: { part: 500, byte: 0 }, partsInTurn: 1, decode };
 
 const headBytes = 16;
 const opCodes = { reply: 1, query: 2004, msg: 2013, compressed: 2012 } as const;

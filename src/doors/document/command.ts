@@ -6,6 +6,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { Command } from '../../projections/command.ts';
 import type { Asked, Asker } from '../frame/asker.ts';
+import type { CommandCost } from '../frame/codec.ts';
 import { onItsCondition } from '../frame/conditions.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
 import type { WritableObject } from './bson.ts';
@@ -16,8 +17,19 @@ import { DocumentRefusal, refusals } from './errors.ts';
 export interface CommandRow {
   /** Members that it takes beside its own name, and those that all take. */
   readonly takes: readonly string[];
+  /** For each document, statement or member that it names. */
+  readonly cost: CommandCost;
   readonly run: (context: CommandContext) => Promise<WritableObject>;
 }
+
+/** Goes over documents, or statements, in turns. */
+export const ofDocuments: CommandCost = { part: 3_000, byte: 5, inSteps: true };
+/** Looks at a few members, of which it takes no more than `namedMost`. */
+export const ofFew: CommandCost = { part: 300, byte: 0, inSteps: false };
+export const namedMost = 10_000;
+
+/** Documents, statements or stages that one command may list: more than any of them takes. */
+const listMost = 100_000;
 
 export const doorName = 'document';
 
@@ -90,7 +102,8 @@ export class CommandContext {
   objects(name: string): readonly StoredObject[] {
     const value = this.command.get(name);
     if (value === undefined) throw refusals.missing(`${this.name}.${name}`);
-    if (!isList(value) || !value.every(isObject)) throw refusals.wrongType(`${this.name}.${name}`, 'a list of objects');
+    if (!isList(value) || value.length > listMost || !value.every(isObject))
+      throw refusals.wrongType(`${this.name}.${name}`, `a list of objects, at most ${listMost}`);
     return value;
   }
 

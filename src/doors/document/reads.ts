@@ -7,7 +7,7 @@ import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../.
 import { spend } from '../../planner/expressions/work.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
-import { collectionName, type CommandContext, type CommandRow, namespaceOf } from './command.ts';
+import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
 import { batchOf, encoded, ownerOf } from './cursors.ts';
 import { find as findDocuments, isById, type Reading, type Wanted } from './documents.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
@@ -106,7 +106,7 @@ function wholeIn(value: Stored | undefined, name: string): bigint {
 async function killCursors(context: CommandContext): Promise<WritableObject> {
   const { command, cursors, asker } = context;
   const ids = command.get('cursors');
-  if (!isList(ids)) throw refusals.wrongType('killCursors.cursors', 'a list');
+  if (!isList(ids) || ids.length > namedMost) throw refusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
   const killed: Stored[] = [];
   const missing: Stored[] = [];
   for (const id of ids) (cursors.kill(wholeIn(id, 'cursors'), asker.caller) ? killed : missing).push(id);
@@ -168,10 +168,10 @@ const findMembers =
   'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
 
 export const reads: Readonly<Record<string, CommandRow>> = {
-  find: { takes: findMembers.split(' '), run: find },
-  getMore: { takes: ['collection', 'batchSize'], run: getMore },
-  killCursors: { takes: ['cursors'], run: killCursors },
-  count: { takes: ['query', 'limit', 'skip', 'fields'], run: count },
-  distinct: { takes: ['key', 'query'], run: distinct },
-  aggregate: { takes: ['pipeline', 'cursor', 'explain'], run: aggregate },
+  find: { cost: ofDocuments, takes: findMembers.split(' '), run: find },
+  getMore: { cost: ofFew, takes: ['collection', 'batchSize'], run: getMore },
+  killCursors: { cost: ofFew, takes: ['cursors'], run: killCursors },
+  count: { cost: ofDocuments, takes: ['query', 'limit', 'skip', 'fields'], run: count },
+  distinct: { cost: ofDocuments, takes: ['key', 'query'], run: distinct },
+  aggregate: { cost: ofDocuments, takes: ['pipeline', 'cursor', 'explain'], run: aggregate },
 };

@@ -9,7 +9,7 @@ import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';
 import type { WritableObject } from './bson.ts';
 import { encoded } from './cursors.ts';
-import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf } from './command.ts';
+import { type CommandContext, type CommandRow, doorName, flagOf, namespaceOf, ofDocuments } from './command.ts';
 import {
   entryType,
   find,
@@ -64,8 +64,7 @@ async function insert(context: CommandContext): Promise<WritableObject> {
   const { yieldTurn } = context.asker.parts;
   const ordered = context.flag('ordered') !== false;
   const documents = context.objects('documents');
-  if (documents.length === 0 || documents.length > batchRowsMax)
-    throw new DocumentRefusal(2, `a batch has 1 to ${batchRowsMax} documents`);
+  checkBatch(documents, 'documents');
   const rows: { key: string; id: Stored; text: string }[] = [];
   await eachInSteps(documents, yieldTurn, function* (given) {
     yield* nameSteps(given);
@@ -98,6 +97,10 @@ async function insert(context: CommandContext): Promise<WritableObject> {
       };
     }),
   );
+}
+
+function checkBatch({ length }: readonly StoredObject[], what: 'documents' | 'statements'): void {
+  if (length === 0 || length > batchRowsMax) throw new DocumentRefusal(2, `a batch has 1 to ${batchRowsMax} ${what}`);
 }
 
 /** Nanoseconds of a character of a document that is written anew. */
@@ -289,6 +292,7 @@ const ofStatement: ReadonlySet<ServiceError['kind']> = new Set(['invalid', 'conf
 
 async function update(context: CommandContext): Promise<WritableObject> {
   const statements = context.objects('updates');
+  checkBatch(statements, 'statements');
   return context.write(keysOf(statements), 'ingest', async (reading) => {
     let n = 0;
     let nModified = 0;
@@ -322,6 +326,7 @@ async function update(context: CommandContext): Promise<WritableObject> {
 
 async function remove(context: CommandContext): Promise<WritableObject> {
   const statements = context.objects('deletes');
+  checkBatch(statements, 'statements');
   return context.write(keysOf(statements), 'delete', async (reading) => {
     let n = 0;
     const errors = await each(context, statements, async (statement) => {
@@ -380,8 +385,8 @@ async function findAndModify(context: CommandContext): Promise<WritableObject> {
 const modifyMembers = 'query sort remove update new upsert fields collation arrayFilters let';
 
 export const writes: Readonly<Record<string, CommandRow>> = {
-  insert: { takes: ['documents', 'ordered'], run: insert },
-  update: { takes: ['updates', 'ordered', 'let'], run: update },
-  delete: { takes: ['deletes', 'ordered', 'let'], run: remove },
-  findAndModify: { takes: modifyMembers.split(' '), run: findAndModify },
+  insert: { cost: ofDocuments, takes: ['documents', 'ordered'], run: insert },
+  update: { cost: ofDocuments, takes: ['updates', 'ordered', 'let'], run: update },
+  delete: { cost: ofDocuments, takes: ['deletes', 'ordered', 'let'], run: remove },
+  findAndModify: { cost: ofDocuments, takes: modifyMembers.split(' '), run: findAndModify },
 };

@@ -13,8 +13,22 @@ export type Decoded<S, M> =
    */
   | { readonly needs: number; readonly state?: S };
 
+/** Nanoseconds for each part (a word, a key, a row, a document) and each byte. */
+export interface WireCost {
+  readonly part: number;
+  readonly byte: number;
+}
+
+/** The same of a command. What its limits let take longer than `turnMost` is done in steps, between which others have turns. */
+export interface CommandCost extends WireCost {
+  readonly inSteps: boolean;
+}
+
 export interface Codec<S, M> {
   readonly start: S;
+  /** What one decoding takes, as far as it looks at what a message holds, and parts of a message that it looks at in one. */
+  readonly cost: WireCost;
+  readonly partsInTurn: number;
   /**
    * The message that the bytes begin with. Throws a ServiceError for what can't become one: the connection ends by it. How long a
    * message may be is the frame's business: it refuses one that needs, or takes, too much.

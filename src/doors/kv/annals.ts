@@ -5,7 +5,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Asker } from '../frame/asker.ts';
 import { rowAsJson } from '../frame/any-row.ts';
 import { type Terms, withTerm } from '../frame/session-terms.ts';
-import type { CommandContext, CommandRow } from './command.ts';
+import { type CommandContext, type CommandRow, ofKeys } from './command.ts';
 import { entryType, keyOf } from './entries.ts';
 import { refusals } from './errors.ts';
 
@@ -41,8 +41,8 @@ async function row(context: CommandContext, [, type, word]: readonly Buffer[]): 
 }
 
 export const annals: Readonly<Record<string, CommandRow>> = {
-  'annals.history': { arity: 2, reads: false, keys: [1, 1, 1], run: history },
-  'annals.row': { arity: 3, reads: true, keys: [0, 0, 0], run: row },
+  'annals.history': { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: history },
+  'annals.row': { arity: 3, reads: true, cost: ofKeys, keys: [0, 0, 0], run: row },
 };
 
 export const readAsOf = {

@@ -32,7 +32,12 @@ interface ArrayState {
 
 const start: DecodeState = { seen: 0 };
 
-export const respCodec: Codec<DecodeState, Words> = { start, decode };
+export const respCodec: Codec<DecodeState, Words> = {
+  start,
+  cost: { part: 150, byte: 0 },
+  partsInTurn: wordsInTurn,
+  decode,
+};
 
 const cr = 0x0d;
 const lf = 0x0a;

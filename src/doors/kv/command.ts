@@ -5,7 +5,7 @@ import type { DefaultTime } from '../../planner/statement.ts';
 import { batchRowsMax, type DeleteRows, type PutRows } from '../../projections/command.ts';
 import type { Asker, Asking } from '../frame/asker.ts';
 import { onItsCondition } from '../frame/conditions.ts';
-import { longBytes } from '../frame/codec.ts';
+import { type CommandCost, longBytes } from '../frame/codec.ts';
 import type { Terms } from '../frame/session-terms.ts';
 import {
   type Entry,
@@ -30,12 +30,18 @@ export interface CommandRow {
   readonly arity: number;
   /** Takes ANNALS.AT before it. */
   readonly reads: boolean;
+  readonly cost: CommandCost;
   /** Place of the first key, of the last (negative: from the end), and how far they are apart; none: 0, 0, 0. */
   readonly keys: readonly [number, number, number];
   run(context: CommandContext, words: readonly Buffer[]): Promise<void>;
 }
 
 export const doorName = 'kv';
+
+/** Looks keys up, and copies values: both in turns. */
+export const ofKeys: CommandCost = { part: 2_000, byte: 1, inSteps: true };
+/** Goes over all keys that there are, as a question does. */
+export const ofAllKeys: CommandCost = { part: 300, byte: 0, inSteps: true };
 
 const keysMax = 65_536;
 /** What a key that is written counts as beside its value. */
@@ -74,6 +80,7 @@ export class CommandContext {
         keys.length === 1
           ? readEntries(planner, invocation, keys, this.time)
           : await readManyEntries(planner, invocation, keys, { time: this.time, signal: this.asker.gone, yieldTurn });
+      if (keys.length === 1) await this.#beside(entries.get(keys[0]!)?.value.length ?? 0);
       keep(answer);
       return entries;
     });

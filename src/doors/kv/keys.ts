@@ -3,7 +3,7 @@ import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
-import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
+import { type CommandContext, type CommandRow, integerOf, ofAllKeys, ofKeys, upper } from './command.ts';
 import { type Entry, keyOf } from './entries.ts';
 import { refusals } from './errors.ts';
 import { globOf } from './glob.ts';
@@ -153,9 +153,21 @@ async function size(context: CommandContext): Promise<void> {
   context.replies.integer(batch === undefined ? 0 : (cellAt(batch.columns[0]!, 'integer', batch.first) as bigint));
 }
 
-const one = (reads: boolean, arity: number, run: CommandRow['run']): CommandRow => ({ arity, reads, keys: [1, 1, 1], run });
-const many = (reads: boolean, run: CommandRow['run']): CommandRow => ({ arity: -2, reads, keys: [1, -1, 1], run });
-const none = (arity: number, run: CommandRow['run']): CommandRow => ({ arity, reads: true, keys: [0, 0, 0], run });
+const one = (reads: boolean, arity: number, run: CommandRow['run']): CommandRow => ({
+  arity,
+  reads,
+  cost: ofKeys,
+  keys: [1, 1, 1],
+  run,
+});
+const many = (reads: boolean, run: CommandRow['run']): CommandRow => ({ arity: -2, reads, cost: ofKeys, keys: [1, -1, 1], run });
+const none = (arity: number, run: CommandRow['run']): CommandRow => ({
+  arity,
+  reads: true,
+  cost: ofAllKeys,
+  keys: [0, 0, 0],
+  run,
+});
 
 export const keys: Readonly<Record<string, CommandRow>> = {
   del: many(false, end),

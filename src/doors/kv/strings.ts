@@ -1,7 +1,7 @@
 /** GET, SET and what works on values. */
 import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
-import { type CommandContext, type CommandRow, integerOf, upper } from './command.ts';
+import { type CommandContext, type CommandRow, integerOf, ofKeys, upper } from './command.ts';
 import { type Entry, keyOf, type Put } from './entries.ts';
 import { refusals } from './errors.ts';
 import { type LongDouble, longDoubleOf, plainText, sumOf } from './long-double.ts';
@@ -165,27 +165,36 @@ function floatOf(text: Buffer | string): LongDouble {
 }
 
 export const strings: Readonly<Record<string, CommandRow>> = {
-  get: { arity: 2, reads: true, keys: [1, 1, 1], run: get },
-  set: { arity: -3, reads: false, keys: [1, 1, 1], run: set },
-  setex: { arity: 4, reads: false, keys: [1, 1, 1], run: setAs('EX') },
-  psetex: { arity: 4, reads: false, keys: [1, 1, 1], run: setAs('PX') },
+  get: { arity: 2, reads: true, cost: ofKeys, keys: [1, 1, 1], run: get },
+  set: { arity: -3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: set },
+  setex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('EX') },
+  psetex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('PX') },
   setnx: {
     arity: 3,
     reads: false,
+    cost: ofKeys,
     keys: [1, 1, 1],
     run: async (context, words) => context.replies.integer((await pairs(context, words, 'absent')) ? 1 : 0),
   },
-  getset: { arity: 3, reads: false, keys: [1, 1, 1], run: (context, words) => set(context, [...words, Buffer.from('GET')]) },
+  getset: {
+    arity: 3,
+    reads: false,
+    cost: ofKeys,
+    keys: [1, 1, 1],
+    run: (context, words) => set(context, [...words, Buffer.from('GET')]),
+  },
   getdel: {
     arity: 2,
     reads: false,
+    cost: ofKeys,
     keys: [1, 1, 1],
     run: async (context, [, word]) => value(context, await context.end(keyOf(word!))),
   },
-  getex: { arity: -2, reads: false, keys: [1, 1, 1], run: getEx },
+  getex: { arity: -2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: getEx },
   mget: {
     arity: -2,
     reads: true,
+    cost: ofKeys,
     keys: [1, -1, 1],
     run: async (context, [, ...words]) => {
       const keys = await context.keys(words);
@@ -196,6 +205,7 @@ export const strings: Readonly<Record<string, CommandRow>> = {
   mset: {
     arity: -3,
     reads: false,
+    cost: ofKeys,
     keys: [1, -1, 2],
     run: async (context, words) => {
       await pairs(context, words, null);
@@ -205,12 +215,14 @@ export const strings: Readonly<Record<string, CommandRow>> = {
   msetnx: {
     arity: -3,
     reads: false,
+    cost: ofKeys,
     keys: [1, -1, 2],
     run: async (context, words) => context.replies.integer((await pairs(context, words, 'absent')) ? 1 : 0),
   },
   strlen: {
     arity: 2,
     reads: true,
+    cost: ofKeys,
     keys: [1, 1, 1],
     run: async (context, [, word]) => {
       const key = keyOf(word!);
@@ -221,6 +233,7 @@ export const strings: Readonly<Record<string, CommandRow>> = {
   append: {
     arity: 3,
     reads: false,
+    cost: ofKeys,
     keys: [1, 1, 1],
     run: async (context, [, word, more]) => {
       const length = await context.change(keyOf(word!), (entry) => {
@@ -231,9 +244,21 @@ export const strings: Readonly<Record<string, CommandRow>> = {
       context.replies.integer(length);
     },
   },
-  incr: { arity: 2, reads: false, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, 1n) },
-  decr: { arity: 2, reads: false, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, -1n) },
-  incrby: { arity: 3, reads: false, keys: [1, 1, 1], run: (context, [, key, by]) => add(context, key!, integerOf(by!)) },
-  decrby: { arity: 3, reads: false, keys: [1, 1, 1], run: (context, [, key, by]) => add(context, key!, -decrementOf(by!)) },
-  incrbyfloat: { arity: 3, reads: false, keys: [1, 1, 1], run: addFloat },
+  incr: { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, 1n) },
+  decr: { arity: 2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: (context, [, key]) => add(context, key!, -1n) },
+  incrby: {
+    arity: 3,
+    reads: false,
+    cost: ofKeys,
+    keys: [1, 1, 1],
+    run: (context, [, key, by]) => add(context, key!, integerOf(by!)),
+  },
+  decrby: {
+    arity: 3,
+    reads: false,
+    cost: ofKeys,
+    keys: [1, 1, 1],
+    run: (context, [, key, by]) => add(context, key!, -decrementOf(by!)),
+  },
+  incrbyfloat: { arity: 3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: addFloat },
 };

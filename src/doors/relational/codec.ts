@@ -42,7 +42,13 @@ const starting: DecodeState = { at: 'starting' };
 const open: DecodeState = { at: 'open' };
 const terminate = Buffer.from([0x58, 0, 0, 0, 4]);
 
-export const relationalCodec: Codec<DecodeState, Frontend> = { start: starting, decode };
+/** Texts are decoded whole; values that are bound, at most 65,535 for each of three lists, are cut out. */
+export const relationalCodec: Codec<DecodeState, Frontend> = {
+  start: starting,
+  cost: { part: 20, byte: 0.25 },
+  partsInTurn: 3 * 65_535,
+  decode,
+};
 
 function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Frontend> {
   if (state.at === 'starting') return decodeStart(bytes);

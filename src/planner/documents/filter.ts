@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
-import { ServiceError } from '../../errors.ts';
+import { AssertionError, ServiceError } from '../../errors.ts';
 import { compileRegex } from '../expressions/regular-expression.ts';
 import { spend, turnMost, work } from '../expressions/work.ts';
 import { readText } from './json.ts';
@@ -99,6 +99,26 @@ function compileWhole(filter: Stored): Filter {
 const valueCost = 120;
 const matchCost = 6;
 
+/** The same of each operator. One that states none is none. */
+export const operatorCosts: Readonly<Record<string, number>> = {
+  $eq: 120,
+  $ne: 120,
+  $gt: 120,
+  $gte: 120,
+  $lt: 120,
+  $lte: 120,
+  $in: 250,
+  $nin: 250,
+  $exists: 20,
+  $not: 20,
+  $regex: 200,
+  $size: 20,
+  $all: 120,
+  $elemMatch: 120,
+  $mod: 150,
+  $type: 80,
+};
+
 const unbuilt: ReadonlySet<string> = new Set(
   '$where $expr $text $jsonSchema $geoWithin $geoIntersects $near $nearSphere $bitsAllSet $bitsAnySet $bitsAllClear $bitsAnyClear'.split(
     ' ',
@@ -173,12 +193,22 @@ class Compiler {
 
   #operators(condition: StoredObject): PathTest {
     const tests = [...condition].flatMap(([name, value]) => {
-      if (name !== '$options') return [this.#counted(this.#operator(name, value, condition))];
+      if (name !== '$options') return [this.#counted(this.#costing(name, value, condition))];
       if (!condition.has('$regex')) throw invalid('$options needs a $regex');
       return [];
     });
     const [only] = tests;
     return tests.length === 1 ? only! : (values) => tests.every((test) => test(values));
+  }
+
+  #costing(name: string, value: Stored, around: StoredObject): PathTest {
+    const cost = Object.hasOwn(operatorCosts, name) ? operatorCosts[name] : undefined;
+    if (cost === undefined) throw unbuilt.has(name) ? missing(name) : invalid(`unknown operator: ${name}`);
+    const test = this.#operator(name, value, around);
+    return (values) => {
+      spend(values.length * cost);
+      return test(values);
+    };
   }
 
   #operator(name: string, value: Stored, around: StoredObject): PathTest {
@@ -240,8 +270,7 @@ class Compiler {
           values.some((each) => each !== undefined && kinds.some((is) => is(each) || (isList(each) && each.some(is))));
       }
     }
-    if (unbuilt.has(name)) throw missing(name);
-    throw invalid(`unknown operator: ${name}`);
+    throw new AssertionError(`${name} states what it costs, and is made`);
   }
 
   #all(value: Stored): PathTest {

@@ -1,0 +1,112 @@
+/**
+ * What a turn may hold is bounded by what each thing in it states of itself: aggregate and window functions by the row, decoders by the
+ * part and the byte, operators of filters by the value, commands of the socket doors by what they name. Who adds one states its cost.
+ */
+import { describe, expect, test } from 'vitest';
+import { wireCodec } from '../../src/doors/document/codec.ts';
+import { rows as documentCommands } from '../../src/doors/document/session.ts';
+import { type CommandCost, messageBytesMax } from '../../src/doors/frame/codec.ts';
+import { pause, Inbox } from '../../src/doors/frame/inbox.ts';
+import { respCodec } from '../../src/doors/kv/codec.ts';
+import { rows as kvCommands } from '../../src/doors/kv/session.ts';
+import { relationalCodec } from '../../src/doors/relational/codec.ts';
+import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
+import { compileFilter, operatorCosts } from '../../src/planner/documents/filter.ts';
+import { readText } from '../../src/planner/documents/json.ts';
+import { aggregateFunctions } from '../../src/planner/expressions/functions/aggregates.ts';
+import { work } from '../../src/planner/expressions/work.ts';
+import { overFunctions } from '../../src/planner/operators/over.ts';
+import type { Batch } from '../../src/planner/operators/operator.ts';
+import { type ColumnWork, Turns } from '../../src/planner/operators/turns.ts';
+
+/** Nanoseconds of a turn that nobody notices. */
+const unnoticed = 5_000_000;
+
+test.each([
+  ['aggregate functions', Object.entries(aggregateFunctions).map(([name, { cost }]) => [name, cost.call] as const)],
+  ['window functions', Object.entries(overFunctions).map(([name, { call }]) => [name, call] as const)],
+  ['operators of filters', Object.entries(operatorCosts)],
+  ['commands of the key-value door', Object.entries(kvCommands).map(([name, { cost }]) => [name, cost.part] as const)],
+  ['commands of the document door', Object.entries(documentCommands).map(([name, { cost }]) => [name, cost.part] as const)],
+] as const)('%s state what they cost', (_name, stated) => {
+  expect(stated.length).toBeGreaterThan(10);
+  expect(stated.filter(([, cost]) => !(cost > 0 && cost < unnoticed)).map(([name]) => name)).toEqual([]);
+});
+
+test('functions of texts state what a character costs', () => {
+  const ofTexts = ['min', 'max', 'string_agg', 'array_agg', 'collect'] as const;
+  expect(ofTexts.filter((name) => aggregateFunctions[name].cost.character === 0)).toEqual([]);
+  const framed = ['lag', 'lead', 'first_value', 'last_value', 'min', 'max'] as const;
+  expect(framed.filter((name) => overFunctions[name].character === 0)).toEqual([]);
+});
+
+describe('a command that may take longer than a turn runs in steps', () => {
+  const limits = { part: 65_536, byte: messageBytesMax };
+  const most = ({ part, byte }: CommandCost): number => part * limits.part + byte * limits.byte;
+  test.each([
+    ['kv', kvCommands],
+    ['document', documentCommands],
+  ] as const)('%s', (_door, commands) => {
+    const few = 10_000;
+    const long = Object.entries(commands).filter(([, { cost }]) =>
+      cost.inSteps ? false : cost.part * few > unnoticed || cost.byte * limits.byte > unnoticed,
+    );
+    expect(long.map(([name]) => name)).toEqual([]);
+    expect(Object.values<{ readonly cost: CommandCost }>(commands).some(({ cost }) => most(cost) > unnoticed)).toBe(true);
+  });
+});
+
+test.each([
+  ['key-value', respCodec],
+  ['document', wireCodec],
+  ['relational', relationalCodec],
+] as const)('the %s codec looks at no more in one turn than it states', (_name, { cost, partsInTurn }) => {
+  expect(cost.part * partsInTurn + cost.byte * messageBytesMax).toBeLessThan(2 * unnoticed);
+});
+
+test('a command of many words is read in turns of so many', () => {
+  const words = 100_000;
+  const inbox = new Inbox(respCodec);
+  inbox.push(Buffer.from(`*${words}\r\n${'$1\r\nk\r\n'.repeat(words)}`));
+  let pauses = 0;
+  let message = inbox.next();
+  for (; message === pause; message = inbox.next()) pauses++;
+  expect(message).toHaveLength(words);
+  expect(pauses).toBeGreaterThanOrEqual(2 * Math.floor(words / respCodec.partsInTurn) - 1);
+});
+
+test('an operator of a filter counts each value that it is asked of', () => {
+  const filter = compileFilter(readText('{"a":{"$gt":1}}'));
+  const few = readText('{"a":2}');
+  filter(few);
+  const once = work.done;
+  expect(once).toBeGreaterThanOrEqual(operatorCosts['$gt']!);
+  expect(() => compileFilter(readText('{"a":{"$toString":1}}'))).toThrow('unknown operator');
+});
+
+describe('rows are taken up in shares', () => {
+  const texts = (sizes: readonly number[]): Batch => {
+    const builder = new VectorBuilder('string', sizes.length);
+    for (const size of sizes) builder.appendString('x'.repeat(size));
+    return { columns: [builder.build()], selection: null, first: 0, count: sizes.length };
+  };
+  const shares = (batch: Batch, works: readonly ColumnWork[]): number[] => {
+    const turns = new Turns(works);
+    const given = [batch];
+    const counts: number[] = [];
+    for (let share = turns.next(() => given.pop() ?? null); share; share = turns.next(() => given.pop() ?? null))
+      counts.push(share.count);
+    return counts;
+  };
+
+  test('by how long their texts are, one at least', () => {
+    const batch = texts([10, 10, 1_500_000, 10, 10]);
+    expect(shares(batch, [{ column: 0, cost: { call: 60, character: 2 } }])).toEqual([2, 1, 2]);
+    expect(shares(batch, [{ column: 0, cost: { call: 60, character: 0 } }])).toEqual([5]);
+  });
+
+  test('by what all functions together cost', () => {
+    const distinct = Array.from({ length: 100 }, () => ({ column: 0, cost: { call: 200, character: 3 } }));
+    expect(shares(texts(Array.from({ length: 250 }, () => 1)), distinct)).toEqual([100, 100, 50]);
+  });
+});
