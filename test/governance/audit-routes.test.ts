@@ -7,37 +7,25 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type Every, every, hear, prepared, type Prepared, recordsOf, tokenOf } from '../doors/http/every-route.ts';
 import { adminSecret } from '../doors/http/store-world.ts';
-import { verbs } from '../../src/doors/verbs/all.ts';
+import { adminRoutes, dataRoutes } from '../../src/doors/http/routes/all.ts';
 
 const takesBody = ({ route }: Every): boolean => /^(POST|PUT|PATCH) /.test(route);
-/** Of those without a body: actions that cost units. */
+const costly = new Set(['query', 'search', 'export', 'audit']);
+/** Routes without a body that wait for a slot; the audit of tokens is read as what it is only once it has a caller. */
 const waitsForTurn = new Set([
-  ...verbs.flatMap(({ action, http = [] }) =>
-    http
-      .filter(({ method }) => method === 'GET' && action === 'search')
-      .map(({ url }) => `GET ${url.replaceAll(/:(\w+)/g, '{$1}')}`),
-  ),
-  'GET /mcp/sessions',
-  'GET /export',
-  'GET /sparql',
-  'GET /audit/count',
-  'GET /audit/entries',
-  'GET /audit/proof',
-  'GET /audit/log',
-  'GET /audit/log/checkpoint',
-  'GET /audit/log/tile/{*}',
+  ...[...dataRoutes, ...adminRoutes]
+    .filter(({ method, action }) => method === 'GET' && action !== null && costly.has(action))
+    .map(({ method, path }) => `${method} ${path}`),
   'GET /tokens/self/audit',
   'GET /admin/tokens/audit',
-  'GET /admin/audit/count',
-  'GET /admin/audit/entries',
 ]);
 const shared = every.filter(({ request }) => request.endless !== true && request.goesOn !== true);
 
 function headOf(one: Prepared, { route, request, admin }: Every, more: Record<string, string | number>): string {
-  const [method, template] = route.split(' ') as [string, string];
+  const [method] = route.split(' ');
   const authorization = `Bearer ${admin ? adminSecret : tokenOf(one, request)}`;
   const headers = Object.entries({ host: 'x', authorization, ...more }).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${method} ${request.path?.(one) ?? template} HTTP/1.1\r\n${headers.join('')}\r\n`;
+  return `${method} ${request.sent(one).path} HTTP/1.1\r\n${headers.join('')}\r\n`;
 }
 
 /** A request that goes on: half of its body, or all there is of it. */

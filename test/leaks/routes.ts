@@ -1,10 +1,15 @@
 /**
- * One row for every route that the running server registers: what an adversary sends there to learn of what is hidden. A
- * route without a row fails the matrix, and so does a row that no route answers.
+ * One row for every route: what an adversary sends there to learn of what is hidden. A route without probes of its own is
+ * probed by its example; a route that the running server registers beside the lists fails the matrix.
  */
+import type { Route } from '../../src/doors/http/route.ts';
+import { adminRoutes, dataRoutes } from '../../src/doors/http/routes/all.ts';
+import { laterRoutes } from '../../src/doors/http/routes/later.ts';
 import { tools } from '../../src/doors/mcp/tools.ts';
 import { verbs } from '../../src/doors/verbs/all.ts';
 import type { Verb } from '../../src/doors/verbs/verb.ts';
+import { assert } from '../../src/errors.ts';
+import { exampleRequest } from '../doors/http/route-examples.ts';
 import { filled, type Known, requestOf } from '../doors/verbs/examples.ts';
 import type { Adversary } from './adversaries.ts';
 import type { Compared } from './compare.ts';
@@ -54,9 +59,6 @@ const at =
     `${before}${id(name)(stage)}${after}`;
 const to = (path: string): Probe => ({ path: () => path });
 const json = (value: object): Pick<Probe, 'body'> => ({ body: () => JSON.stringify(value) });
-
-const read: RouteRow = { probes: [{}] };
-const later = (...probes: readonly Probe[]): RouteRow => ({ probes: probes.length === 0 ? [{}] : probes, later: true });
 
 const rowsSent: readonly Probe[] = [
   { body: () => '{"id":"x1","who":"p1","amount":1,"note":"mine"}' },
@@ -224,10 +226,9 @@ const rpcCalls = tools
 const asSparql = { 'content-type': 'application/sparql-query' };
 const asResults = { ...asSparql, accept: 'application/sparql-results+json' };
 
-export const dataRows: Readonly<Record<string, RouteRow>> = {
+/** What adversaries send there beside the example of a route, or in its place. */
+const own: Readonly<Record<string, Partial<RouteRow>>> = {
   ...verbRows,
-  'POST /mcp/initialize': { probes: [json({})] },
-  'GET /mcp/tools': read,
   'POST /mcp/tools/call': { probes: flatCalls },
   'GET /mcp/sessions': { probes: [{}, to('/mcp/sessions?session_id=hidden%20session'), to('/mcp/sessions?limit=1')] },
   'POST /mcp': {
@@ -285,7 +286,6 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
       json({ name: 'hidden_names', path: 'hidden.csv', key: 'none', fields: ['name'] }),
     ],
   },
-  'GET /lookup': read,
   'POST /ingest': ingest('/ingest'),
   'POST /ingest/auto': ingest('/ingest/auto'),
   'POST /ingest/bulk': ingest('/ingest/bulk'),
@@ -312,7 +312,6 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
     ],
     compared: positions,
   },
-  'GET /types': read,
   'GET /types/:name': {
     probes: ['Deal', 'Dossier', 'Vault', 'LetterLink', 'Nothing', 'Hidden', 'Auto', 'SigintIntercept'].map((name) =>
       to(`/types/${name}`),
@@ -341,7 +340,6 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
     ],
   },
   'POST /schema/branches/:name': { probes: [{ ...to('/schema/branches/probe2'), ...json({ from: 'main' }) }] },
-  'GET /schema/branches': read,
   'DELETE /schema/branches/:name': {
     probes: ['probe', 'probe2', 'hidden', 'none', 'main'].map((name) => to(`/schema/branches/${name}`)),
   },
@@ -367,13 +365,12 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
     // What is proven to an adversary at all is looked at by the canaries, in the conversations.
     compared: bodyless,
   },
-  'GET /audit/log': { ...read, compared: positions },
-  'GET /audit/log/checkpoint': { ...read, compared: bodyless },
+  'GET /audit/log': { compared: positions },
+  'GET /audit/log/checkpoint': { compared: bodyless },
   'GET /audit/log/tile/*': {
     probes: [to('/audit/log/tile/0/000.p/3'), to('/audit/log/tile/entries/000')],
     compared: bodyless,
   },
-  'GET /tokens/self': read,
   'POST /tokens/self/rotate': {
     probes: [
       {
@@ -391,32 +388,14 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
       to('/tokens/self/none'),
     ],
   },
-  'GET /health': { ...read, open: true },
-  'GET /health/live': { ...read, open: true },
-  'GET /health/ready': { ...read, open: true },
-  'GET /version': { ...read, open: true },
-  'GET /status': { ...read, compared: { blank: /("port":)\d+/g } },
-  'GET /metrics': { ...read, storeWide: true },
-  'GET /metrics.json': { ...read, storeWide: true },
-  'GET /config': read,
-  'GET /openapi.json': read,
-  'GET /specs': read,
+  'GET /status': { compared: { blank: /("port":)\d+/g } },
+  'GET /metrics': { storeWide: true },
+  'GET /metrics.json': { storeWide: true },
 
-  'POST /ingest/media': later(json({})),
-  'GET /rules': later(),
-  'POST /rules': later(json({})),
-  'POST /rules/sigma': later(json({})),
-  'GET /jobs': read,
   'GET /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
   'DELETE /jobs/:id': { probes: [{ path: at('/jobs/', 'hidden task') }, to('/jobs/none')] },
-  'GET /cluster/nodes': later(),
-  'GET /cluster/topology': later(),
-  'POST /cluster/rebalance': later(json({})),
-  'POST /cluster/drain/:node': later(to('/cluster/drain/x')),
 
-  'GET /tenants': read,
   'POST /tenants': { probes: ['zorg', 'nobody-has-this'].map((tenant) => json({ id: tenant })) },
-  'GET /tenants/me': read,
   'GET /tenants/:id': { probes: ofTenants('') },
   'PATCH /tenants/:id': { probes: ofTenants('', { name: 'mine' }) },
   'DELETE /tenants/:id': { probes: ofTenants('') },
@@ -442,14 +421,12 @@ export const dataRows: Readonly<Record<string, RouteRow>> = {
   'GET /tenants/:id/sharing/:aid': { probes: ofAgreements() },
   'PATCH /tenants/:id/sharing/:aid': { probes: ofAgreements({ state: 'active' }) },
   'DELETE /tenants/:id/sharing/:aid': { probes: ofAgreements() },
-  'GET /api/v1/tenants': read,
   'POST /api/v1/tenants': { probes: ['zorg', 'nobody-has-this'].map((tenant) => json({ id: tenant })) },
   'GET /api/v1/tenants/:id': { probes: ofTenants('', undefined, '/api/v1/tenants') },
   'DELETE /api/v1/tenants/:id': { probes: ofTenants('', undefined, '/api/v1/tenants') },
   'POST /api/v1/tenants/:id/suspend': { probes: ofTenants('/suspend', {}, '/api/v1/tenants') },
   'POST /api/v1/tenants/:id/resume': { probes: ofTenants('/resume', {}, '/api/v1/tenants') },
   'GET /api/v1/tenants/:id/usage': { probes: ofTenants('/usage', undefined, '/api/v1/tenants') },
-  'GET /api/v1/tenants/usage/summary': read,
   'POST /api/v1/audit/export': {
     probes: [json({}), json({ principal: 'loader' }), { ...json({ format: 'csv' }), compared: bodyless }],
     compared: positions,
@@ -469,40 +446,44 @@ export function sentTo(route: string, probe: Probe, stage: Stage, adversary: Adv
   };
 }
 
+/** What names in examples stand for. */
+function idsIn(stage: Stage): Readonly<Record<string, string>> {
+  const named = { 'a task': 'hidden task', 'a job': 'hidden task', 'a token': 'token of acme', 'another token': 'token of acme' };
+  return {
+    ...Object.fromEntries(Object.entries(named).map(([name, hidden]) => [name, id(hidden)(stage)])),
+    'a type': 'Deal',
+    'a tenant': 'acme',
+    'another tenant': 'globex',
+  };
+}
+
+function byExample(route: Route): Probe {
+  const sent = (stage: Stage) => exampleRequest(route, idsIn(stage));
+  const { headers = {}, body } = route.example ?? {};
+  const hasBody = body !== undefined || ['POST', 'PUT', 'PATCH'].includes(route.method);
+  return { path: (stage) => sent(stage).path, headers, ...(hasBody && { body: (stage: Stage) => sent(stage).body! }) };
+}
+
+/** A route without probes of its own is probed by its example. */
+function rowsOf(routes: readonly Route[], later: readonly Route[]): Readonly<Record<string, RouteRow>> {
+  return Object.fromEntries(
+    routes.map((route): [string, RouteRow] => {
+      const name = `${route.method} ${route.path}`;
+      return [
+        name,
+        {
+          probes: [byExample(route)],
+          ...(route.access === 'probe' && { open: true }),
+          ...(later.includes(route) && { later: true }),
+          ...own[name],
+        },
+      ];
+    }),
+  );
+}
+
+export const dataRows = rowsOf(dataRoutes, laterRoutes);
+for (const name of Object.keys(own)) assert(dataRows[name] !== undefined, `the server has the route ${name}`);
+
 /** Asked with data credentials: of the data listener, which has none of them, and of the admin listener, which lets nobody in. */
-export const adminRows: Readonly<Record<string, RouteRow>> = {
-  'POST /admin/tokens': { probes: [json({ tenant_id: 'acme', principal: 'x' })] },
-  'GET /admin/tokens': read,
-  'DELETE /admin/tokens/:id': { probes: [{ path: at('/admin/tokens/', 'token of acme') }] },
-  'POST /admin/tokens/:id/rotate': { probes: [{ path: at('/admin/tokens/', 'token of acme', '/rotate') }] },
-  'GET /admin/tokens/audit': read,
-  'GET /admin/audit/count': read,
-  'GET /admin/audit/entries': read,
-  'POST /admin/audit/export': { probes: [json({})] },
-  'GET /admin/jobs': read,
-  'GET /admin/jobs/:id': { probes: [{ path: at('/admin/jobs/', 'hidden task') }] },
-  'DELETE /admin/jobs/:id': { probes: [{ path: at('/admin/jobs/', 'hidden task') }] },
-  'POST /admin/compact': { probes: [json({})] },
-  'POST /admin/backup': { probes: [json({})] },
-  'POST /admin/restore': { probes: [json({ backup: '00000000-0', target_dir: '/restored' })] },
-  'POST /admin/reindex': { probes: [json({}), json({ object_type: 'Hidden' })] },
-  'POST /admin/rotate-dek': { probes: [json({})] },
-  'GET /admin/backups': read,
-  'GET /admin/system': read,
-  'GET /admin/dashboard': read,
-  'GET /admin/console': read,
-  'GET /admin/policies': read,
-  'GET /admin/policies/:id': { probes: [to('/admin/policies/p')] },
-  'PUT /admin/policies/:id': {
-    probes: [{ ...to('/admin/policies/p'), ...json({ policy: 'permit(principal, action, resource);' }) }],
-  },
-  'DELETE /admin/policies/:id': { probes: [to('/admin/policies/p')] },
-  'GET /platform/tenants': read,
-  'GET /platform/license': read,
-  'GET /platform/usage': read,
-  'GET /platform/tenants/:id': { probes: ofTenants('', undefined, '/platform/tenants') },
-  'DELETE /platform/tenants/:id': { probes: ofTenants('', undefined, '/platform/tenants') },
-  'PATCH /platform/tenants/:id/tier': { probes: ofTenants('/tier', { tier: 'free' }, '/platform/tenants') },
-  'POST /platform/tenants/:id/suspend': { probes: ofTenants('/suspend', {}, '/platform/tenants') },
-  'POST /platform/tenants/:id/reactivate': { probes: ofTenants('/reactivate', {}, '/platform/tenants') },
-};
+export const adminRows = rowsOf(adminRoutes, []);

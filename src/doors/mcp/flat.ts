@@ -75,6 +75,7 @@ export const flatToolRoutes: readonly Route[] = [
     body: callBody,
     replies: { 200: toolReply, '4xx': toolProblem, '5xx': toolProblem },
     framework: { attachValidation: true },
+    example: { body: { name: 'query', arguments: { sql: 'a statement', purpose: 'a purpose' } } },
     handle: async ({ body, request, reply, context }) => {
       const startedMs = context.clock.monotonicMs();
       try {

@@ -35,6 +35,10 @@ export const rpcRoutes: readonly Route[] = [
     tags: ['tools'],
     replies: { 200: message, 400: message },
     reads: messageOf,
+    example: {
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+    },
     handle: async ({ body: sent, request, reply, context }) => {
       const body = (sent ?? new Malformed(parseError, 'the body is empty')) as object;
       if (body instanceof Malformed) {

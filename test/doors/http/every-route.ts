@@ -1,22 +1,22 @@
 /** A good request for every route of the running server, and a store in which each of them is answered. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { get, request as httpRequest } from 'node:http';
+import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lookupFiles } from '../../../src/cli/lookup-files.ts';
 import type { Clock } from '../../../src/clock.ts';
 import { untenanted } from '../../../src/governance/caller.ts';
 import type { JobWork } from '../../../src/governance/jobs/job-runner.ts';
-import { verbs } from '../../../src/doors/verbs/all.ts';
-import type { Verb, VerbRoute } from '../../../src/doors/verbs/verb.ts';
-import { filled, requestOf } from '../verbs/examples.ts';
+import type { Route } from '../../../src/doors/http/route.ts';
+import { adminRoutes, dataRoutes } from '../../../src/doors/http/routes/all.ts';
+import { adminLaterRoutes, laterRoutes } from '../../../src/doors/http/routes/later.ts';
 import { FaultyDisk } from '../../simulation/faulty-disk.ts';
+import { type ExampleRequest, exampleRequest } from './route-examples.ts';
 import { adminSecret, StoreWorld } from './store-world.ts';
 
 export const canary = 'CANARY-4711';
-const select = `SELECT id, secret FROM Vault`;
-const asked = encodeURIComponent(select);
-const triples = 'SELECT ?s ?o { ?s <says> ?o }';
+const select = 'SELECT id, secret FROM Vault';
+const lookup = { name: 'codes', path: 'codes.csv', key: 'code', fields: ['country'] };
 
 /** What a world holds that requests can name. */
 export interface Prepared {
@@ -39,192 +39,121 @@ export interface Prepared {
   readonly backup: string;
 }
 
-export interface Asked {
-  readonly path?: (prepared: Prepared) => string;
-  readonly body?: unknown;
-  /** In place of the other. */
-  readonly bodyOf?: (prepared: Prepared) => unknown;
-  readonly headers?: Record<string, string>;
+/** What a route does beside answering. */
+interface Facts {
   /** Who asks; a token of no tenant and role where it is not said. */
   readonly as?: 'platform' | 'acme';
   /** What others ask for is not there any more once it was answered. */
-  readonly ends?: boolean;
+  readonly ends?: true;
   /** The healthy answer holds the canary: without that, its absence would tell nothing. */
-  readonly shows?: boolean;
+  readonly shows?: true;
   /** It has no end, and each delivery on it is an invocation of its own. */
-  readonly endless?: boolean;
+  readonly endless?: true;
   /** What it asks for is done after the answer, in an invocation of its own. */
-  readonly goesOn?: boolean;
+  readonly goesOn?: true;
 }
 
-/** Of no effect on what the requests here do. */
-const policy = `permit(principal, action, resource); // ${canary}`;
-const terms = { assignee: 'globex', target: { types: ['Vault'] } };
-
-/** A good request for each route of a verb, about a memory of its own. */
-function ofVerb(verb: Verb, { method, url }: VerbRoute): readonly [string, Asked] {
-  const route = `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`;
-  const given = ({ recall }: Prepared): Record<string, unknown> =>
-    filled(
-      { ...verb.example, purpose: 'test' },
-      { 'a memory': verb.name, 'another memory': 'm1', 'a recall': recall, 'a job': 'none' },
-    );
-  const sent = (one: Prepared) => requestOf({ method, url }, given(one));
-  const ends = verb.name === 'consolidate' || verb.name === 'lift_quarantine';
-  return [
-    route,
-    {
-      path: (one) => sent(one).path,
-      ...(method === 'POST' && { bodyOf: (one: Prepared) => sent(one).body }),
-      ...(ends && { ends }),
-    },
-  ];
+export interface Asked extends Facts {
+  readonly sent: (prepared: Prepared) => ExampleRequest;
 }
 
-const messages = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+const each = (facts: Facts, routes: string): readonly (readonly [string, Facts])[] =>
+  routes
+    .trim()
+    .split(/[|\n]/)
+    .map((route) => [route, facts]);
+
+const facts: readonly (readonly [route: string, Facts])[] = [
+  ...each(
+    { shows: true },
+    `
+POST /mcp/tools/call|POST /query|POST /query/stream|POST /query/arrow|GET /sparql|POST /sparql|POST /graphql|GET /export
+GET /watch/stream|GET /exhibits/:id|GET /types|GET /types/:name|POST /search|POST /multi-search|GET /admin/policies/:id
+GET /tenants|GET /tenants/me|GET /tenants/:id|GET /tenants/:id/members|GET /tenants/:id/members/:pid
+GET /api/v1/tenants|GET /api/v1/tenants/:id|GET /platform/tenants|GET /platform/tenants/:id`,
+  ),
+  ...each(
+    { ends: true },
+    `
+DELETE /jobs/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
+DELETE /tenants/:id/sharing/:aid|DELETE /api/v1/tenants/:id|DELETE /platform/tenants/:id|DELETE /admin/jobs/:id
+PUT /admin/policies/:id|DELETE /admin/policies/:id|POST /memory/consolidate|DELETE /memory/quarantine/:id`,
+  ),
+  ...each(
+    { as: 'platform' },
+    `
+GET /tenants|POST /tenants|DELETE /tenants/:id|POST /tenants/:id/suspend|POST /tenants/:id/reactivate|PUT /tenants/:id/quota`,
+  ),
+  ...each({ endless: true }, 'GET /watch/stream'),
+  ...each({ goesOn: true }, 'POST /rag/ingest'),
+];
+
+function askedBy({ path }: Route, name: string, sent: Asked['sent']): Asked {
+  const asks = path.startsWith('/api/v1/tenants') ? 'platform' : path.startsWith('/tenants') ? 'acme' : undefined;
+  const own = facts.filter(([route]) => route === name).map(([, fact]) => fact);
+  return Object.assign({ sent }, asks && { as: asks }, ...own) as Asked;
+}
+
+const memoryOf = (route: string): string => route.replaceAll(/\W+/g, '-');
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+
+/** What names in examples stand for. Each route has a memory of its own: one may end what another is about. */
+function idsIn(one: Prepared, route: string): Readonly<Record<string, string>> {
+  const [mine, first, second] = one.spares as [string, string, string];
+  return {
+    'a statement': select,
+    'a document': '{ Vault { id secret } }',
+    'a purpose': 'test',
+    'a text': canary,
+    'a type': 'Vault',
+    'a row': 'v1',
+    'another row': 'v2',
+    'a new row': memoryOf(route),
+    'a branch': 'side',
+    'a memory': memoryOf(route),
+    'another memory': 'm1',
+    'a recall': one.recall,
+    'a task': one.task,
+    // A job that the example of a verb asks for, or one that ends with it.
+    'a job': one.job,
+    'an exhibit': one.exhibit,
+    'a position': one.position,
+    'a token of mine': mine,
+    'a token': first,
+    'another token': second,
+    'a tenant': 'acme',
+    'another tenant': 'globex',
+    'a member': 'mia',
+    'an agreement': one.agreement,
+    'a backup': one.backup,
+    'a policy': 'p0',
+  };
+}
+
+export interface Every {
+  readonly route: string;
+  readonly request: Asked;
+  readonly admin: boolean;
+}
+
+/** All but probes, which answer without a token and without a record, and routes that are not built yet. */
+const asked = (routes: readonly Route[], later: readonly Route[]): readonly Route[] =>
+  routes.filter((route) => route.access !== 'probe' && !later.includes(route));
+
+const everyOf = (route: Route): Every => {
+  const name = nameOf(route);
+  return {
+    route: name,
+    request: askedBy(route, name, (one) => exampleRequest(route, idsIn(one, name))),
+    admin: route.access === 'admin',
+  };
+};
 
 /** A good request for each route. */
-export const requests: Readonly<Record<string, Asked>> = {
-  ...Object.fromEntries(verbs.flatMap((verb) => (verb.http ?? []).map((route) => ofVerb(verb, route)))),
-  'POST /mcp': { body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers: messages },
-  'POST /mcp/initialize': { body: {} },
-  'GET /mcp/tools': {},
-  'POST /mcp/tools/call': { body: { name: 'query', arguments: { sql: select, purpose: 'test' } }, shows: true },
-  'GET /mcp/sessions': {},
-  'POST /query': { body: { sql: select }, shows: true },
-  'POST /query/stream': { body: { sql: select }, shows: true },
-  'POST /query/arrow': { body: { sql: select }, shows: true },
-  'GET /sparql': { path: () => `/sparql?query=${encodeURIComponent(triples)}`, shows: true },
-  'POST /sparql': { body: triples, headers: { 'content-type': 'application/sparql-query' }, shows: true },
-  'POST /graphql': { body: { query: '{ Vault { id secret } }' }, shows: true },
-  'GET /export': { path: () => `/export?sql=${asked}&format=csv`, shows: true },
-  'GET /watch/stream': { path: () => `/watch/stream?purpose=test&sql=${asked}`, shows: true, endless: true },
-  'POST /lookup/register': {
-    body: { name: 'other', path: 'codes.csv', key: 'code', fields: ['country'] },
-  },
-  'GET /lookup': {},
-  'POST /ingest': { path: () => '/ingest?object_type=Vault', body: [{ id: 'n1', secret: canary }] },
-  'POST /ingest/auto': { path: () => '/ingest/auto?object_type=Vault', body: [{ id: 'n2', secret: canary }] },
-  'POST /ingest/bulk': { path: () => '/ingest/bulk?object_type=Vault', body: `{"id":"n3","secret":"${canary}"}\n` },
-  'POST /rag/ingest': {
-    body: { chunks: [{ content: canary }], purpose: 'test' },
-    headers: { 'content-type': 'application/json' },
-    goesOn: true,
-  },
-  'GET /rag/ingest/{task_id}': { path: ({ task }) => `/rag/ingest/${task}` },
-  'GET /ingest/tasks/{id}': { path: ({ task }) => `/ingest/tasks/${task}` },
-  'POST /exhibits': { body: { title: canary } },
-  'POST /exhibits/{id}/links': { path: ({ exhibit }) => `/exhibits/${exhibit}/links`, body: { act: 'note', text: canary } },
-  'GET /jobs': {},
-  'GET /jobs/{id}': { path: ({ task }) => `/jobs/${task}` },
-  'DELETE /jobs/{id}': { path: ({ job }) => `/jobs/${job}`, ends: true },
-  'GET /exhibits/{id}': { path: ({ exhibit }) => `/exhibits/${exhibit}`, shows: true },
-  'GET /types': { shows: true },
-  'POST /types': { body: { name: 'Fresh', properties: { a: 'string' } } },
-  'GET /types/{name}': { path: () => '/types/Vault', shows: true },
-  'POST /types/{name}/schema': { path: () => '/types/Vault/schema', body: { properties: { more: 'string' } } },
-  'POST /ontology/migrate': { body: { types: [{ name: 'Fresh2', properties: { a: { type: 'string' } } }] } },
-  'PATCH /types/{name}/{id}': { path: () => '/types/Vault/v1', body: { secret: canary } },
-  'DELETE /types/{name}/{id}': { path: () => '/types/Vault/v2' },
-  'POST /v1/namespaces/{name}/branch': { path: () => '/v1/namespaces/b1/branch', body: { branch_from: 'main' } },
-  'POST /schema/branches/{name}': { path: () => '/schema/branches/b2', body: { from: 'main' } },
-  'DELETE /schema/branches/{name}': { path: () => '/schema/branches/side' },
-  'GET /schema/branches': {},
-  'GET /audit/count': {},
-  'GET /audit/entries': {},
-  'POST /api/v1/audit/export': { body: {} },
-  'GET /audit/proof': { path: ({ position }) => `/audit/proof?position=${position}` },
-  'GET /audit/log': {},
-  'GET /audit/log/checkpoint': {},
-  'GET /audit/log/tile/{*}': { path: () => '/audit/log/tile/0/000.p/1' },
-  'GET /tokens/self': {},
-  'POST /tokens/self/rotate': { body: {} },
-  'GET /tokens/self/audit': {},
-  'DELETE /tokens/self/{id}': { path: ({ spares }) => `/tokens/self/${spares[0]}` },
-  'GET /tenants': { as: 'platform', shows: true },
-  'POST /tenants': { as: 'platform', body: { id: 'initech', name: canary } },
-  'GET /tenants/me': { as: 'acme', shows: true },
-  'GET /tenants/{id}': { path: () => '/tenants/acme', as: 'acme', shows: true },
-  'PATCH /tenants/{id}': { path: () => '/tenants/acme', as: 'acme', body: { name: canary } },
-  'DELETE /tenants/{id}': { path: () => '/tenants/acme', as: 'platform', ends: true },
-  'POST /tenants/{id}/suspend': { path: () => '/tenants/globex/suspend', as: 'platform', body: {} },
-  'POST /tenants/{id}/reactivate': { path: () => '/tenants/globex/reactivate', as: 'platform', body: {} },
-  'GET /tenants/{id}/quota': { path: () => '/tenants/acme/quota', as: 'acme' },
-  'PUT /tenants/{id}/quota': { path: () => '/tenants/acme/quota', as: 'platform', body: { in_flight: 50 } },
-  'GET /tenants/{id}/usage': { path: () => '/tenants/acme/usage', as: 'acme' },
-  'GET /tenants/{id}/members': { path: () => '/tenants/acme/members', as: 'acme', shows: true },
-  'POST /tenants/{id}/members': { path: () => '/tenants/acme/members', as: 'acme', body: { principal: 'mo', role: canary } },
-  'GET /tenants/{id}/members/{pid}': { path: () => '/tenants/acme/members/mia', as: 'acme', shows: true },
-  'PATCH /tenants/{id}/members/{pid}': { path: () => '/tenants/acme/members/mia', as: 'acme', body: { role: canary } },
-  'DELETE /tenants/{id}/members/{pid}': { path: () => '/tenants/acme/members/mia', as: 'acme', ends: true },
-  'GET /tenants/{id}/sharing': { path: () => '/tenants/acme/sharing', as: 'acme' },
-  'POST /tenants/{id}/sharing': { path: () => '/tenants/acme/sharing', as: 'acme', body: terms },
-  'GET /tenants/{id}/sharing/{aid}': { path: ({ agreement }) => `/tenants/acme/sharing/${agreement}`, as: 'acme' },
-  'PATCH /tenants/{id}/sharing/{aid}': {
-    path: ({ agreement }) => `/tenants/acme/sharing/${agreement}`,
-    as: 'acme',
-    body: { state: 'revoked' },
-    ends: true,
-  },
-  'DELETE /tenants/{id}/sharing/{aid}': { path: ({ agreement }) => `/tenants/acme/sharing/${agreement}`, as: 'acme', ends: true },
-  'GET /tenants/{id}/config/search': { path: () => '/tenants/acme/config/search', as: 'acme' },
-  'PUT /tenants/{id}/config/search': {
-    path: () => '/tenants/acme/config/search',
-    as: 'acme',
-    body: { config: { stop_words: [canary] } },
-  },
-  'GET /api/v1/tenants': { as: 'platform', shows: true },
-  'POST /api/v1/tenants': { as: 'platform', body: { id: 'hooli', name: canary } },
-  'GET /api/v1/tenants/{id}': { path: () => '/api/v1/tenants/acme', as: 'platform', shows: true },
-  'DELETE /api/v1/tenants/{id}': { path: () => '/api/v1/tenants/globex', as: 'platform', ends: true },
-  'POST /api/v1/tenants/{id}/suspend': { path: () => '/api/v1/tenants/globex/suspend', as: 'platform', body: {} },
-  'POST /api/v1/tenants/{id}/resume': { path: () => '/api/v1/tenants/globex/resume', as: 'platform', body: {} },
-  'GET /api/v1/tenants/{id}/usage': { path: () => '/api/v1/tenants/acme/usage', as: 'platform' },
-  'GET /api/v1/tenants/usage/summary': { as: 'platform' },
-  'POST /search': { body: { query: canary, type: 'Vault' }, shows: true },
-  'POST /multi-search': { body: { queries: [{ query: canary, type: 'Vault' }] }, shows: true },
-  'GET /status': {},
-  'GET /metrics': {},
-  'GET /metrics.json': {},
-  'GET /config': {},
-  'GET /specs': {},
-  'GET /openapi.json': {},
-};
+export const every: readonly Every[] = [...asked(dataRoutes, laterRoutes), ...asked(adminRoutes, adminLaterRoutes)].map(everyOf);
 
-export const adminRequests: Readonly<Record<string, Asked>> = {
-  'POST /admin/tokens': { body: { principal: canary } },
-  'GET /admin/tokens': {},
-  'GET /admin/tokens/audit': {},
-  'GET /admin/audit/count': {},
-  'GET /admin/audit/entries': {},
-  'POST /admin/audit/export': { body: { format: 'csv' } },
-  'POST /admin/tokens/{id}/rotate': { path: ({ spares }) => `/admin/tokens/${spares[1]}/rotate`, body: {} },
-  'DELETE /admin/tokens/{id}': { path: ({ spares }) => `/admin/tokens/${spares[2]}` },
-  'GET /admin/policies': {},
-  'PUT /admin/policies/{id}': { path: () => '/admin/policies/p1', body: { policy }, ends: true },
-  'GET /admin/policies/{id}': { path: () => '/admin/policies/p0', shows: true },
-  'DELETE /admin/policies/{id}': { path: () => '/admin/policies/p0', ends: true },
-  'GET /admin/jobs': {},
-  'GET /admin/jobs/{id}': { path: ({ task }) => `/admin/jobs/${task}` },
-  'DELETE /admin/jobs/{id}': { path: ({ job }) => `/admin/jobs/${job}`, ends: true },
-  'POST /admin/compact': { body: {} },
-  'POST /admin/reindex': { body: {} },
-  'POST /admin/rotate-dek': { body: {} },
-  'POST /admin/backup': { body: {} },
-  'GET /admin/backups': {},
-  'POST /admin/restore': { bodyOf: ({ backup }) => ({ backup, target_dir: '/restored' }) },
-  'GET /platform/tenants': { shows: true },
-  'GET /platform/tenants/{id}': { path: () => '/platform/tenants/acme', shows: true },
-  'PATCH /platform/tenants/{id}/tier': { path: () => '/platform/tenants/acme/tier', body: { tier: 'gold' } },
-  'POST /platform/tenants/{id}/suspend': { path: () => '/platform/tenants/globex/suspend', body: {} },
-  'POST /platform/tenants/{id}/reactivate': { path: () => '/platform/tenants/globex/reactivate', body: {} },
-  'DELETE /platform/tenants/{id}': { path: () => '/platform/tenants/globex', ends: true },
-  'GET /platform/license': {},
-  'GET /platform/usage': {},
-};
-
-/** They tell nothing of anybody's data, and answer without a token and without a record. */
-export const open = new Set(['GET /health', 'GET /health/live', 'GET /health/ready', 'GET /version']);
+export const requestTo = (route: string): Asked => every.find((one) => one.route === route)!.request;
 
 const directory = mkdtempSync(join(tmpdir(), 'annals-shared-'));
 mkdirSync(join(directory, 'lookups'));
@@ -268,12 +197,12 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   await must(
     'POST',
     '/ingest?object_type=MemoryItem&purpose=test',
-    verbs.map(({ name }) => ({ id: name, content: canary })),
+    dataRoutes.map((route) => ({ id: memoryOf(nameOf(route)), content: canary })),
   );
   const recalled = await must('POST', '/memory/recall', { query: canary, purpose: 'test' });
-  await must('POST', '/memory/quarantine/lift_quarantine', { purpose: 'test' });
+  await must('POST', `/memory/quarantine/${memoryOf('DELETE /memory/quarantine/:id')}`, { purpose: 'test' });
   await must('POST', '/v1/namespaces/side/branch', { branch_from: 'main' });
-  await must('POST', '/lookup/register', requests['POST /lookup/register']!.body);
+  await must('POST', '/lookup/register', lookup);
   const exhibit = await must('POST', '/exhibits', { title: canary });
   const task = await world.call('POST', '/ingest?object_type=Vault&async=true', [{ id: 'v3', secret: canary }]);
   const spares: string[] = [];
@@ -286,8 +215,10 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   const as = (token: string) => ({ authorization: `Bearer ${token}` });
   for (const id of ['acme', 'globex']) await must('POST', '/tenants', { id, name: canary }, as(platform));
   await must('POST', '/tenants/acme/members', { principal: 'mia', role: canary }, as(acme));
-  const agreement = await must('POST', '/tenants/acme/sharing', terms, as(acme));
-  const installed = await world.admin('PUT', '/admin/policies/p0', { policy });
+  const agreement = await must('POST', '/tenants/acme/sharing', { assignee: 'globex', target: { types: ['Vault'] } }, as(acme));
+  const installed = await world.admin('PUT', '/admin/policies/p0', {
+    policy: `permit(principal, action, resource); // ${canary}`,
+  });
   if (installed.status >= 300) throw new Error(installed.text);
   const backup = await world.admin('POST', '/admin/backup', {});
   if (backup.status >= 300) throw new Error(backup.text);
@@ -316,12 +247,10 @@ export interface Heard {
 
 /** One request. A stream without an end is left once nothing more came for a while. */
 export function hear(one: Prepared, route: string, request: Asked, admin: boolean): Promise<Heard> {
-  const [method, template] = route.split(' ') as [string, string];
-  const path = request.path?.(one) ?? template;
+  const [method] = route.split(' ');
+  const { path, body, headers } = request.sent(one);
   const { door } = one.world;
   const token = tokenOf(one, request);
-  const given = request.bodyOf ? request.bodyOf(one) : request.body;
-  const body = given === undefined ? undefined : typeof given === 'string' ? given : JSON.stringify(given);
   return new Promise((resolve, reject) => {
     const sent = httpRequest(
       {
@@ -332,7 +261,7 @@ export function hear(one: Prepared, route: string, request: Asked, admin: boolea
         headers: {
           authorization: `Bearer ${admin ? adminSecret : token}`,
           ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
-          ...request.headers,
+          ...headers,
         },
       },
       (response) => {
@@ -367,38 +296,6 @@ export async function recordsOf(world: StoreWorld): Promise<Map<string, (string 
   }
   return found;
 }
-
-/** Routes of the data listener, as it describes them itself. */
-export function described(world: StoreWorld): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    get(
-      { port: world.door.port, host: '127.0.0.1', path: '/openapi.json', headers: { authorization: `Bearer ${world.token}` } },
-      (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('end', () => {
-          const { paths } = JSON.parse(Buffer.concat(chunks).toString()) as { paths: Record<string, object> };
-          resolve(
-            Object.entries(paths).flatMap(([path, methods]) =>
-              Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
-            ),
-          );
-        });
-      },
-    ).on('error', reject);
-  });
-}
-
-export interface Every {
-  readonly route: string;
-  readonly request: Asked;
-  readonly admin: boolean;
-}
-
-export const every: readonly Every[] = [
-  ...Object.entries(requests).map(([route, request]) => ({ route, request, admin: false })),
-  ...Object.entries(adminRequests).map(([route, request]) => ({ route, request, admin: true })),
-];
 
 /** Work of the world's own token that lasts until it is cancelled. */
 function endless({ service }: StoreWorld): string {

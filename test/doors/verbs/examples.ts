@@ -2,12 +2,7 @@
 import type { VerbRoute } from '../../../src/doors/verbs/verb.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
-export interface Known {
-  readonly 'a memory': string;
-  readonly 'another memory': string;
-  readonly 'a recall': string;
-  readonly 'a job': string;
-}
+export type Known = Readonly<Record<'a memory' | 'another memory' | 'a recall' | 'a job', string>>;
 
 type Reply = { readonly content: readonly { readonly text: string }[] };
 
@@ -35,7 +30,7 @@ export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<str
 }
 
 /** The example with ids of that world. */
-export function filled<T>(example: T, ids: Known): T {
+export function filled<T>(example: T, ids: Readonly<Record<string, string>>): T {
   let text = JSON.stringify(example);
   for (const [name, id] of Object.entries(ids)) text = text.replaceAll(JSON.stringify(name), JSON.stringify(id));
   return JSON.parse(text) as T;

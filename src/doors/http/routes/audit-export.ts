@@ -41,6 +41,7 @@ const exportRoute = (access: 'token' | 'admin'): Route =>
     tags: ['audit'],
     body: exportBody.nullish(),
     replies: { 200: z.string().describe('one entry a line, in the order of the log') },
+    example: { body: { format: 'csv' } },
     handle: ({ body, request, reply, context }) => send(context, request, reply, body ?? {}),
   });
 

@@ -94,6 +94,7 @@ export const backupRoutes: readonly Route[] = [
       ...tenantFields,
     }),
     replies: { 200: report },
+    example: { body: { backup: 'a backup', target_dir: '/restored' } },
     run: async (invocation, { body, context }) => {
       const { backup, target_dir: target } = body;
       refuseTenant(body);

@@ -38,6 +38,7 @@ export const branchRoutes: readonly Route[] = [
     params: nameParams,
     body: z.object({ branch_from: z.string().describe('the source') }),
     replies: { 201: forked },
+    example: { params: { name: 'b1' }, body: { branch_from: 'main' } },
     run: (invocation, { params, body, request }) => fork(invocation, request, params.name, body.branch_from, 'everything'),
   }),
 
@@ -50,6 +51,7 @@ export const branchRoutes: readonly Route[] = [
     params: nameParams,
     body: z.object({ from: z.string().describe('the source') }),
     replies: { 201: forked },
+    example: { params: { name: 'b2' }, body: { from: 'main' } },
     run: (invocation, { params, body, request }) => fork(invocation, request, params.name, body.from, 'ontology'),
   }),
 
@@ -77,6 +79,7 @@ export const branchRoutes: readonly Route[] = [
     tags: ['branches'],
     params: nameParams,
     replies: { 200: z.object({ deleted: z.boolean(), branch: z.string() }) },
+    example: { params: { name: 'a branch' } },
     run: async (invocation, { params, request }) => {
       const { name } = params;
       await invocation.submit({ kind: 'delete-branch', name }, { sync: wantsSync(request) });

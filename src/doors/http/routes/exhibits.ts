@@ -93,6 +93,7 @@ export const exhibitRoutes: readonly Route[] = [
     body: openBody,
     replies: { 201: linkReply },
     purposeIn: 'body',
+    example: { body: { title: 'a text' } },
     run: async (invocation, { body, request, context }) => {
       const { title = 'exhibit' } = body;
       const sync = wantsSync(request);
@@ -112,6 +113,7 @@ export const exhibitRoutes: readonly Route[] = [
     body: linkBody,
     replies: { 201: linkReply },
     purposeIn: 'body',
+    example: { params: { id: 'an exhibit' }, body: { act: 'note', text: 'a text' } },
     run: async (invocation, { params, body, request, context }) => {
       const { act, sql, text, purpose } = body;
       const put = await linkExhibit(invocation, partsOf(context), {
@@ -138,6 +140,7 @@ export const exhibitRoutes: readonly Route[] = [
     params: named,
     query: page,
     replies: { 200: exhibitReply },
+    example: { params: { id: 'an exhibit' } },
     run: async (invocation, { params, query }) => {
       const desk = invocation.exhibits();
       const { after = '0', limit = String(linksDefault) } = query;

@@ -46,6 +46,7 @@ export const exportRoutes: readonly Route[] = [
     tags: ['query'],
     body: questionBody,
     replies: { 200: z.string().describe('application/vnd.apache.arrow.stream') },
+    example: { body: { sql: 'a statement' } },
     handle: ({ body, request, reply, context }) =>
       send(context, request, reply, body, { action: 'query' }, outputForms.arrow, {}),
   }),
@@ -60,6 +61,7 @@ export const exportRoutes: readonly Route[] = [
     tags: ['query'],
     query: exportQuery,
     replies: { 200: z.string().describe('rows in the format asked for') },
+    example: { query: { sql: 'a statement', format: 'csv' } },
     handle: ({ query, request, reply, context }) => {
       const { sql, query: other, format, purpose, branch } = query;
       if ((sql === undefined) === (other === undefined)) {

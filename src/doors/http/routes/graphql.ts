@@ -54,6 +54,7 @@ export const graphqlRoutes: readonly Route[] = [
     tags: ['query'],
     body: graphqlBody,
     replies: { 200: graphqlReply, 400: graphqlReply, 500: graphqlReply },
+    example: { body: { query: 'a document' } },
     handle: async ({ body, request, reply, context }) => {
       try {
         return await answer(context, request, reply, body);

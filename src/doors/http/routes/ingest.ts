@@ -90,6 +90,7 @@ const rowsRoute = (plan: Plan): Route =>
     query: ingestQuery,
     replies: { 200: ingestReply, 202: acceptedReply },
     reads: 'stream',
+    example: { query: { object_type: 'a type' }, body: { id: 'a new row', secret: 'a text' } },
     handle: async ({ query, body: sent, request, reply, context }) => {
       const asked = whatIsAsked(request, query, plan);
       const source = (sent as Readable | undefined) ?? request.raw;

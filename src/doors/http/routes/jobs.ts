@@ -55,6 +55,7 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       tags,
       params,
       replies: { 200: job },
+      example: { params: { id: 'a task' } },
       run: async ({ caller }, { params, context: { jobs } }) => shown(jobs.find(params.id, caller)),
     }),
 
@@ -66,6 +67,7 @@ const jobRoutesOf = (access: 'token' | 'admin'): readonly Route[] => {
       tags,
       params,
       replies: { 202: job },
+      example: { params: { id: 'a job' } },
       run: async (invocation, { params, context: { jobs } }) => {
         invocation.describe({ template: 'cancel ?', literals: [params.id] });
         return answered(202, shown(jobs.cancel(params.id, invocation.caller)));

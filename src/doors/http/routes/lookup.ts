@@ -39,6 +39,7 @@ export const lookupRoutes: readonly Route[] = [
     tags: ['schema'],
     body: registerBody,
     replies: { 201: lookupReply },
+    example: { body: { name: 'other', path: 'codes.csv', key: 'code', fields: ['country'] } },
     run: async (invocation, { body, context }) => {
       const { name, path, key, fields, refresh_minutes: refreshMinutes = null } = body;
       // The decision about the action, before anything is read.

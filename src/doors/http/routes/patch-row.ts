@@ -48,6 +48,7 @@ export const patchRowRoutes: readonly Route[] = [
     replies: { 200: reply },
     reads: 'stream',
     purposeIn: 'query',
+    example: { params: { name: 'a type', id: 'a row' }, body: { secret: 'a text' } },
     run: async (invocation, { params: { name, id }, query: { when }, body: sent, request, context }) => {
       const stated = statedCondition(request, when);
       if (stated === 'absent') throw new ServiceError('REL_INVALID', 'a row that is not there is written with POST /ingest');

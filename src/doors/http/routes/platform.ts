@@ -42,6 +42,7 @@ export const platformRoutes: readonly Route[] = [
     params: idParams,
     body: z.strictObject({ tier: z.string() }),
     replies: { 200: platformTenant },
+    example: { params: { id: 'a tenant' }, body: { tier: 'gold' } },
     run: async (invocation, { params: { id }, body: { tier } }) => {
       await submitNamed(invocation, { kind: 'change-tenant', id, tier });
       return shownPlatformTenant(invocation, id);

@@ -53,6 +53,7 @@ export const policyRoutes: readonly Route[] = [
     tags,
     params: idParams,
     replies: { 200: policyShape },
+    example: { params: { id: 'a policy' } },
     run: async (invocation, { params }) => {
       const desk = invocation.policies();
       return answered(200, shown(desk.policy(params.id)), etagOf(desk));
@@ -68,6 +69,7 @@ export const policyRoutes: readonly Route[] = [
     params: idParams,
     body: z.strictObject({ policy: z.string().describe('Cedar: one policy or several') }),
     replies: { 200: changed, 201: changed.describe('there was none of this id') },
+    example: { params: { id: 'p1' }, body: { policy: 'permit(principal, action, resource);' } },
     run: async (invocation, { params: { id }, body: { policy: text }, request }) => {
       const before = invocation.policies();
       checkMatch(request, before);
@@ -88,6 +90,7 @@ export const policyRoutes: readonly Route[] = [
     tags,
     params: idParams,
     replies: { 200: z.object({ id: z.string(), deleted: z.literal(true), ...setShape }) },
+    example: { params: { id: 'a policy' } },
     run: async (invocation, { params: { id }, request }) => {
       checkMatch(request, invocation.policies());
       await submitNamed(invocation, { kind: 'delete-policy', id });

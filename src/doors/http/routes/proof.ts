@@ -95,6 +95,7 @@ export const proofRoutes: readonly Route[] = [
     tags,
     query: proofQuery,
     replies: { 200: proofReply },
+    example: { query: { position: 'a position' } },
     run: async (invocation, { query, request }) => {
       const wanted = toProofRequest(query);
       const asText = wantsText(headerText(request, 'accept'));
@@ -137,6 +138,7 @@ export const proofRoutes: readonly Route[] = [
     summary: 'Tile <level>/<index>[.p/<width>] of node hashes',
     tags,
     replies: { 200: z.string() },
+    example: { params: { '*': '0/000.p/1' } },
     run: async (invocation, { params }) => {
       const { level, index, width } = parseTile((params as { readonly '*': string })['*']);
       const tile = await invocation.proofs().tile(level, index, width);

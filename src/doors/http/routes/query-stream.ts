@@ -44,6 +44,7 @@ export const queryStreamRoutes: readonly Route[] = [
     tags: ['query'],
     body: questionBody,
     replies: { 200: z.string().describe('text/event-stream') },
+    example: { body: { sql: 'a statement' } },
     handle: async ({ body, request, reply, context }) => {
       const answered = new AbortController();
       let answer: Answer | null = null;

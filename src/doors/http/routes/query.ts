@@ -80,6 +80,7 @@ export const queryRoutes: readonly Route[] = [
     tags: ['query'],
     body: questionBody,
     replies: { 200: answerReply },
+    example: { body: { sql: 'a statement' } },
     handle: async ({ body, request, reply, context }) => {
       const answer = await answerTo(context, request, body);
       if ('whole' in answer) {

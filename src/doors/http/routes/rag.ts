@@ -35,6 +35,7 @@ export const ragRoutes: readonly Route[] = [
     body,
     replies: { 202: accepted },
     purposeIn: 'body',
+    example: { body: { chunks: [{ content: 'a text' }], purpose: 'a purpose' }, headers: { 'content-type': 'application/json' } },
     run: async (invocation, { body: sent, request, context }) => {
       const { purpose: said, branch: _, break_glass: __, access_scope_ref: ___, ...given } = sent as Asked & Beside;
       const purpose = said ?? headerText(request, 'x-service-purpose');
@@ -58,6 +59,7 @@ export const ragRoutes: readonly Route[] = [
     tags: ['ingest'],
     params: z.object({ task_id: z.string() }),
     replies: { 200: taskReply },
+    example: { params: { task_id: 'a task' } },
     run: async ({ caller }, { params, context }) => taskShown(context, context.tasks.find(params.task_id, caller), url),
   }),
 ];

@@ -141,6 +141,7 @@ export const schemaRoutes: readonly Route[] = [
     tags: ['schema'],
     params: nameParams,
     replies: { 200: typeReply },
+    example: { params: { name: 'a type' } },
     run: async (invocation, { params }) => {
       invocation.describe({ objectType: params.name, rowCount: 1 });
       return shownBy(invocation, params.name);
@@ -155,6 +156,7 @@ export const schemaRoutes: readonly Route[] = [
     tags: ['schema'],
     body: typeBody,
     replies: { 200: changedType.describe('it stood so already'), 201: changedType },
+    example: { body: { name: 'Fresh', properties: { a: 'string' } } },
     run: async (invocation, { body, request }) => {
       invocation.describe({ objectType: body.name });
       const steps = registrations(body);
@@ -173,6 +175,7 @@ export const schemaRoutes: readonly Route[] = [
     params: nameParams,
     body: z.strictObject({ properties: properties.optional(), ...guard, ...meaning }),
     replies: { 200: changedType },
+    example: { params: { name: 'a type' }, body: { properties: { more: 'string' } } },
     run: async (invocation, { params: { name }, body, request }) => {
       invocation.describe({ objectType: name });
       const command = evolution(name, body.properties ?? {}, body);
@@ -190,6 +193,7 @@ export const schemaRoutes: readonly Route[] = [
     tags: ['schema'],
     body: z.strictObject({ types: z.array(typeBody).min(1).max(1000) }),
     replies: { 200: z.object({ types: z.array(changedType), ontology_version: z.int() }) },
+    example: { body: { types: [{ name: 'Fresh2', properties: { a: { type: 'string' } } }] } },
     run: async (invocation, { body, request }) => {
       const bodies = body.types;
       const steps = stepsOf(bodies, invocation);
@@ -210,6 +214,7 @@ export const schemaRoutes: readonly Route[] = [
     params: z.object({ name: z.string(), id: z.string() }),
     query: z.object({ hard: flag, purpose: z.string().optional() }),
     replies: { 200: deletion },
+    example: { params: { name: 'a type', id: 'another row' } },
     handle: ({ params, query, request, context }) => {
       const { name, id } = params;
       const { hard, purpose } = query;

@@ -39,6 +39,7 @@ export const searchRoutes: readonly Route[] = [
     tags,
     body: searchBody,
     replies: { 200: z.union([hitsReply, batchReply]) },
+    example: { body: { query: 'a text', type: 'a type' } },
     // What is wrong with a body is told by the shape that its keys choose.
     framework: { validatorCompiler: () => (body: unknown) => validator(searchBodyOf(body))(body) },
     handle: ({ body, request, reply, context }) => answer(context, request, reply, searchOf(body)),
@@ -52,6 +53,7 @@ export const searchRoutes: readonly Route[] = [
     tags,
     body: severalBody,
     replies: { 200: batchReply.omit({ fused: true }) },
+    example: { body: { queries: [{ query: 'a text', type: 'a type' }] } },
     handle: ({ body, request, reply, context }) => answer(context, request, reply, severalOf(body)),
   }),
 ];

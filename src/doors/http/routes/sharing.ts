@@ -79,6 +79,7 @@ export const sharingRoutes: readonly Route[] = [
     params: idParams,
     body: proposeBody,
     replies: { 201: agreementReply },
+    example: { params: { id: 'a tenant' }, body: { assignee: 'another tenant', target: { types: ['a type'] } } },
     run: async (invocation, { params: { id: tenant }, body, context }) => {
       const desk = invocation.tenants();
       const id = `agr_${context.ids.next()}`;
@@ -97,6 +98,7 @@ export const sharingRoutes: readonly Route[] = [
     params: idParams,
     replies: { 200: z.object({ agreements: z.array(agreementReply) }) },
     whileSuspended: true,
+    example: { params: { id: 'a tenant' } },
     run: async (invocation, { params }) => {
       const agreements = invocation.tenants().agreements(params.id).map(shown);
       invocation.describe({ rowCount: agreements.length });
@@ -113,6 +115,7 @@ export const sharingRoutes: readonly Route[] = [
     params: agreementParams,
     replies: { 200: agreementReply },
     whileSuspended: true,
+    example: { params: { id: 'a tenant', aid: 'an agreement' } },
     run: async (invocation, { params }) => shown(invocation.tenants().agreement(params.id, params.aid)),
   }),
 
@@ -125,6 +128,7 @@ export const sharingRoutes: readonly Route[] = [
     params: agreementParams,
     body: patchBody,
     replies: { 200: agreementReply },
+    example: { params: { id: 'a tenant', aid: 'an agreement' }, body: { state: 'revoked' } },
     run: async (invocation, { params, body }) => {
       const { id: tenant, aid } = params;
       const { state: to, ...changed } = body;
@@ -146,6 +150,7 @@ export const sharingRoutes: readonly Route[] = [
     tags,
     params: agreementParams,
     replies: { 200: agreementReply },
+    example: { params: { id: 'a tenant', aid: 'an agreement' } },
     run: async (invocation, { params }) => {
       const { id: tenant, aid } = params;
       const desk = invocation.tenants();

@@ -19,6 +19,7 @@ const config = { access: 'token', action: 'query', bucket: 'read' } as const;
 const bytesMax = 1 << 18;
 const queryType = 'application/sparql-query';
 const formType = 'application/x-www-form-urlencoded';
+const pattern = 'SELECT ?s ?o { ?s <says> ?o }';
 
 const parameters = z.object({
   query: z.string().optional().describe('SELECT over triple patterns, with or without LIMIT'),
@@ -57,6 +58,7 @@ export const sparqlRoutes: readonly Route[] = [
     method: 'GET',
     path: '/sparql',
     ...asking,
+    example: { query: { query: pattern } },
     handle: ({ query, request, reply, context }) => answer(context, request, reply, query),
   }),
   route({
@@ -66,6 +68,7 @@ export const sparqlRoutes: readonly Route[] = [
     bodyBytesMax: bytesMax,
     reads: queryOf,
     consumes: [queryType, formType],
+    example: { body: pattern, headers: { 'content-type': queryType } },
     handle: ({ query, body, request, reply, context }) =>
       answer(context, request, reply, together(query, parameters.parse(body ?? {}))),
   }),

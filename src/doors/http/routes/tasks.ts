@@ -47,6 +47,7 @@ export const taskRoutes: readonly Route[] = [
     tags: ['ingest'],
     params: z.object({ id: z.string() }),
     replies: { 200: taskReply.meta({ id: 'IngestTask' }) },
+    example: { params: { id: 'a task' } },
     run: async ({ caller }, { params, context }) => taskShown(context, context.tasks.find(params.id, caller), '/ingest'),
   }),
 ];

@@ -161,6 +161,7 @@ function routesOf(family: Family): readonly Route[] {
       tags,
       params: idParams,
       replies: { 200: reply },
+      example: { params: { id: 'another tenant' } },
       run: async (invocation, { params: { id } }) => {
         await submitNamed(invocation, { kind, id });
         return family.show(invocation, id);
@@ -191,6 +192,7 @@ function routesOf(family: Family): readonly Route[] {
       params: idParams,
       replies: { 200: reply },
       ...seen,
+      example: { params: { id: 'a tenant' } },
       run: async (invocation, { params }) => {
         read.check?.(invocation);
         return family.show(invocation, params.id);
@@ -205,6 +207,7 @@ function routesOf(family: Family): readonly Route[] {
       tags,
       params: idParams,
       replies: { 200: remove.reply },
+      example: { params: { id: 'a tenant' } },
       run: (invocation, { params, context }) => remove.run(invocation, params.id, context),
     }),
     ...(access === 'token' ? [creation(path, tags), usage(family)] : []),
@@ -222,6 +225,7 @@ function creation(path: string, tags: readonly string[]): Route {
     tags,
     body: createBody,
     replies: { 200: tenantReply.describe('it was registered before'), 201: tenantReply },
+    example: { body: { id: 'initech', name: 'a text' } },
     run: async (invocation, { body }) => {
       const { id, name = '', tier = 'standard', quota = {}, search = {}, members = [] } = body;
       checkSearchConfig(search);
@@ -254,6 +258,7 @@ function usage({ path, tags, read, whileSuspended }: Family): Route {
     query: usageQuery,
     replies: { 200: usageReply },
     ...(whileSuspended && { whileSuspended }),
+    example: { params: { id: 'a tenant' } },
     run: async (invocation, { params, query }) => {
       read.check?.(invocation);
       return usageShown(await invocation.tenants().usage(params.id, toPeriod(query)));

@@ -62,6 +62,7 @@ const own: readonly Route[] = [
     params: idParams,
     body: patchBody,
     replies: { 200: tenantReply },
+    example: { params: { id: 'a tenant' }, body: { name: 'a text' } },
     run: async (invocation, { params: { id }, body: { name, tier } }) => {
       const change = { ...(name === undefined ? {} : { name }), ...(tier === undefined ? {} : { tier }) };
       // What a tenant's own administrator may do at all, is refused elsewhere as if there were no such tenant.
@@ -80,6 +81,7 @@ const own: readonly Route[] = [
     params: idParams,
     replies: { 200: quotaReply },
     whileSuspended: true,
+    example: { params: { id: 'a tenant' } },
     run: async (invocation, { params }) => {
       const { id, quota } = invocation.tenants().tenant(params.id);
       return { tenant_id: id, quota: quotaShown(quota) };
@@ -95,6 +97,7 @@ const own: readonly Route[] = [
     params: idParams,
     body: quotaBody,
     replies: { 200: quotaReply },
+    example: { params: { id: 'a tenant' }, body: { in_flight: 50 } },
     run: async (invocation, { params, body }) => {
       const { id } = params;
       await submitNamed(invocation, { kind: 'change-tenant', id, quota: toQuota(body, null) });
@@ -111,6 +114,7 @@ const own: readonly Route[] = [
     params: idParams,
     replies: { 200: searchReply },
     whileSuspended: true,
+    example: { params: { id: 'a tenant' } },
     run: async (invocation, { params }) => {
       const { id, search } = invocation.tenants().tenant(params.id);
       return { tenant_id: id, config: search };
@@ -126,6 +130,7 @@ const own: readonly Route[] = [
     params: idParams,
     body: z.strictObject({ config: searchConfig }),
     replies: { 200: searchReply },
+    example: { params: { id: 'a tenant' }, body: { config: { stop_words: ['a text'] } } },
     run: async (invocation, { params, body }) => {
       const { id } = params;
       invocation.tenants().reach(id);
@@ -147,6 +152,7 @@ const members: readonly Route[] = [
     params: idParams,
     replies: { 200: memberList },
     whileSuspended: true,
+    example: { params: { id: 'a tenant' } },
     run: async (invocation, { params }) => {
       const { id, members } = invocation.tenants().tenant(params.id);
       invocation.describe({ rowCount: members.length });
@@ -163,6 +169,7 @@ const members: readonly Route[] = [
     params: idParams,
     body: z.strictObject({ principal: z.string(), role: z.string() }),
     replies: { 200: memberShape.describe('was one before'), 201: memberShape },
+    example: { params: { id: 'a tenant' }, body: { principal: 'mo', role: 'a text' } },
     run: async (invocation, { params, body: { principal, role } }) => {
       const added = await changeMember(invocation, params.id, { change: 'add', principal, role });
       return answered(added ? 201 : 200, { principal, role });
@@ -178,6 +185,7 @@ const members: readonly Route[] = [
     params: memberParams,
     replies: { 200: memberShape },
     whileSuspended: true,
+    example: { params: { id: 'a tenant', pid: 'a member' } },
     run: async (invocation, { params }) => {
       const { id, pid } = params;
       const member = invocation
@@ -198,6 +206,7 @@ const members: readonly Route[] = [
     params: memberParams,
     body: z.strictObject({ role: z.string() }),
     replies: { 200: memberShape },
+    example: { params: { id: 'a tenant', pid: 'a member' }, body: { role: 'a text' } },
     run: async (invocation, { params: { id, pid: principal }, body: { role } }) => {
       await changeMember(invocation, id, { change: 'change', principal, role });
       return { principal, role };
@@ -212,6 +221,7 @@ const members: readonly Route[] = [
     tags,
     params: memberParams,
     replies: { 200: z.object({ principal: z.string(), removed: z.literal(true) }) },
+    example: { params: { id: 'a tenant', pid: 'a member' } },
     run: async (invocation, { params: { id, pid: principal } }) => {
       await changeMember(invocation, id, { change: 'remove', principal, role: '' });
       return { principal, removed: true };

@@ -60,6 +60,7 @@ export const adminTokenRoutes: readonly Route[] = [
     tags: ['tokens'],
     body: mintBody,
     replies: { 201: mintedReply },
+    example: { body: { principal: 'a text' } },
     run: async (invocation, { body, context }) => {
       const drafted = draftToken(
         {
@@ -98,6 +99,7 @@ export const adminTokenRoutes: readonly Route[] = [
     tags: ['tokens'],
     params: idParams,
     replies: { 200: revoked },
+    example: { params: { id: 'a token' } },
     run: (invocation, { params }) => revoke(invocation, params.id),
   }),
 
@@ -109,6 +111,7 @@ export const adminTokenRoutes: readonly Route[] = [
     tags: ['tokens'],
     params: idParams,
     replies: { 200: mintedReply },
+    example: { params: { id: 'another token' } },
     run: (invocation, { params, context }) => rotate(invocation, context, params.id),
   }),
 
@@ -183,6 +186,7 @@ export const ownTokenRoutes: readonly Route[] = [
     tags: ['tokens'],
     params: idParams,
     replies: { 200: revoked },
+    example: { params: { id: 'a token of mine' } },
     run: (invocation, { params }) => revoke(invocation, params.id),
   }),
 ];

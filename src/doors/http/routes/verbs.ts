@@ -8,7 +8,7 @@ import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verb
 import type { FastifyRequest } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { statedBy } from '../invoke.ts';
-import { route, type Route } from '../route.ts';
+import { route, type Route, type RouteExample } from '../route.ts';
 import { refuseInEnvelope, textContent, toolProblem } from '../tool-envelope.ts';
 
 /** The envelope of memory and tool replies. Source: specification, "Result envelopes". */
@@ -36,6 +36,7 @@ function routeOf(verb: Verb, { method, url }: VerbRoute): Route {
     ...(inPath.length > 0 && { params: z.object(Object.fromEntries(inPath.map((name) => [name, z.string()]))) }),
     ...(method === 'POST' ? { body: rest } : { query: rest }),
     replies: plain === true ? { 200: verb.output } : { 200: envelope, 400: toolProblem },
+    example: exampleOf(verb, method, inPath),
     handle: async ({ request, reply, context }) => {
       const startedMs = context.clock.monotonicMs();
       try {
@@ -53,6 +54,14 @@ function routeOf(verb: Verb, { method, url }: VerbRoute): Route {
       }
     },
   });
+}
+
+function exampleOf({ example }: Verb, method: VerbRoute['method'], inPath: readonly string[]): RouteExample {
+  const given: readonly (readonly [string, unknown])[] = Object.entries({ ...example, purpose: 'a purpose' });
+  const texts = given.map(([name, value]) => [name, String(value)] as const);
+  const params = Object.fromEntries(texts.filter(([name]) => inPath.includes(name)));
+  if (method === 'POST') return { params, body: Object.fromEntries(given.filter(([name]) => !inPath.includes(name))) };
+  return { params, query: Object.fromEntries(texts.filter(([name]) => !inPath.includes(name))) };
 }
 
 /** What a request states beside the members of its verb: `headers.ts`. */

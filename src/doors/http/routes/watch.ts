@@ -51,6 +51,7 @@ export const watchRoutes: readonly Route[] = [
     tags: ['query'],
     query: streamQuery,
     replies: { 200: z.string().describe('text/event-stream') },
+    example: { query: { sql: 'a statement', purpose: 'a purpose' } },
     handle: async ({ query, request, reply, context }) => {
       const { subscription: id, sql, purpose } = query;
       const { watch } = context;
