@@ -63,6 +63,8 @@ export const differences: readonly Difference[] = [
       await put(stage, [{ id: 'm1', channel: 'news', message: stage.canaries.text(victim, 'a message') }], 'PubSubMessage');
       const document = { _id: 'x1', note: stage.canaries.text(victim, 'a document') };
       await put(stage, [{ id: 'shop.deals/x1', database: 'shop', collection: 'deals', document }], 'DocumentEntry');
+      const paper = { note: stage.canaries.text(victim, 'a paper') };
+      await put(stage, [{ id: 'x1', kind: 'plain', body: paper, aside: paper, hidden: paper }], 'Paper');
       // Paths that start as those of adversaries do.
       for (const [path, holder] of [
         ['globex-two', 'root'],
@@ -246,6 +248,8 @@ export const differences: readonly Difference[] = [
       ] as const) {
         const masked = side === 'first' ? { secret: one, shape: [1, 0] } : { secret: other, shape: [0, 1] };
         await stage.put('Deal', holder, path, [{ id: 'm1', ...own, ...masked }]);
+        const hidden = { note: `open ${masked.secret}`, of: masked.shape };
+        await stage.put('Paper', holder, path, [{ id: 'm1', kind: 'plain', body: { note: 'open note' }, hidden }]);
       }
     },
   },
@@ -277,6 +281,8 @@ export const differences: readonly Difference[] = [
         };
         const keys = side === 'first' ? ['closed1', 'closed2'] : ['closed3', 'closed3'];
         for (const id of keys) await stage.put('Deal', 'auditor', path, [row(id) as Record<string, unknown>]);
+        const body = { note: `open note ${stage.canaries.text(secret, `a sealed paper of ${path}`)}`, of: keys };
+        await stage.put('Paper', 'auditor', path, [{ id: keys[0]!, kind: 'sealed', body, aside: body, hidden: body }]);
       }
     },
   },
@@ -292,6 +298,13 @@ export const differences: readonly Difference[] = [
           : { pan: `${b}9999`, born: '1980-12-31', ceiling: 7999 };
       for (const [path, holder] of residents.filter(([path]) => path !== 'stark'))
         await stage.put('Card', holder, path, [{ id: 'k3', name: 'Cy', ...card }]);
+      for (const [path, holder] of [
+        ['globex', 'globex'],
+        ['acme/us', 'acme'],
+      ] as const) {
+        const aside = { note: `open ${side === 'first' ? a : b}`, ...card };
+        await stage.put('Paper', holder, path, [{ id: 'k3', kind: 'plain', body: { note: 'open note' }, aside }]);
+      }
     },
   },
   {

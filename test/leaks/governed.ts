@@ -6,6 +6,10 @@ export const policies = {
   nobody: 'forbid(principal == User::"nobody-has-this-name", action, resource);',
   sealed:
     'forbid(principal, action, resource is Deal) when { resource has note && resource.note like "sealed*" } unless { principal in Role::"auditor" };',
+  papers:
+    'forbid(principal, action, resource is Paper) when { resource has kind && resource.kind == "sealed" } unless { principal in Role::"auditor" };',
+  aside:
+    '@mask("null") forbid(principal, action == Action::"readCell", resource == Column::"Paper.aside") unless { principal in Role::"auditor" };',
   pan: '@mask("last4") forbid(principal, action == Action::"readCell", resource == Column::"Card.pan") unless { principal in Role::"auditor" };',
   born: '@mask("year") forbid(principal, action == Action::"readCell", resource == Column::"Card.born") unless { principal in Role::"auditor" };',
   ceiling:

@@ -327,6 +327,42 @@ const searches: readonly Shape[] = [
   deal('text of a join', "SELECT d.id, p.id FROM Deal d JOIN Party p ON d.who = p.id AS OF CURRENT WHERE MATCH(d.note, '*e*')"),
 ];
 
+/** Words and members of json cells: of rows that are hidden, of columns that are masked, of documents that are somebody else's. */
+const documents: readonly Shape[] = [
+  deal(
+    'words of documents',
+    "SELECT id, _score FROM DocumentEntry WHERE MATCH(document, 'open note c4n4ry') ORDER BY _score DESC, id",
+  ),
+  deal('words of documents that begin so', "SELECT id FROM DocumentEntry WHERE MATCH(document, 'c4n* op*')"),
+  deal('words of documents that are not there', "SELECT id FROM DocumentEntry WHERE NOT MATCH(document, 'open')"),
+  deal(
+    'words of documents, marked',
+    "SELECT id FROM DocumentEntry WHERE MATCH(document, 'note') COMPUTE h AS HIGHLIGHT(document)",
+  ),
+  deal(
+    'documents by a filter',
+    `SELECT id FROM DocumentEntry WHERE DOCUMENT_MATCHES(document, '{"note":{"$regex":"c4n4ry|open"}}')`,
+  ),
+  deal('hybrid, of documents', "HYBRID_SEARCH FROM DocumentEntry QUERY 'open note c4n4ry' LIMIT 5"),
+  deal('like a hidden document', "SIMILAR TO DocumentEntry WHERE id = 'shop.deals/x1' LIMIT 3"),
+  deal('json cells', 'SELECT id, kind, body, aside, hidden FROM Paper'),
+  deal('json cells by their text', "SELECT id FROM Paper WHERE body LIKE '%c4n4ry%' OR aside LIKE '%open%' OR body IS NULL"),
+  deal('words of json', "SELECT id, _score FROM Paper WHERE MATCH(body, 'open note c4n4ry') ORDER BY _score DESC, id"),
+  deal('words of json that is masked', "SELECT id, _score FROM Paper WHERE MATCH(hidden, 'open s c4n4ry') ORDER BY _score DESC", {
+    refused: 'REL_MASKED_COLUMN',
+  }),
+  deal('words of json, the best', "SELECT id, _score FROM Paper WHERE MATCH(body, 'note p1') ORDER BY _score DESC LIMIT 2"),
+  deal('masked json by its text', "SELECT id FROM Paper WHERE hidden LIKE '%s-1%' OR NOT hidden LIKE '%s-2%'"),
+  deal('masked json by a filter', `SELECT id FROM Paper WHERE DOCUMENT_MATCHES(hidden, '{"note":{"$exists":true}}')`),
+  deal('masked json, marked', "SELECT id FROM Paper WHERE MATCH(body, 'open') COMPUTE h AS HIGHLIGHT(hidden)", {
+    refused: 'REL_MASKED_COLUMN',
+  }),
+  deal('masked json, grouped', 'SELECT hidden, COUNT(*) AS n FROM Paper GROUP BY hidden', { refused: 'REL_MASKED_COLUMN' }),
+  deal('json, grouped', 'SELECT body, COUNT(*) AS n FROM Paper GROUP BY body'),
+  deal('hybrid, of json', "HYBRID_SEARCH FROM Paper QUERY 'open s-1 c4n4ry done' LIMIT 5"),
+  deal('like a paper', "SIMILAR TO Paper WHERE id = 'q1' LIMIT 3"),
+];
+
 /** Every table function there is, in each of its ways: a test compares with the list. */
 const functions: readonly Shape[] = [
   deal('like a vector', "SELECT * FROM SIMILAR('Deal', emb, ARRAY[1, 0]) LIMIT 3"),
@@ -432,4 +468,4 @@ const functions: readonly Shape[] = [
   }),
 ];
 
-export const shapes: readonly Shape[] = [...reads, ...searches, ...plans, ...masked, ...functions, ...refusals];
+export const shapes: readonly Shape[] = [...reads, ...searches, ...documents, ...plans, ...masked, ...functions, ...refusals];

@@ -69,6 +69,9 @@ export const residents: readonly (readonly [path: string | null, holder: Holder]
   ['hooli', 'hooli'],
 ];
 
+/** Whose own rows hold documents and papers. */
+const readers: ReadonlySet<string | null> = new Set([null, 'globex', 'acme/us', victimPath, 'wayne', 'umbrella']);
+
 /** A stored row, for the reference that answers are held against. */
 export interface Written {
   readonly type: string;
@@ -210,6 +213,11 @@ const types: readonly object[] = [
     graph_triggers: [{ link_type: 'Reports', src_field: 'id', dst_field: 'boss' }],
   },
   { name: 'Dossier', primary_key: 'id', properties: { ...plain, size: 'integer' } },
+  {
+    name: 'Paper',
+    primary_key: 'id',
+    properties: { id: 'string', kind: 'string', body: 'json', aside: 'json', hidden: { type: 'json', masked: true } },
+  },
   { name: 'Vault', primary_key: 'id', properties: plain, protected: true },
   { name: 'Cleared', primary_key: 'id', properties: plain, access_scope: true },
   { name: 'Clue', primary_key: 'id', properties: { id: 'string', vault: { type: 'string', references: 'Vault' } } },
@@ -274,6 +282,23 @@ const parties = [
   { id: 'p3', name: 'Tomb', boss: 'p1', score: 3 },
 ];
 
+/** Words within json cells: what is shown of them, and what a mask and a policy keep back. */
+const papers = [
+  {
+    id: 'q1',
+    kind: 'plain',
+    body: { note: 'open note', of: ['p1', { n: 7 }] },
+    aside: { note: 'done' },
+    hidden: { note: 's-1' },
+  },
+  { id: 'q2', kind: 'plain', body: { note: 'note of p2' }, aside: null, hidden: ['s-2'] },
+];
+
+const documents = ['open note', 'done note of p1'].map((note, i) => {
+  const document = { _id: `o${i}`, note, of: { who: ['p1'] } };
+  return { id: `shop.deals/o${i}`, database: 'shop', collection: 'deals', document };
+});
+
 const cards = [
   { id: 'k1', name: 'Ada', pan: '4000123412341111', born: '1990-05-05', ceiling: 1234 },
   { id: 'k2', name: 'Bob', pan: '4000123412342222', born: '1991-06-06', ceiling: 5678 },
@@ -300,6 +325,10 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     await stage.put('Party', holder, path, parties);
     await stage.put('KnowledgeTriple', holder, path, known);
     await stage.put('Card', holder, path, cards);
+    if (readers.has(path)) {
+      await stage.put('Paper', holder, path, papers);
+      await stage.put('DocumentEntry', holder, path, documents);
+    }
     await stage.put('Deal', holder, path, [{ ...dealsOf(i)[1]!, amount: 200 + i, note: 'done' }]);
     await stage.remove('Deal', holder, path, 'd3', false);
     const { canaries } = stage;
