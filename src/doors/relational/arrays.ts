@@ -124,7 +124,8 @@ function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyM
   for (const { parameter, from, to, negated } of spreads) {
     const length = lengths.get(parameter)!;
     const more = Array.from({ length: Math.max(0, length - 1) }, (_, i) => `, $${firsts.get(parameter)! + i}`);
-    const list = length === 0 ? `SELECT $${parameter} WHERE FALSE` : `$${parameter}${more.join('')}`;
+    // NULL is of any type, as the list is of whatever it stands behind.
+    const list = length === 0 ? `SELECT NULL WHERE $${parameter} IS NULL AND FALSE` : `$${parameter}${more.join('')}`;
     spread += `${text.slice(at, from)} ${negated ? 'NOT IN' : 'IN'} (${list})`;
     at = to;
   }
@@ -146,8 +147,9 @@ export function spreadBound(text: string, spreads: readonly Spread[], bound: Bou
   for (const parameter of new Set(spreads.map((each) => each.parameter))) {
     const given = all[parameter - 1];
     if (given === undefined) throw new ServiceError('REL_INVALID', `no value is bound to $${parameter}`);
+    // Whether a cell is one of an unknown list is unknown: of no list it would be none, and behind <> ALL every one.
     const { elements, oid } =
-      given.value === null ? { elements: [], oid: given.oid } : elementsOf(given.value, { ...given, parameter });
+      given.value === null ? { elements: [null], oid: elementOid(given.oid) } : elementsOf(given.value, { ...given, parameter });
     const length = elements.length === 0 ? 0 : 2 ** Math.ceil(Math.log2(elements.length));
     lengths.set(parameter, length);
     const last = elements.at(-1) ?? null;

@@ -51,3 +51,19 @@ test.each([
 ])('%s is %s', async (text, state) => {
   expect(await stateOf(client.query(text))).toBe(state);
 });
+
+test.each([
+  ['n = ANY($1)', [], ''],
+  ['n <> ALL($1)', [], '1 2 3 4 5 6'],
+  ['NOT n = ANY($1)', [], '1 2 3 4 5 6'],
+  ['n = ANY($1::int8[])', [], ''],
+  ['n = ANY($1)', null, ''],
+  ['NOT n = ANY($1)', null, ''],
+  ['n <> ALL($1)', null, ''],
+  ['n <> ALL($1::int8[])', null, ''],
+  ['n <> ALL($1)', [null, 2], ''],
+  ['n = ANY($1)', [null, 2], '4'],
+])('%s is of rows that a list of any length leaves, and of none where the list is unknown: %j', async (condition, list, ids) => {
+  const { rows } = await client.query<{ id: number }>(`SELECT id FROM A WHERE ${condition} ORDER BY id`, [list]);
+  expect(rows.map(({ id }) => id).join(' ')).toBe(ids);
+});

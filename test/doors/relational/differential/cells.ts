@@ -4,10 +4,12 @@
 export const families: Readonly<Record<number, string>> = {
   ...Object.fromEntries([20, 21, 23].map((oid) => [oid, 'integer'])),
   ...Object.fromEntries([700, 701, 1700].map((oid) => [oid, 'number'])),
-  ...Object.fromEntries([25, 1043].map((oid) => [oid, 'text'])),
+  ...Object.fromEntries([25, 1043, 2950].map((oid) => [oid, 'text'])),
   ...Object.fromEntries([1114, 1184].map((oid) => [oid, 'instant'])),
   16: 'bool',
   1082: 'date',
+  114: 'json',
+  17: 'bytea',
 };
 
 /** Text of a cell in either format, the same for all types of a family. */
@@ -41,6 +43,7 @@ export function valueOf(cell: Buffer, oid: number, isBinary: boolean): string {
       return head + fraction;
     }
     default:
+      if (oid === 2950) return cell.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
       return cell.toString();
   }
 }

@@ -35,6 +35,15 @@ function sameRows(ours: Outcome, theirs: Outcome, same: (a: string, b: string) =
 const isClose = (a: string, b: string): boolean => Math.abs(Number(a) - Number(b)) <= 1e-12 * Math.max(1, Math.abs(Number(b)));
 
 export const explanations: readonly Explanation[] = [
+  { reason: 'bytea is not there', holds: (asked, ours) => typeOf(asked) === 'bytea' && ours.error === '0A000' },
+  {
+    reason: 'a value without a type is text beside json in a set operation',
+    holds: (asked, ours) => typeOf(asked) === 'json' && !isStated(asked) && asked.sql.includes('UNION') && ours.error === '42804',
+  },
+  {
+    reason: 'json is compared as its text',
+    holds: (asked, ours, theirs) => typeOf(asked) === 'json' && theirs.error === '42883' && ours.error === null,
+  },
   {
     reason: 'what Postgres can not decide of a value without a type is text here, or of the type of what it stands beside',
     holds: (asked, ours, theirs) =>

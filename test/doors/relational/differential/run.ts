@@ -1,6 +1,6 @@
 /**
- * Parameters of every type in every position, and statements that are wrong, put to this store and to a PostgreSQL 15 that is
- * started for it.
+ * Parameters of every type in every position, lists of them, what is written with them, and statements that are wrong, put to this
+ * store and to a PostgreSQL 15 that is started for it.
  *
  *   npm run wire:diff -- --n 100000 [--seed 1]
  */
@@ -9,7 +9,7 @@ import { StoreWorld } from '../../http/store-world.ts';
 import { cellsOf, framed } from '../frames.ts';
 import { describe, execute, RawClient, simple, sync } from '../raw-client.ts';
 import { relationalSecret } from '../relational-client.ts';
-import { bytesOf, type Case, caseOf, oids } from './cases.ts';
+import { bytesOf, type Case, caseOf, int32, oids } from './cases.ts';
 import { families, valueOf } from './cells.ts';
 import { explained, type Outcome } from './explained.ts';
 import { startPostgres } from './postgres.ts';
@@ -44,6 +44,15 @@ try {
     );
   }
 
+  const rows = [
+    'DELETE FROM stored',
+    "INSERT INTO stored (id, u) VALUES (1, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'), (2, NULL), (3, NULL)",
+  ];
+  for (const client of clients) {
+    await client.ask(
+      simple('CREATE TABLE stored (id int8 PRIMARY KEY, n int8, x float8, s text, b bool, ts timestamptz, j json, u uuid)'),
+    );
+  }
   for (const client of clients) for (const ground of grounds) await client.ask(simple(ground));
   const [mineWrong, rightWrong] = await Promise.all([statesOf(ours, wrong), statesOf(theirs, wrong)]);
   wrong.forEach((statement, i) => {
@@ -56,6 +65,8 @@ try {
 
   const random = randomFrom(Number(options.seed));
   for (let done = 0; done < total; done += together) {
+    // What one of them took and the other refused is no reason for more.
+    for (const client of clients) for (const row of rows) await client.ask(simple(row));
     const cases = Array.from({ length: Math.min(together, total - done) }, () => caseOf(random));
     const [mine, right] = await Promise.all([outcomes(ours, cases), outcomes(theirs, cases)]);
     cases.forEach((asked, i) => {
@@ -92,12 +103,6 @@ function int16(value: number): Buffer {
   return Buffer.from([(value >> 8) & 255, value & 255]);
 }
 
-function int32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32BE(value);
-  return bytes;
-}
-
 function messagesOf({ sql, parameters, isResultBinary }: Case): Buffer[] {
   const types = parameters.map(({ type, isStated }) => int32(isStated ? oids[type] : 0));
   const formats = parameters.map(({ isBinary }) => int16(isBinary ? 1 : 0));
@@ -118,7 +123,7 @@ function messagesOf({ sql, parameters, isResultBinary }: Case): Buffer[] {
 async function outcomes(client: RawClient, cases: readonly Case[]): Promise<Outcome[]> {
   client.socket.write(Buffer.concat(cases.flatMap(messagesOf)));
   const found: Outcome[] = [];
-  for (const { isResultBinary } of cases) {
+  for (const { sql, isResultBinary } of cases) {
     const replies = await client.until('Z');
     const error = replies.find(({ type }) => type === 'E');
     const fields = replies.find(({ type }) => type === 'T');
@@ -131,6 +136,8 @@ async function outcomes(client: RawClient, cases: readonly Case[]): Promise<Outc
     const rows = replies.flatMap(({ type, body }) =>
       type === 'D' ? [cellsOf(body).map((cell, i) => (cell === null ? null : valueOf(cell, types[i]!, isResultBinary)))] : [],
     );
+    // Rows that were written come in no order.
+    if (sql.includes('RETURNING')) rows.sort((a, b) => (String(a) < String(b) ? -1 : 1));
     found.push({ error: null, columns: types.map((oid) => families[oid] ?? String(oid)), rows });
   }
   return found;
