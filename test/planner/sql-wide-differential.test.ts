@@ -95,6 +95,7 @@ function value(names: readonly string[], depth: number): fc.Arbitrary<string> {
       arbitrary: fc.tuple(condition(names, depth - 1), inner, inner).map(([c, a, b]) => `CASE WHEN ${c} THEN ${a} ELSE ${b} END`),
     },
     { weight: 3, arbitrary: cell },
+    { weight: 3, arbitrary: oneRow(names) },
     {
       weight: 1,
       arbitrary: fc
@@ -112,6 +113,22 @@ function value(names: readonly string[], depth: number): fc.Arbitrary<string> {
         .map(([a, b, f]) => `(SELECT ${f}(v.n) FROM (VALUES (${a}), (${b})) v(n))`),
     },
   );
+}
+
+/** The row of a key, or none: what the query yields is not NULL for a row that is not there, but the query is. */
+function oneRow(names: readonly string[]): fc.Arbitrary<string> {
+  const alias = `r${aliases++}`;
+  const outer = value(names, 0);
+  const yielded = fc.oneof(
+    fc.integer({ min: -1, max: 7 }).map(String),
+    outer,
+    outer.map((a) => `COALESCE(${alias}.i, ${a}, 1)`),
+    outer.map((a) => `CASE WHEN ${alias}.i IS NULL THEN ${a} ELSE 1 END`),
+    fc.constant(`CASE WHEN ${alias}.b IS NULL THEN 1 ELSE ${alias}.i END`),
+  );
+  return fc
+    .tuple(yielded, pick('A', 'B', 'C'), outer, pick('', '', '', ' LIMIT 1', ' LIMIT 0'))
+    .map(([a, table, key, limit]) => `(SELECT ${a} FROM ${table} ${alias} WHERE ${alias}.k = ${key}${limit})`);
 }
 
 function condition(names: readonly string[], depth: number): fc.Arbitrary<string> {

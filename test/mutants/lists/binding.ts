@@ -7,7 +7,7 @@ export const mutants: readonly Mutant[] = [
     file: 'src/planner/passes/decorrelate.ts',
     find: "apply.type === 'single' ? withoutRowNull(lifted) : lifted",
     replace: 'lifted',
-    killedBy: ['test/planner/queries.test.ts'],
+    killedBy: ['test/planner/queries.test.ts', 'test/planner/sql-wide-differential.test.ts'],
   },
   {
     name: 'binding: an aggregate of columns around adds up one row of each of these',

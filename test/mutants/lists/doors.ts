@@ -9,8 +9,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'bodies whose long integers are rounded',
     file: 'src/doors/http/json-body.ts',
-    find: 'value = parseExactJson(text);',
-    replace: 'value = parseExactJson(text) && JSON.parse(text);',
+    find: 'value = parseExactJson(text, numbers);',
+    replace: 'value = parseExactJson(text, numbers) && JSON.parse(text);',
     killedBy: test('exact-values'),
   },
   {

@@ -7,6 +7,6 @@ export const mutants: readonly Mutant[] = [
     file: 'src/planner/operators/limit.ts',
     find: '&& !this.#letsInputCount',
     replace: '',
-    killedBy: ['test/planner/executor/../operators/limits.test.ts'],
+    killedBy: ['test/planner/operators/limits.test.ts'],
   },
 ];
