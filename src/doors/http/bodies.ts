@@ -125,11 +125,16 @@ export class Bodies {
   }
 
   /** A body that was collected before, in pieces, and with the same turns for others. */
-  async *pieces(body: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  pieces(body: Uint8Array): AsyncGenerator<Uint8Array, void> {
+    return this.inTurns(piecesOf(body));
+  }
+
+  /** Others have their turns between pieces that are here already, as of a body that unfolds to much more than was sent. */
+  async *inTurns(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
     const slice = this.#slice();
-    for (let at = 0; at < body.length; at += pieceBytes) {
+    for await (const piece of source) {
       slice.begin();
-      yield body.subarray(at, at + pieceBytes);
+      yield piece;
       await slice.end();
     }
   }
@@ -181,6 +186,10 @@ export class Bodies {
     receipt.lagMs = Math.max(0, receipt.lagMs + waitedMs - (chunk.length / paceBytesPerSecond) * 1000);
     receipt.waitingSinceMs = nowMs;
   }
+}
+
+function* piecesOf(body: Uint8Array): Generator<Uint8Array, void> {
+  for (let at = 0; at < body.length; at += pieceBytes) yield body.subarray(at, at + pieceBytes);
 }
 
 /** Its body is here, or will be at once: an answer that ends the connection is found by its sender. */

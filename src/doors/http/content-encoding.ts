@@ -1,11 +1,15 @@
 /** Compressed request bodies, decoded as they stream in and bounded by what was sent: a bomb ends early and costs no memory. */
 import { pipeline, Readable } from 'node:stream';
-import { createGunzip, createInflate } from 'node:zlib';
+import { promisify } from 'node:util';
+import { createGunzip, createInflate, gunzip, inflate } from 'node:zlib';
 import { ServiceError } from '../../errors.ts';
-import type { RequestFacts } from './context.ts';
+import type { HttpContext, RequestFacts } from './context.ts';
 import { headerText } from './headers.ts';
 
 export type Encoding = 'identity' | 'gzip' | 'deflate';
+
+const gunzipped = promisify(gunzip);
+const inflated = promisify(inflate);
 
 /** Text of rows rarely packs tighter than this. */
 const ratioMax = 200;
@@ -25,8 +29,25 @@ export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: 
   while ((await pieces.next()).done !== true);
 }
 
+/** A body as it comes. What comes out of it is worked on in turns as well. */
+export function unfolded(context: HttpContext, source: AsyncIterable<Uint8Array>, encoding: Encoding): AsyncIterable<Uint8Array> {
+  return encoding === 'identity' ? source : context.bodies.inTurns(decoded(source, encoding, context.bodyLimitBytes));
+}
+
+/** A body that is here, of so many bytes at most once it is unfolded. */
+export async function unfoldedWhole(body: Buffer, encoding: Encoding, bytesMax: number): Promise<Buffer> {
+  if (encoding === 'identity') return body;
+  try {
+    return await (encoding === 'gzip' ? gunzipped : inflated)(body, { maxOutputLength: bytesMax });
+  } catch (error) {
+    if ((error as { readonly code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
+      throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${bytesMax} bytes`);
+    throw new ServiceError('REL_INVALID', `the body is not valid ${encoding}`, { cause: error });
+  }
+}
+
 /** `freeBytes` may come out of however little went in. */
-export async function* decoded(
+async function* decoded(
   source: AsyncIterable<Uint8Array>,
   encoding: Encoding,
   freeBytes: number,
@@ -39,12 +60,12 @@ export async function* decoded(
       yield chunk;
     }
   }
-  const inflate = encoding === 'gzip' ? createGunzip() : createInflate();
+  const unpacking = encoding === 'gzip' ? createGunzip() : createInflate();
   // Errors of either end reach the loop below through the stream itself.
-  pipeline(Readable.from(counted(), { objectMode: false }), inflate, () => undefined);
+  pipeline(Readable.from(counted(), { objectMode: false }), unpacking, () => undefined);
   let came = 0;
   try {
-    for await (const chunk of inflate as AsyncIterable<Buffer>) {
+    for await (const chunk of unpacking as AsyncIterable<Buffer>) {
       came += chunk.length;
       if (came > Math.max(freeBytes, sent * ratioMax)) {
         throw new ServiceError('REL_TOO_LARGE', `the body unpacks to more than ${ratioMax} times its size`);

@@ -6,13 +6,16 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
-import { checkIdentifier } from '../../log/values/value.ts';
+import { checkIdentifier, limits } from '../../log/values/value.ts';
 import type { ColumnSet } from './column-set.ts';
 import { JsonReader, type RowStatus } from './json-reader.ts';
 import { cellKind, RowTape } from './row-tape.ts';
 
 /** Digits that a double always gives back. */
 const significantDigitsMax = 17;
+
+/** More than the columns of any type: what has more is not read to its end. */
+const fieldsMax = limits.columnsPerType * 4;
 
 export class CsvReader {
   /** Just after the record that was read; where reading failed otherwise. */
@@ -136,6 +139,11 @@ export class CsvReader {
         while (i < end && bytes[i] !== 0x2c && bytes[i] !== 0x0a) all |= bytes[i++]!;
         if (i >= end) return this.#incomplete('the text ends inside a record');
         stop = bytes[i] === 0x0a && i > start && bytes[i - 1] === 0x0d ? i - 1 : i;
+      }
+      if (starts.length === fieldsMax) {
+        this.position = start;
+        this.reason = `more than ${fieldsMax} fields`;
+        return 'malformed';
       }
       starts.push(start);
       ends.push(stop);

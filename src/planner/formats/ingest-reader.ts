@@ -79,6 +79,8 @@ type Form =
   | 'done';
 
 const defaultRowBytesMax = 16 * 1024 * 1024;
+/** Names of columns are short; what begins like none of the forms is taken for a header, too. */
+const headerBytesMax = 1 << 20;
 /** A few rows are read before a run of them would have begun. */
 const defaultPredictBytesMin = 2_048;
 /** White space and a byte-order mark may come first; a form that takes longer to show is nobody's. */
@@ -490,8 +492,10 @@ export class BodyReader {
   #wait(form: 'ndjson' | 'CSV' | 'array' | 'wrapper'): false {
     this.#columns.abandon();
     const held = this.#end - this.#at;
-    if (held > this.#rowBytesMax) {
-      const detail = `row ${this.#index} is over ${this.#rowBytesMax} bytes`;
+    const isHeader = this.#form === 'csv-header';
+    const bytesMax = isHeader ? Math.min(headerBytesMax, this.#rowBytesMax) : this.#rowBytesMax;
+    if (held > bytesMax) {
+      const detail = `${isHeader ? 'the CSV header' : `row ${this.#index}`} is over ${bytesMax} bytes`;
       if (form !== 'ndjson') throw new ServiceError('REL_TOO_LARGE', `${detail}; the rows before it were read`);
       this.#reject('REL_TOO_LARGE', detail);
       this.#skipLine(false);

@@ -228,6 +228,27 @@ describe('compressed bodies', () => {
     expect(codeOf(await post(type, lines(0, 3), gzip, '&async=true'))).toEqual([400, 'REL_INVALID']);
     expect(await versions(type)).toBe(0);
   });
+
+  test.each([
+    ['POST', '/query', { sql: 'SELECT 1 AS one' }],
+    ['POST', '/query/stream', { sql: 'SELECT 1 AS one' }],
+    ['POST', '/graphql', { query: '{ __typename }' }],
+    ['POST', '/mcp/tools/call', { name: 'server_health', arguments: { purpose: 'test' } }],
+    ['POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }],
+    ['POST', '/types', { name: 'Packed' }],
+  ])('are read by %s %s as well, within what that route takes', async (method, path, body) => {
+    const accept = { accept: 'application/json, text/event-stream, application/x-ndjson', 'content-type': 'application/json' };
+    const send = (bytes: Buffer, encoding: string) =>
+      world.call(method, path, bytes, { ...accept, 'content-encoding': encoding });
+    const text = JSON.stringify(body);
+    const plain = await world.call(method, path, text, accept);
+    const codes = async (bytes: Buffer, encoding: string): Promise<number> => (await send(bytes, encoding)).status;
+    expect([200, 201]).toContain(plain.status);
+    expect([200, 201, 409]).toContain(await codes(gzipSync(text), 'gzip'));
+    expect(await codes(gzipSync(text).subarray(0, 12), 'gzip')).toBe(400);
+    expect(await codes(Buffer.from(text), 'br')).toBe(501);
+    expect(await codes(gzipSync(Buffer.alloc(9 << 20, 0x20)), 'gzip')).toBe(413);
+  });
 });
 
 describe('tasks', () => {

@@ -32,6 +32,21 @@ describe('CSV fields', () => {
     ]);
   });
 
+  it('a record of far more fields than a type has columns is not read to its end', async () => {
+    const wide = 'x,'.repeat(200_000);
+    const { batches, error } = await read(`a,b\n1,2\n${wide}\n3,4\n`);
+    expect(error).toBeNull();
+    expect(batches[0]!.rejections).toMatchObject([
+      { index: 1, code: 'REL_PARSE', detail: expect.stringMatching(/^more than 4096/) },
+    ]);
+    expect((await read(wide, {}, 65_536)).error).toMatchObject({ code: 'REL_PARSE' });
+  });
+
+  it('a header without an end is refused after a MiB', async () => {
+    const { error } = await read('x'.repeat(3 << 20), {}, 65_536);
+    expect(error).toMatchObject({ code: 'REL_TOO_LARGE', message: expect.stringMatching(/^the CSV header is over/) });
+  });
+
   it('text after a closing quote and a quote that never closes are refused', async () => {
     const { batches, error } = await read('a,b\n"x"y,1\n2,3\n"open,4\n');
     expect(error).toBeNull();

@@ -15,7 +15,7 @@ import type { WriteCondition } from '../../../projections/command.ts';
 import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply } from '../../ingest-stream.ts';
 import { statedCondition } from '../conditions.ts';
-import { checkEncoded, decoded, type Encoding, encodingOf } from '../content-encoding.ts';
+import { checkEncoded, type Encoding, encodingOf, unfolded } from '../content-encoding.ts';
 import type { HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { headerText, statedOpener, wantsSync } from '../headers.ts';
@@ -257,7 +257,7 @@ async function write(
   const ingest = ingestOf(invocation, asked, digest, progress !== undefined);
   progress?.(ingest);
   const definition = ingest.definition();
-  const body = decoded(source, encoding, context.bodyLimitBytes);
+  const body = unfolded(context, source, encoding);
   // Rows that are decided one by one, with edges maybe, take a turn longer than such that pass through.
   const isSlow = asked.patch || (definition?.graphTriggers.length ?? 0) > 0;
   const ingested = await ingest.run(

@@ -8,7 +8,7 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { entityTag, statedCondition } from '../conditions.ts';
-import { decoded, encodingOf } from '../content-encoding.ts';
+import { encodingOf, unfolded } from '../content-encoding.ts';
 import { answered, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { checkCaller } from '../../frame/lease.ts';
@@ -54,7 +54,7 @@ export const patchRowRoutes: readonly Route[] = [
       if (stated === 'absent') throw new ServiceError('REL_INVALID', 'a row that is not there is written with POST /ingest');
       const source = (sent as Readable | undefined) ?? request.raw;
       invocation.describe({ objectType: name, rowCount: 0 });
-      const body = decoded(context.bodies.stream(source), encodingOf(request), context.bodyLimitBytes);
+      const body = unfolded(context, context.bodies.stream(source), encodingOf(request));
       const command = await patchOf(invocation, { name, id, body, limitBytes: context.bodyLimitBytes });
       checkCaller(context, invocation.caller);
       const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
