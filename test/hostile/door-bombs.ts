@@ -116,9 +116,25 @@ const document = (name: string, ends: RegExp, input: () => object): DoorBomb => 
   name: `http: ${name}`,
   ends,
   async run({ port, token }) {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-service-purpose': 'hostile' };
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-service-purpose': 'analytics' };
     const body = JSON.stringify({ name: 'ingest_document', arguments: input() });
     const reply = await fetch(`http://127.0.0.1:${port}/mcp/tools/call`, { method: 'POST', headers, body });
+    return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
+  },
+});
+
+const posted = (name: string, ends: RegExp, path: string, body: () => string): DoorBomb => ({
+  name: `http: ${name}`,
+  ends,
+  async run({ port, token }) {
+    const accept = 'application/json, text/event-stream';
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept,
+      'x-service-purpose': 'analytics',
+    };
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body: body() });
     return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
   },
 });
@@ -348,6 +364,34 @@ export const doorBombs: readonly DoorBomb[] = [
       return `${reply.status} ${(await reply.text()).slice(0, 200)}`;
     },
   },
+  posted('sixty thousand malformed filters', /^413/, '/search', () =>
+    JSON.stringify({ type: 'Small', query: 'x', filters: many(60_000, () => ({ field: 1 })) }),
+  ),
+  posted('eight thousand malformed filters', /^400/, '/search', () =>
+    JSON.stringify({ type: 'Small', query: 'x', filters: many(8_000, () => ({ field: 1 })) }),
+  ),
+  posted('eight thousand filters', /^[24]\d\d/, '/search', () =>
+    JSON.stringify({ from: 'Small', filters: many(8_000, (i) => ({ field: 'n', op: 'ne', value: i })) }),
+  ),
+  posted('a hundred thousand long integers', /^413/, '/search', () => `[${'12345678901234567890,'.repeat(100_000)}1]`),
+  posted('four thousand unknown members, eight times', /^4\d\d/, '/mcp/tools/call', () =>
+    JSON.stringify({ name: 'query', arguments: { a: many(8, () => fields(4_000, 1)) } }),
+  ),
+  posted('a text of nothing but escapes', /^4\d\d/, '/memory/remember', () => `{"content":"${'\\u0041'.repeat(690_000)}"}`),
+  posted('a million messages in a batch', /^4\d\d/, '/mcp', () => `[${'{},'.repeat(1_000_000)}{}]`),
+  posted('six thousand messages in a batch', /^[24]\d\d/, '/mcp', () =>
+    JSON.stringify(many(6_000, (id) => ({ jsonrpc: '2.0', id, method: 'ping' }))),
+  ),
+  posted('a selection of a hundred thousand fields', /^[24]\d\d/, '/graphql', () =>
+    JSON.stringify({ query: `{ Small { ${many(100_000, (i) => `a${i}: n`).join(' ')} } }` }),
+  ),
+  posted('a selection of a thousand levels', /^4\d\d/, '/graphql', () =>
+    JSON.stringify({ query: `${'{ a '.repeat(1_000)}${'}'.repeat(1_000)}` }),
+  ),
+  posted('two hundred thousand columns', /^4\d\d/, '/ingest/auto?object_type=Broad', () => `${'x,'.repeat(200_000)}\n1\n`),
+  posted('a row of two hundred thousand members', /^[24]\d\d/, '/ingest/auto?object_type=Broad', () =>
+    JSON.stringify(fields(200_000, 1)),
+  ),
   object('a bucket', /^200/, 'PUT', '/docs'),
   object(
     'a list of keys to remove, ten thousand',

@@ -9,7 +9,7 @@ export function readBodies(app: App, context: HttpContext): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (given: unknown, payload: IncomingMessage) => {
     const request = given as FastifyRequest;
-    const { bodyLimit = context.bodyLimitBytes, config } = request.routeOptions;
+    const { bodyLimit, config } = request.routeOptions;
     const { reads = parseJsonBody } = config;
     if (reads === 'stream') return payload;
     const encoding = encodingOf(request);
