@@ -91,6 +91,8 @@ export class Analysis {
         return taken;
       case 'skip':
         return taken + this.#execution.rowLimit(node.offset);
+      case 'spread':
+        return null;
       case 'sort':
       case 'aggregate':
       case 'over':

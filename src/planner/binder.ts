@@ -2,10 +2,11 @@
  * Statement to plan: names become column numbers, `*` becomes columns, every expression gets a type. The plan that
  * leaves here is right and naive; the passes make it fast.
  */
-import { type BindRequest, Environment } from './binding/environment.ts';
+import { type BindRequest, type BoundQuery, Environment } from './binding/environment.ts';
+import { type Output, project, throughColumns } from './binding/outputs.ts';
 import { QueryBinder } from './binding/query-binder.ts';
 import { bindExpression, type ExpressionContext } from './expressions/bind-expression.ts';
-import { type AxisBound, type LogicalPlan, nodesOf } from './logical-plan.ts';
+import { type AxisBound, type LogicalPlan, nodesOf, type PlanNode } from './logical-plan.ts';
 import { decorrelate, refuseOuter } from './passes/decorrelate.ts';
 import { at } from './places.ts';
 import type { AsOf, Literal, Place, Query } from './statement.ts';
@@ -15,7 +16,7 @@ export function bindQuery(request: BindRequest): LogicalPlan {
   const { withProvenance, query, literals } = request;
   const bound = new QueryBinder(environment).statement(query, withProvenance);
   const plan: LogicalPlan = {
-    root: bound.node,
+    root: withNames(bound, environment),
     subqueries: environment.subqueries,
     facets: bound.facets,
     parameters: [],
@@ -30,6 +31,19 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     guards: environment.guards,
   };
   return hasApply(plan) ? refuseOuter(decorrelate(plan)) : plan;
+}
+
+/** What names a thing of the catalogue is its number until it leaves; then it is the name. */
+function withNames({ node, columns }: BoundQuery, { catalogue }: Environment): PlanNode {
+  if (catalogue === undefined || columns.every(({ wire }) => wire === undefined || !catalogue.isReference(wire))) return node;
+  const outputs = throughColumns(node).map(({ name, bound }, i): Output => {
+    const { label } = node.columns[i]!;
+    const wire = columns[i]?.wire;
+    if (wire === undefined || !catalogue.isReference(wire)) return { name, label, bound };
+    const { signature, type } = catalogue.cast(wire, 'text')!;
+    return { name, label, bound: { kind: 'call', name: wire.toUpperCase(), function: signature, operands: [bound], type, wire } };
+  });
+  return project(node, outputs);
 }
 
 function hasApply(plan: LogicalPlan): boolean {

@@ -47,6 +47,7 @@ import { secondRow } from './operators/second-row.ts';
 import { SkipOperator } from './operators/skip.ts';
 import { SortOperator } from './operators/sort.ts';
 import { ValuesOperator } from './operators/values.ts';
+import { SpreadOperator } from './operators/spread.ts';
 import { VirtualOperator } from './operators/virtual.ts';
 import { windowOperator } from './operators/window.ts';
 import { WorkingOperator } from './operators/working.ts';
@@ -424,6 +425,8 @@ function operatorOf(
       return new ValuesOperator(node, execution);
     case 'virtual':
       return narrowed(new VirtualOperator(node, execution, narrowings));
+    case 'spread':
+      return new SpreadOperator(build(node.input), node, execution);
     case 'working':
       return new WorkingOperator(node, execution);
     case 'filter':

@@ -177,6 +177,8 @@ function describe(node: PlanNode, execution: Execution, { plan, texts, isAnalyze
       return `skip ${execution.rowLimit(node.offset)}`;
     case 'number':
       return 'number rows';
+    case 'spread':
+      return 'spread arrays';
     case 'over': {
       const names = (columns: readonly number[]): string =>
         columns.map((each) => columnText(each, node.input, execution)).join(', ');

@@ -15,6 +15,8 @@ import type { Frame, Literal, Place, SetOperation, Slot, WindowFunction } from '
 export interface PlanColumn {
   readonly name: string;
   readonly type: ColumnType;
+  /** What clients of Postgres are told that it is called, where that is something else. */
+  readonly label?: string;
 }
 
 export type PlanNode =
@@ -22,6 +24,7 @@ export type PlanNode =
   | SearchNode
   | ValuesNode
   | VirtualNode
+  | SpreadNode
   | WorkingNode
   | FilterNode
   | ProjectNode
@@ -79,6 +82,18 @@ export interface VirtualNode {
   readonly columns: readonly VirtualColumn[];
   /** What the filter above says that columns equal. */
   readonly among?: readonly { readonly column: string; readonly values: readonly Bound[] }[];
+}
+
+/** Rows once for each element of arrays: its columns, then those of the elements. */
+export interface SpreadNode {
+  readonly kind: 'spread';
+  /** Its own columns, then the arrays. */
+  readonly input: PlanNode;
+  /** How many columns of its own the input has. */
+  readonly width: number;
+  /** Types of Postgres that the elements have. */
+  readonly wires: readonly string[];
+  readonly columns: readonly PlanColumn[];
 }
 
 export interface VirtualColumn extends PlanColumn {
@@ -163,6 +178,8 @@ export interface AggregateCall {
   /** Input column of a second argument. */
   readonly second?: number;
   readonly distinct: boolean;
+  /** The type of Postgres that it yields, where cells do not say it. */
+  readonly wire?: string;
 }
 
 /** Input columns 0 .. groups-1 are the group keys; output is the keys, then one column per call. */

@@ -27,7 +27,7 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
       return { shownAs: node.columns[column]!.wire };
     case 'project': {
       const made = node.expressions[column]!;
-      if (made.kind === 'column') return originOf(node.input, made.index);
+      if (made.kind === 'column' && made.wire === undefined) return originOf(node.input, made.index);
       return shownAs(made);
     }
     case 'filter':
@@ -49,8 +49,15 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'over':
     case 'apply':
       return column < node.input.columns.length ? originOf(node.input, column) : {};
+    case 'spread':
+      return column < node.width ? originOf(node.input, column) : { shownAs: node.wires[column - node.width]! };
     case 'values':
-      return alike(node.rows.map((row) => shownAs(row[column]!)));
+      return alike(
+        node.rows
+          .map((row) => row[column]!)
+          .filter((cell) => cell.type !== 'null')
+          .map(shownAs),
+      );
     case 'set-operation':
       return alike([originOf(node.left, column), originOf(node.right, column)]);
     default:
@@ -59,9 +66,13 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
 }
 
 /** The least or greatest of system instants is one of them, and needs all of its digits. Sums that are texts are vectors. */
-function ofAggregate({ input }: AggregateNode, { function: name, column }: AggregateCall): Pick<OutputColumn, 'shownAs'> {
+function ofAggregate(
+  { input }: AggregateNode,
+  { function: name, column, wire = '_text' }: AggregateCall,
+): Pick<OutputColumn, 'shownAs'> {
   const type = column === null ? null : input.columns[column]!.type;
   if ((name === 'sum' || name === 'avg') && (type === 'vector' || type === 'string')) return { shownAs: 'vector' };
+  if (name === 'array') return { shownAs: wire };
   if ((name !== 'min' && name !== 'max') || column === null) return {};
   const { origin, shownAs: like } = originOf(input, column);
   if (like !== undefined) return { shownAs: like };
@@ -70,6 +81,7 @@ function ofAggregate({ input }: AggregateNode, { function: name, column }: Aggre
 }
 
 function shownAs(bound: Bound): Pick<OutputColumn, 'shownAs'> {
+  if ('wire' in bound && bound.wire !== undefined) return { shownAs: bound.wire };
   if (isDate(bound)) return { shownAs: 'date' };
   return bound.kind === 'call' && bound.name === vectorCast.name ? { shownAs: 'vector' } : {};
 }

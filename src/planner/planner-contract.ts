@@ -64,6 +64,8 @@ export interface OutputColumn {
   readonly origin?: { readonly type: string; readonly column: string };
   /** The type of Postgres that it is shown as, where a wire protocol asks and it is not that of its cells. */
   readonly shownAs?: string;
+  /** Its name where a wire protocol asks, if that is not the one that it has in a row. */
+  readonly label?: string;
 }
 
 /** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */

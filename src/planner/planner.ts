@@ -50,7 +50,7 @@ import { shownColumns } from './output-origins.ts';
 import { byText } from './plan-cache.ts';
 import { Plans, type ReadyPlan } from './plans.ts';
 import { TurnQueue } from './turn-queue.ts';
-import { virtualRows } from './virtual/rows.ts';
+import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
 import { AskedWrite, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
   Answer,
@@ -146,7 +146,7 @@ export class Planner implements PlannerDoor {
       newKey: options.newKey ?? null,
       jobs: this.#jobs,
       ask: (reading, request, own) => this.#ask(reading, request, own),
-      executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot),
+      executionOf: (plan, query, asked, snapshot) => this.#execution(plan, query, asked, {}, snapshot, refuseCatalogue),
     });
   }
 
@@ -297,10 +297,9 @@ export class Planner implements PlannerDoor {
       // Subqueries and views read types that FROM does not name.
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
-      const shared = this.#execution(plan, question.query, asked, request, snapshot);
+      const shared = this.#execution(plan, question.query, asked, request, snapshot, this.#seen(reading, request, snapshot));
       const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
-      const virtual = this.#virtualRows(reading, request, snapshot);
-      const execution = { ...shared, watch, longWork, virtual, ...(own.given && { working: own.given }) };
+      const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
       if (isSlow) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
 
@@ -427,6 +426,7 @@ export class Planner implements PlannerDoor {
     asked: Asked,
     { time = 'all', typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
+    catalogue: () => SeenCatalogue,
   ): Execution {
     const stated = asked.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
@@ -439,7 +439,7 @@ export class Planner implements PlannerDoor {
     const typos = typo === 'configured' ? { otherwise: this.#searchTypo } : (typo ?? null);
     let believed = instant;
     const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
-    const kernels = new KernelContext({ literals, placeOf, instant, rules, parameters: plan.parameters });
+    const kernels = new KernelContext({ literals, placeOf, instant, rules, catalogue, parameters: plan.parameters });
     const axis = (bound: AxisBound): 'all' | bigint =>
       bound === 'all' ? 'all' : bound === 'now' ? instant : asInstant(kernels.constant(bound.instant));
     const isDefault = query.asOf === null && time !== 'all';
@@ -464,7 +464,7 @@ export class Planner implements PlannerDoor {
       literals,
       rowLimit,
       working: noWorking,
-      virtual: refuseVirtual,
+      virtual: (read) => catalogue().rows(read),
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
       vectorRowsMax: this.#limits.vectorRowsMax === 0 ? Number.POSITIVE_INFINITY : this.#limits.vectorRowsMax,
@@ -486,19 +486,17 @@ export class Planner implements PlannerDoor {
     };
   }
 
-  /** Facts are made for a run that reads such a relation. */
-  #virtualRows(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): Execution['virtual'] {
-    let rows: Execution['virtual'] | null = null;
-    return (read) => {
-      if (rows === null) reading.checkInspects();
-      rows ??= virtualRows({
+  /** Facts are made for a run that asks for them. */
+  #seen(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
+    let seen: SeenCatalogue | null = null;
+    return () =>
+      (seen ??= seenCatalogue({
         session,
         snapshot,
         branches: reading.branches(),
         columnsOf: (view) => this.#viewColumns(view, snapshot),
-      });
-      return rows(read);
-    };
+        check: () => reading.checkInspects(),
+      }));
   }
 
   /** As whoever reads it would be given them; none of one that can't be asked. */
@@ -603,7 +601,7 @@ const noWorking: Execution['working'] = new Map();
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;
 
-const refuseVirtual: Execution['virtual'] = () => {
+const refuseCatalogue = (): never => {
   throw new AssertionError('rows that are given are joined with no relation');
 };
 

@@ -26,6 +26,7 @@ import { type Sketches, withoutSketches } from './sketches.ts';
 import type { LookupTables } from './standing/lookup-tables.ts';
 import type { ServedView } from './standing/materialized-views.ts';
 import type { Literal } from './statement.ts';
+import { catalogueFunctions } from './virtual/calls.ts';
 import { virtualNode } from './virtual/node.ts';
 
 /**
@@ -158,6 +159,7 @@ export class Plans {
       lookups: (name) => this.#options.lookups?.table(snapshot.caller.path, name),
       rankings: (type) => this.#options.rankings?.get(type),
       virtual: virtualNode,
+      catalogue: catalogueFunctions,
       servedView: (name) => (name === served?.name ? served.columns : undefined),
     });
   }

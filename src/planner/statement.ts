@@ -152,6 +152,8 @@ export type QueryBody =
 export interface Select {
   readonly kind: 'select';
   readonly distinct: boolean;
+  /** DISTINCT ON: of the rows that are alike in these the first one. */
+  readonly distinctOn?: readonly Expression[];
   readonly projection: readonly ProjectionItem[];
   readonly from: Source;
   readonly where: Expression | null;
@@ -175,6 +177,8 @@ export type Source =
       readonly alias: string | null;
       /** Names of its columns, where the alias gives them: t(a, b). */
       readonly columns: readonly string[];
+      /** It may name columns of the sources before it. */
+      readonly lateral?: true;
       readonly place: Place;
     }
   /** Rows that are written out. A SELECT without FROM has one row without columns. */
@@ -370,6 +374,8 @@ export type Expression =
       readonly operand: Expression | null;
       readonly branches: readonly { readonly when: Expression; readonly then: Expression }[];
       readonly otherwise: Expression | null;
+      /** It is written IS TRUE, or IS DISTINCT FROM. */
+      readonly isTest?: true;
       readonly place: Place;
     }
   | { readonly kind: 'now'; readonly place: Place }
@@ -384,6 +390,8 @@ export type Expression =
       readonly distinct: boolean;
       /** FILTER (WHERE …). */
       readonly filter: Expression | null;
+      /** The order in which it meets its rows. */
+      readonly orderBy?: readonly OrderItem[];
       readonly place: Place;
     }
   /** A window function; COUNT(*) has no argument. */

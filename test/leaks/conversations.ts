@@ -1,8 +1,4 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
-import { systemClock } from '../../src/clock.ts';
-import { inspected } from '../../src/doors/relational/catalogue/inspect.ts';
-import { parseSelect } from '../../src/doors/relational/catalogue/parser.ts';
-import { Variables } from '../../src/doors/relational/variables.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { Invocation } from '../../src/governance/gate-contract.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
@@ -153,16 +149,6 @@ const cataloguedBeside: readonly string[] = [
   'EXPLAIN SELECT * FROM pg_class c, Deal d WHERE d.id = c.relname',
 ];
 
-const inspectedBy = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
-  invoked(stage, adversary, { action: 'inspect', sql }, async (invocation) => {
-    const session = { user: 'me', database: 'annals', process: 1, variables: new Variables(() => undefined) };
-    const { planner } = stage.lab.service;
-    const yieldTurn = (): Promise<void> => Promise.resolve();
-    const inspection = { invocation, session, planner, clock: systemClock, yieldTurn, signal: new AbortController().signal };
-    const answer = await inspected(inspection, { text: sql, select: parseSelect(sql), stated: [] }, []);
-    return { columns: answer.columns, rows: rowsOf(answer) };
-  });
-
 export const conversations: readonly Conversation[] = [
   {
     name: 'pages of one snapshot',
@@ -300,8 +286,7 @@ export const conversations: readonly Conversation[] = [
     name: 'the Postgres catalogue',
     hold: async (stage, adversary) => {
       const heard: Heard[] = [];
-      for (const sql of catalogued) heard.push(await inspectedBy(stage, adversary, sql));
-      for (const sql of cataloguedBeside) heard.push(await executed(stage, adversary, sql));
+      for (const sql of [...catalogued, ...cataloguedBeside]) heard.push(await executed(stage, adversary, sql));
       return heard;
     },
   },

@@ -90,6 +90,8 @@ export function withListsWritten(text: string): string {
       to = tokens.next.to;
       tokens.expect(']');
     }
+    // What names things of the catalogue is looked up there.
+    if (type.startsWith('reg')) continue;
     const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
     const items = textElements(list.text, checkWritten).map((item) =>
       item === null

@@ -3,7 +3,6 @@ import { type Advisory, advisoryOf } from './advisory.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
 import { bare } from './bare.ts';
-import { catalogueQuestion } from './catalogue/question.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { type Drop, dropOf } from './drop.ts';
@@ -37,8 +36,6 @@ export type Command =
       readonly tag: string | null;
       /** Parameters that are lists. */
       readonly spreads: readonly Spread[];
-      /** It is about what only the catalogue of Postgres has. */
-      readonly ofCatalogue: boolean;
       /** It takes or frees an advisory lock, and reads nothing. */
       readonly advisory?: Advisory;
     };
@@ -50,7 +47,6 @@ const asked = {
   returns: true,
   tag: null,
   spreads: [],
-  ofCatalogue: false,
 } as const;
 
 const statementsMax = 1_000;
@@ -124,6 +120,8 @@ function wordsOf(said: string, most: number): string[] {
 
 const tables: ReadonlySet<string> = new Set(['TABLE', 'UNLOGGED', 'TEMP', 'TEMPORARY', 'GLOBAL', 'LOCAL']);
 const questions: ReadonlySet<string> = new Set(['SELECT', 'VALUES', 'TABLE', 'EXPLAIN', '(']);
+/** Texts, and words that are names. */
+const noWords = /'(?:[^']|'')*'|\bAS\s+(?:INSERT|UPDATE|DELETE)\b/gi;
 const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
 /** A procedure that writes says so behind its name. */
 const callWrites = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
@@ -147,8 +145,7 @@ const refusals: Readonly<Record<string, string>> = {
 export function commandOf(statement: string): Command {
   const advisory = /advisory/i.test(statement) ? advisoryOf(bare(statement)) : null;
   if (advisory !== null) return { ...asked, text: statement, advisory };
-  const ofCatalogue = catalogueQuestion(statement) !== null;
-  const text = ofCatalogue ? statement : withListsWritten(withoutSchema(statement));
+  const text = withListsWritten(withoutSchema(statement));
   const said = bare(text);
   // Nearly all texts are of these, and no further word of one matters.
   const words = /^SELECT[\s(*]/i.test(said) ? ['SELECT'] : wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
@@ -219,7 +216,7 @@ export function commandOf(statement: string): Command {
   if (refusal !== undefined) throw refused(refusal);
   const callsWrite = first === 'CALL' && callWrites.test(said);
   const mayWrite =
-    first === 'CALL' ? callsWrite : questions.has(first) ? false : first !== 'WITH' || (writes.test(text) && !ofCatalogue);
+    first === 'CALL' ? callsWrite : questions.has(first) ? false : first !== 'WITH' || writes.test(text.replaceAll(noWords, ''));
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
   return {
     kind: 'ask',
@@ -229,7 +226,6 @@ export function commandOf(statement: string): Command {
     tag: second === 'MATERIALIZED' && words[2] === 'VIEW' ? `${first} MATERIALIZED VIEW` : null,
     returns: /\bRETURNING\b/i.test(text),
     spreads: spreadsIn(text),
-    ofCatalogue,
   };
 }
 

@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
-import { type ColumnType, systemColumns } from '../../log/values/value.ts';
+import { systemColumns } from '../../log/values/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
@@ -21,9 +21,6 @@ import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/virtual/facts.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
 import { droppedNotice } from './drop.ts';
-import { describedCatalogue, type Inspection, inspected } from './catalogue/inspect.ts';
-import { catalogueQuestion } from './catalogue/question.ts';
-import type { Select } from './catalogue/trees.ts';
 import { type Bound, parameterOf, statedType } from './parameters.ts';
 import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
@@ -251,8 +248,6 @@ export class Runner {
       bound === null || command.spreads.length === 0
         ? { text: command.text, bound }
         : spreadBound(command.text, command.spreads, bound);
-    const select = command.ofCatalogue && !command.mayWrite ? catalogueQuestion(sql) : null;
-    if (select) return this.#inspect({ ...command, text: sql }, select, values);
     return this.#invoke(command, async (invocation, options) => {
       const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
       const executed = await this.#parts.planner.execute(invocation, {
@@ -449,40 +444,11 @@ export class Runner {
         parameters: advisory.arguments.flatMap((each) => (typeof each === 'bigint' ? [] : 'integer')),
       });
     const once = command.spreads.length === 0 ? { text: command.text, oids } : spreadOnce(command.text, command.spreads, oids);
-    const select = command.ofCatalogue && !command.mayWrite ? catalogueQuestion(once.text) : null;
-    if (select) {
-      const asked = { text: once.text, select, stated: once.oids.map((oid) => columnTypeOf(statedType(oid))) };
-      return this.#invoke(
-        command,
-        (invocation, { signal }) => describedCatalogue(this.#inspection(invocation, signal), asked),
-        'inspect',
-      );
-    }
     return this.#invoke(command, async (invocation) => {
       const description = await this.#describe(invocation, once.text, once.oids);
       this.#findOrigins(invocation, description.columns);
       return description;
     });
-  }
-
-  /** What the catalogue tells of itself: the types that GET /types lists, in the words of Postgres. */
-  #inspect(command: Ask, select: Select, bound: Bound | null): Promise<Executed> {
-    return this.#invoke(
-      command,
-      async (invocation, { signal }) => {
-        const { values = [], oids = [], types = null } = bound ?? {};
-        const stated = values.map((_, i) => columnTypeOf(statedType(oids[i] ?? 0) ?? types?.[i] ?? null));
-        const given = bound === null ? [] : valuesOf(bound, stated).map((value) => TypedValue.rawOf(value));
-        const answer = await inspected(this.#inspection(invocation, signal), { text: command.text, select, stated }, given);
-        return { answer, written: null };
-      },
-      'inspect',
-    );
-  }
-
-  #inspection(invocation: Invocation, signal: AbortSignal): Inspection {
-    const { planner, clock, yieldTurn } = this.#parts;
-    return { invocation, session: this.#session, planner, clock, yieldTurn, signal };
   }
 
   get #session(): Session {
@@ -508,7 +474,7 @@ export class Runner {
     if (known?.instants === instants) return known.fields;
     const origins = this.#origins.get(columns);
     const fields = columns.map((column, i) => ({
-      name: column.name,
+      name: column.label ?? column.name,
       origin: origins?.[i],
       type: wireTypeOf(column, instants),
       format: formats.length > 1 ? formats[i]! : (formats[0] ?? 0),
@@ -686,9 +652,4 @@ function valuesOf({ values, formats, oids }: Bound, types: readonly (ParameterTy
     const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
     return parameterOf(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);
   });
-}
-
-/** Questions about the catalogue know no dates. */
-function columnTypeOf(type: ParameterType | null): ColumnType | null {
-  return type === 'date' ? 'timestamp' : type;
 }

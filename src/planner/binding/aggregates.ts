@@ -32,7 +32,12 @@ export function containsAggregate(expression: Expression): boolean {
 export function operandsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case 'aggregate':
-      return [expression.operand, expression.second, expression.filter].filter((part) => part !== null);
+      return [
+        expression.operand,
+        expression.second,
+        expression.filter,
+        ...(expression.orderBy ?? []).map((item) => item.expression),
+      ].filter((part) => part !== null);
     case 'column':
     case 'literal':
     case 'now':

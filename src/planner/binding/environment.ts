@@ -1,4 +1,5 @@
 /** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
+import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 import type { MaskKind } from '../../log/entries/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Caveat } from '../expressions/caveats.ts';
@@ -39,6 +40,7 @@ export interface BindRequest {
   readonly lookups?: (name: string) => LookupTable | undefined;
   /** Relations that nobody stores, by the name that a statement of the wide dialect gives them. */
   readonly virtual?: (name: string) => VirtualNode | undefined;
+  readonly catalogue?: CatalogueFunctions;
   /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
   readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
 }
@@ -104,6 +106,10 @@ export class Environment {
 
   get wide(): boolean {
     return this.request.dialect === 'wide';
+  }
+
+  get catalogue(): CatalogueFunctions | undefined {
+    return this.wide ? this.request.catalogue : undefined;
   }
 
   masked(type: string): ReadonlyMap<string, MaskKind> {

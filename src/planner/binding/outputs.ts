@@ -5,17 +5,22 @@ import type { Bound } from '../expressions/bound-expression.ts';
 import type { ValueType } from '../expressions/value-type.ts';
 import type { PlanNode } from '../logical-plan.ts';
 import { at } from '../places.ts';
-import type { Expression, Place } from '../statement.ts';
+import type { Expression, Place, QueryBody } from '../statement.ts';
+import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 
 export interface Output {
   readonly name: string;
   readonly bound: Bound;
+  /** What clients of Postgres are told that it is called. */
+  readonly label?: string | undefined;
 }
 
 /** A column that a query yields. A bare NULL keeps its own type, so that a set operation may give it another. */
 export interface OutputType {
   readonly name: string;
   readonly type: ValueType;
+  /** The type of Postgres that its values have, where their cells do not say it. */
+  readonly wire?: string | undefined;
   /** It is a column that is masked for the caller, or is made of one. */
   readonly masked?: MaskKind | undefined;
   /** Number of the column that shows it as its mask has it, behind those that names reach; absent where nothing does. */
@@ -23,8 +28,8 @@ export interface OutputType {
 }
 
 /** As others may use it who don't pass it on as it is. */
-export function withoutShown({ name, type, masked }: OutputType): OutputType {
-  return { name, type, masked };
+export function withoutShown({ name, type, wire, masked }: OutputType): OutputType {
+  return { name, type, wire, masked };
 }
 
 export function project(input: PlanNode, outputs: readonly Output[]): PlanNode {
@@ -32,7 +37,11 @@ export function project(input: PlanNode, outputs: readonly Output[]): PlanNode {
     kind: 'project',
     input,
     expressions: outputs.map(({ bound }) => bound),
-    columns: outputs.map(({ name, bound }) => ({ name, type: columnType(bound.type) })),
+    columns: outputs.map(({ name, bound, label = name }) => ({
+      name,
+      type: columnType(bound.type),
+      ...(label !== name && { label }),
+    })),
   };
 }
 
@@ -69,16 +78,75 @@ export function nameOf(expression: Expression, position: number): string {
   }
 }
 
+/** As Postgres calls a column that has no alias; several may be called alike. */
+export function labelOf(expression: Expression, catalogue: CatalogueFunctions): string {
+  return figured(expression, catalogue).label;
+}
+
+/** What a weak one stands in may say a better one. */
+interface Figured {
+  readonly label: string;
+  readonly isWeak?: boolean;
+}
+
+const unnamed: Figured = { label: '?column?', isWeak: true };
+
+function figured(expression: Expression, catalogue: CatalogueFunctions): Figured {
+  switch (expression.kind) {
+    case 'column':
+      return { label: expression.name };
+    case 'aggregate':
+    case 'over':
+      return { label: expression.function };
+    case 'case': {
+      if (expression.isTest === true) return unnamed;
+      const otherwise = expression.otherwise ? figured(expression.otherwise, catalogue) : unnamed;
+      return otherwise.isWeak === true ? { label: 'case', isWeak: true } : otherwise;
+    }
+    case 'exists':
+    case 'now':
+      return { label: expression.kind };
+    case 'scalar-query':
+      return ofQuery(expression.query.body, catalogue);
+    case 'call':
+      return ofCall(expression, catalogue);
+    default:
+      return unnamed;
+  }
+}
+
+function ofQuery(body: QueryBody, catalogue: CatalogueFunctions): Figured {
+  if (body.kind !== 'select') return ofQuery(body.left, catalogue);
+  const [item] = body.projection;
+  if (item?.kind !== 'expression') return unnamed;
+  return item.alias === null ? figured(item.expression, catalogue) : { label: item.alias };
+}
+
+function ofCall({ name, arguments: given }: Extract<Expression, { kind: 'call' }>, catalogue: CatalogueFunctions): Figured {
+  if (name === 'CAST') {
+    const [of, type] = given;
+    const inner = figured(of!.value, catalogue);
+    const kept = inner.isWeak === true && type?.value.kind === 'column' ? catalogue.typeNamed(type.value.name) : null;
+    return kept === null ? inner : { label: catalogue.elementOf(kept) ?? kept, isWeak: true };
+  }
+  if (name === 'TRIM') return { label: 'btrim' };
+  if (name === '_ARRAY') return { label: 'array' };
+  if (name.startsWith('.')) return { label: name.slice(1) };
+  if (name === '[]') return figured(given[0]!.value, catalogue);
+  return name === 'ILIKE' || !/^\w+$/.test(name) ? unnamed : { label: name.toLowerCase() };
+}
+
 /** A reply row is an object: of two columns with one name, the later one gets `_2`. */
 export function uniqueNames(outputs: readonly Output[]): Output[] {
   const taken = new Set(outputs.map(({ name }) => name));
   const counts = new Map<string, number>();
-  return outputs.map(({ name, bound }) => {
+  return outputs.map((output) => {
+    const { name } = output;
     let count = (counts.get(name) ?? 0) + 1;
     let unique = name;
     if (count > 1) while (taken.has((unique = `${name}_${count}`))) count++;
     counts.set(name, count);
-    return { name: unique, bound };
+    return { ...output, name: unique };
   });
 }
 

@@ -153,8 +153,8 @@ export class Scope {
 }
 
 function columnOf(table: ScopeTable, position: number): Bound {
-  const { name, type } = table.columns[position]!;
-  return { kind: 'column', index: table.first + position, name, type: columnType(type) };
+  const { name, type, wire } = table.columns[position]!;
+  return { kind: 'column', index: table.first + position, name, type: columnType(type), ...(wire !== undefined && { wire }) };
 }
 
 /** Names of columns that an error lists, at most. */

@@ -5,6 +5,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { vectorAsText } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, type Leaf } from '../expressions/bind-expression.ts';
 import { type Bound, sameExpression, some } from '../expressions/bound-expression.ts';
+import { wireTypeOf } from '../expressions/wire-types.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import type { AggregateCall, FacetPlan, PlanColumn, PlanNode, SortKey } from '../logical-plan.ts';
 import { at } from '../places.ts';
@@ -12,7 +13,7 @@ import { shownColumn, splitTypeName } from '../../projections/access-paths.ts';
 import type { ColumnRef, Expression, OrderItem, Place, ProjectionItem, Query, Select, Slot } from '../statement.ts';
 import { aggregateType, containsAggregate } from './aggregates.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, outsideRecursion } from './environment.ts';
-import { columnType, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
+import { columnType, labelOf, nameOf, type Output, type OutputType, project, throughColumns, uniqueNames } from './outputs.ts';
 import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
 import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
@@ -21,6 +22,7 @@ import { bindNodeName, isNodeName } from './graph-rows.ts';
 import { bindOver } from './overs.ts';
 import { type OuterQuery, Scope } from './scope.ts';
 import { bindSource } from './source-binder.ts';
+import { bindSpread } from './spread.ts';
 import { type Level, lookingAround, Subselects } from './subselects.ts';
 import { filtered, withoutSeed } from './table-functions.ts';
 import { windowed } from './windows.ts';
@@ -65,6 +67,8 @@ class SelectBinder {
   /** What `_score` adds to how well a row matches, where the statement has no RANK BY. */
   #rules: readonly RankingRule[] = [];
   #isRanking = false;
+  /** In which order aggregates meet their rows; null: none says one. */
+  #aggregateOrder: readonly SortKey[] | null = null;
   /** What GROUP BY groups by, in its order. */
   readonly #groupedBy: Expression[] = [];
 
@@ -97,6 +101,7 @@ class SelectBinder {
     if (select.where) filterLevel(this.#level, bindPredicate(select.where, this.#rows));
     const source = this.#level.node;
     const grouped = select.groupBy.length > 0 || select.window !== null || this.#aggregates();
+    if (grouped && select.distinctOn) throw at('REL_NOT_IMPLEMENTED', 'DISTINCT ON of groups is not implemented', select.place);
     const rowByRow = !grouped && !select.distinct;
     const ranked = select.rankBy.length > 0 || (rowByRow && this.#ranksByRules());
     if (!rowByRow && (ranked || select.compute.length > 0)) {
@@ -134,7 +139,7 @@ class SelectBinder {
     const columns = named.map(({ name, bound }): OutputType => {
       const shown = this.#scope.shown(bound);
       const place = shown && named.length + behind.push({ name: shownColumn(name), bound: shown }) - 1;
-      return { name, type: bound.type, masked: this.#scope.masked(bound)?.masked, shown: place };
+      return { name, type: bound.type, wire: wireIn(bound), masked: this.#scope.masked(bound)?.masked, shown: place };
     });
     if (this.#request.statement === null) return { columns, leaving: [...named, ...behind] };
     return { columns, leaving: named.map((output) => ({ ...output, bound: this.#scope.shown(output.bound) ?? output.bound })) };
@@ -179,6 +184,11 @@ class SelectBinder {
     return {
       ...context,
       subselect: (expression, bind) => subselects.bind(expression, bind),
+      spread: (expression, bind) => {
+        let bound = overs.get(expression);
+        if (!bound) overs.set(expression, (bound = bindSpread(expression, bind, level, this.#environment.catalogue!)));
+        return bound;
+      },
       over: (expression, bind) => {
         if (level === null) return refuseOver(expression);
         let bound = overs.get(expression);
@@ -237,7 +247,10 @@ class SelectBinder {
   }
 
   #plain(): { level: Level; outputs: Output[]; context: ExpressionContext } {
+    if (this.#select.distinctOn) this.#firstRows(this.#select.distinctOn);
+    this.#level.spreads = true;
     const outputs = this.#outputs(this.#rows);
+    this.#level.spreads = false;
     const { rankBy, compute } = this.#select;
     if (rankBy.length > 0 && !outputs.some(({ name }) => name === scoreName)) {
       outputs.push({ name: scoreName, bound: this.#rank() });
@@ -250,6 +263,21 @@ class SelectBinder {
       outputs.push({ name: label, bound });
     }
     return { level: this.#level, outputs, context: this.#rows };
+  }
+
+  /** Keeps the first one of the rows that are alike in these, in the order of the query. */
+  #firstRows(alike: readonly Expression[]): void {
+    const { place } = this.#select;
+    const numbered = {
+      function: 'row_number',
+      arguments: [],
+      partition: alike,
+      orderBy: this.#request.orderBy,
+      frame: null,
+    } as const;
+    const left = bindExpression({ kind: 'over', ...numbered, place }, this.#rows);
+    const right: Bound = { kind: 'constant', cell: 1n, type: 'integer' };
+    filterLevel(this.#level, { kind: 'compare', op: '=', left, right, type: 'boolean' });
   }
 
   /** Keys and arguments are computed below the aggregate; what stands above sees keys and results only. */
@@ -278,7 +306,7 @@ class SelectBinder {
       if (expression.kind === 'aggregate') return this.#aggregate(expression, keys.length, arguments_, calls, rows);
       if (expression.kind === 'literal' || containsAggregate(expression)) return undefined;
       const own = expression.kind === 'scalar-query' ? this.#groupedBy.indexOf(expression) : -1;
-      if (own >= 0) return { kind: 'column', index: own, name: nameOf(expression, own), type: columnType(keys[own]!.type) };
+      if (own >= 0) return groupKey(own, expression, keys[own]!);
       if (select.window && expression.kind === 'call' && expression.name === select.window.type.toUpperCase()) {
         this.#checkWindow(expression, select.window);
         return { kind: 'column', index: keys.length - 2, name: 'window_start', type: 'timestamp' };
@@ -286,7 +314,7 @@ class SelectBinder {
       if (columnKeysOnly && expression.kind !== 'column' && !isNodeName(expression)) return undefined;
       const bound = bindExpression(expression, rows);
       const index = keys.findIndex((key) => same(key, bound));
-      if (index >= 0) return { kind: 'column', index, name: nameOf(expression, index), type: columnType(bound.type) };
+      if (index >= 0) return groupKey(index, expression, bound);
       if (expression.kind === 'column') {
         const text = `${JSON.stringify(expression.name)} must stand in GROUP BY or inside an aggregate`;
         throw at('REL_INVALID', text, expression.place, 'not-grouped');
@@ -319,7 +347,7 @@ class SelectBinder {
     const keyColumns = keys.map((key, i): PlanColumn => ({ name: nameOf(expressions[i]!, i), type: columnType(key.type) }));
     const level = this.#levelOf({
       kind: 'aggregate',
-      input: project(this.#level.node, inner),
+      input: this.#sortedInput(project(this.#level.node, inner)),
       groups: keys.length,
       calls: calls.map(({ call }) => call),
       columns: [...keyColumns, ...calls.map(({ call, type }): PlanColumn => ({ name: call.function, type }))],
@@ -382,7 +410,8 @@ class SelectBinder {
   ): Bound {
     const { operand, second, filter, distinct: isDistinct, place } = expression;
     const { literals, guards } = this.#environment;
-    const call = expression.function;
+    // Clients of Postgres are given arrays as it has them.
+    const call = expression.function === 'array_agg' && this.#environment.catalogue ? 'array' : expression.function;
     const { name, takesText = false } = aggregateFunctions[call];
     if ((second !== null) !== takesText) {
       throw at('REL_INVALID', `${name} is written ${aggregateFunctions[call].usage}`, place, 'no-such-function');
@@ -399,12 +428,16 @@ class SelectBinder {
     };
     let column: number | null = null;
     let type: ColumnType = 'integer';
+    let wire: string | undefined;
     if (operand) {
       const bound = bindExpression(operand, rows);
+      if (call === 'array') wire = this.#environment.catalogue!.typeNamed(`${wireTypeOf(bound)}[]`) ?? '_text';
+      else if (call === 'min' || call === 'max') wire = wireIn(bound);
       read.push(bound);
       type = aggregateType(call, bound, operand);
       this.#scope.refuseMasked(bound, name, operand.place);
-      if (condition && call === 'array_agg') throw at('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
+      if (condition && (call === 'array_agg' || call === 'array'))
+        throw at('REL_INVALID', 'ARRAY_AGG takes NULLs too: it has no FILTER', place);
       const value = condition && bound.type === 'vector' ? vectorAsText(bound, operand.place) : bound;
       column = argument(condition ? whereTrue(condition, value) : value);
     } else if (call !== 'count') throw at('REL_INVALID', `${name} needs a column`, place);
@@ -432,11 +465,13 @@ class SelectBinder {
       this.#scope.refuseMasked(bound, name, second.place);
       between = argument(bound);
     }
+    if (expression.orderBy) this.#orderAggregates(expression.orderBy, argument, rows);
     const wanted: AggregateCall = {
       function: call,
       column,
       distinct: isDistinct,
       ...(between === undefined ? {} : { second: between }),
+      ...(call === 'array' && wire !== undefined && { wire }),
     };
     let index = calls.findIndex(
       (each) =>
@@ -446,7 +481,26 @@ class SelectBinder {
         each.call.distinct === isDistinct,
     );
     if (index < 0) index = calls.push({ call: wanted, type }) - 1;
-    return { kind: 'column', index: groups + index, name: call, type };
+    return { kind: 'column', index: groups + index, name: call, type, ...(wire !== undefined && { wire }) };
+  }
+
+  /** The order of rows in which lists are made is one for all of the aggregates. */
+  #orderAggregates(orderBy: readonly OrderItem[], argument: (bound: Bound) => number, rows: ExpressionContext): void {
+    const keys = orderBy.map((item): SortKey => {
+      const bound = bindExpression(item.expression, rows);
+      checkSortKey(bound, item);
+      this.#scope.refuseMasked(bound, 'ORDER BY', item.expression.place);
+      return { column: argument(bound), descending: item.descending, collate: item.collate, nullsFirst: item.nullsFirst };
+    });
+    const known = this.#aggregateOrder;
+    if (known !== null && JSON.stringify(known) !== JSON.stringify(keys))
+      throw at('REL_NOT_IMPLEMENTED', 'aggregates in two orders are not implemented', orderBy[0]!.expression.place);
+    this.#aggregateOrder = keys;
+  }
+
+  #sortedInput(input: PlanNode): PlanNode {
+    const keys = this.#aggregateOrder;
+    return keys === null ? input : { kind: 'sort', input, keys, limit: null, counted: false, columns: input.columns };
   }
 
   #outputs(context: ExpressionContext): Output[] {
@@ -462,9 +516,11 @@ class SelectBinder {
       const bound = bindExpression(item.expression, context);
       if (bound.type === 'interval') throw at('REL_TYPE_MISMATCH', 'an INTERVAL is no column', item.place);
       if (context === this.#rows) this.#checkDistinct(bound, item);
-      return [{ name: item.alias ?? nameOf(item.expression, position), bound }];
+      const { catalogue } = this.#environment;
+      const label = catalogue && { label: item.alias ?? labelOf(item.expression, catalogue) };
+      return [{ name: item.alias ?? nameOf(item.expression, position), bound, ...label }];
     }
-    const columns = this.#scope.star(item.table, item.place);
+    const columns = this.#scope.star(item.table, item.place).map((each) => ({ ...each, label: each.name }));
     if (context !== this.#rows)
       throw at('REL_INVALID', "* can't stand beside GROUP BY or an aggregate", item.place, 'not-grouped');
     for (const { bound } of columns) this.#checkDistinct(bound, item);
@@ -599,8 +655,8 @@ function outerColumn(bound: Bound | undefined, level: Level | null, place: Place
   if (level === null) throw at('REL_NOT_IMPLEMENTED', lookingAround, place);
   if (bound?.kind !== 'column')
     throw at('REL_INVALID', 'a query inside another one names columns of it, and no expressions', place);
-  const { index, name, type } = bound;
-  return { kind: 'outer', level: level.id, index, name, type };
+  const { index, name, type, wire } = bound;
+  return { kind: 'outer', level: level.id, index, name, type, ...(wire !== undefined && { wire }) };
 }
 
 /** The value on the rows of FILTER, NULL on the others. */
@@ -642,9 +698,17 @@ function checkRowsOfType(
 }
 
 function typesOf(outputs: readonly Output[]): OutputType[] {
-  return outputs.map(({ name, bound }) => ({ name, type: bound.type }));
+  return outputs.map(({ name, bound }) => ({ name, type: bound.type, wire: wireIn(bound) }));
 }
 
 function distinct(input: PlanNode): PlanNode {
   return { kind: 'distinct', input, columns: input.columns };
 }
+
+function groupKey(index: number, expression: Expression, bound: Bound): Bound {
+  const { type } = bound;
+  const wire = wireIn(bound);
+  return { kind: 'column', index, name: nameOf(expression, index), type: columnType(type), ...(wire !== undefined && { wire }) };
+}
+
+const wireIn = (bound: Bound): string | undefined => ('wire' in bound ? bound.wire : undefined);

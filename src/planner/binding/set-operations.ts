@@ -30,8 +30,8 @@ export function unified(what: string, left: readonly OutputType[], right: readon
     const text = `${what.toUpperCase()} takes the same number of columns on both sides, not ${left.length} and ${right.length}`;
     throw at('REL_INVALID', text, place, 'syntax');
   }
-  return left.map(({ name, type, masked }, i) => {
-    const { type: other, masked: otherMasked } = right[i]!;
+  return left.map(({ name, type, wire, masked }, i) => {
+    const { type: other, wire: otherWire, masked: otherMasked } = right[i]!;
     const common = commonType(type, other);
     if (common === null) {
       const text = `column ${i + 1} of ${what.toUpperCase()} is ${type} on one side and ${other} on the other`;
@@ -40,7 +40,7 @@ export function unified(what: string, left: readonly OutputType[], right: readon
     if (common === 'vector' && what !== 'union all') {
       throw at('REL_TYPE_MISMATCH', `${what.toUpperCase()} can't compare vectors`, place);
     }
-    return { name, type: common, masked: masked ?? otherMasked };
+    return { name, type: common, wire: wire === otherWire ? wire : undefined, masked: masked ?? otherMasked };
   });
 }
 

@@ -3,6 +3,7 @@ import { didYouMean } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { systemColumns } from '../../log/values/value.ts';
 import { type ReadableColumn, shownColumn, splitTypeName } from '../../projections/access-paths.ts';
+import { commonWire } from '../expressions/wire-types.ts';
 import { commonResult } from '../expressions/bind-call.ts';
 import { bindExpression, bindPredicate, type ExpressionContext, matched } from '../expressions/bind-expression.ts';
 import { type Bound, type BoundColumn, replaceColumns } from '../expressions/bound-expression.ts';
@@ -13,7 +14,7 @@ import { at } from '../places.ts';
 import type { ColumnRef, Expression, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import { bindGraphRows } from './graph-rows.ts';
-import { columnType, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
+import { columnType, nameOf, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
 import type { Level } from './subselects.ts';
 import { bindFunction, type FunctionRequest } from './table-functions.ts';
@@ -172,6 +173,7 @@ class SourceBinder {
   /** The whole condition is the join's residual: the passes take it apart. */
   #join(source: Extract<Source, { kind: 'join' }>): BoundSource {
     const left = this.bind(source.left);
+    if (source.right.kind === 'subquery' && source.right.lateral === true) return this.#lateral(source, source.right, left);
     const right = this.bind(source.right);
     const width = left.node.columns.length;
     const tables = [...left.tables, ...right.tables.map((table) => ({ ...table, first: table.first + width }))];
@@ -220,6 +222,57 @@ class SourceBinder {
     const ofBoth = joinedBy(join.type, ofLeft, numberedRight, [width + 1, ofLeft.columns.length + right.node.columns.length]);
     const own = join.columns.map((_, i) => outputOf(ofBoth, i < number ? i : ofLeft.columns.length + i - number));
     return project(ofBoth, own);
+  }
+
+  /** What a query without FROM yields of each row before it, as further columns. */
+  #lateral(
+    { type, on, using }: Extract<Source, { kind: 'join' }>,
+    { query, alias, columns: names, place }: Extract<Source, { kind: 'subquery' }>,
+    left: BoundSource,
+  ): BoundSource {
+    this.#count({ place });
+    const { body } = query;
+    const isPlain =
+      body.kind === 'select' &&
+      body.from.kind === 'values' &&
+      body.from.rows.length === 1 &&
+      body.from.rows[0]!.length === 0 &&
+      body.where === null &&
+      body.groupBy.length === 0 &&
+      body.having === null &&
+      !body.distinct &&
+      query.with.length === 0 &&
+      query.limit === null &&
+      query.offset === null &&
+      query.orderBy.length === 0;
+    if (!isPlain || type !== 'inner' || using !== null)
+      throw at('REL_NOT_IMPLEMENTED', 'LATERAL of a query with FROM, or in an outer join, is not implemented', place);
+    const { outer, contextOf } = this.#request;
+    const scope = new Scope(left.tables, outer);
+    const level = this.#level(left.node, scope);
+    level.spreads = true;
+    const context = contextOf(scope, level);
+    const made = body.projection.map((item, i): Output => {
+      if (item.kind === 'star') throw at('REL_INVALID', '* needs a FROM', item.place);
+      return { name: names[i] ?? item.alias ?? nameOf(item.expression, i), bound: bindExpression(item.expression, context) };
+    });
+    const width = left.node.columns.length;
+    const node = project(level.node, [...throughColumns(level.node).slice(0, width), ...made]);
+    const columns = made.map(({ name, bound }): OutputType => {
+      const masked = scope.masked(bound)?.masked;
+      return {
+        name,
+        type: bound.type,
+        wire: 'wire' in bound ? bound.wire : undefined,
+        ...(masked === undefined ? {} : { masked }),
+      };
+    });
+    const tables = [...left.tables, { name: alias, type: null, columns, first: width }];
+    if (on === null) return { node, tables };
+    const joined = new Scope(tables, outer);
+    const above = this.#level(node, joined);
+    const predicate = bindPredicate(on, contextOf(joined, above));
+    return { node: { kind: 'filter', input: above.node, predicate, columns: above.node.columns }, tables };
   }
 
   #level(node: PlanNode, scope: Scope): Level {
@@ -314,8 +367,12 @@ class SourceBinder {
         bound.map((row) => row[c]!),
         place,
       );
+      const wire = commonWire(
+        bound.map((row) => row[c]!),
+        environment.catalogue,
+      );
       for (const row of bound) row[c] = fit(row[c]!);
-      columns.push({ name: `column${c + 1}`, type, ...(masks[c] === undefined ? {} : { masked: masks[c] }) });
+      columns.push({ name: `column${c + 1}`, type, wire, ...(masks[c] === undefined ? {} : { masked: masks[c] }) });
     }
     const tables: ScopeTable[] = width === 0 ? [] : [{ name: null, type: null, columns, first: 0 }];
     const types = columns.map(({ name, type }) => ({ name, type: columnType(type) }));

@@ -22,6 +22,10 @@ type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 export interface Level {
   readonly id: number;
   node: PlanNode;
+  /** Calls that yield several rows may stand in expressions that are bound now. */
+  spreads?: boolean;
+  /** The node that they have made, as long as nothing stands above it. */
+  spread?: PlanNode;
   /** A column that was added is masked, or made of what is. */
   readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
@@ -88,7 +92,8 @@ export class Subselects {
     if (!namesOuter(node)) {
       const index = environment.addSubquery({ root: node, type: node.columns[0]!.type, as: 'scalar' });
       // A vector stands as its text, which is what distances take beside one.
-      return { kind: 'subquery', index, type: only!.type === 'vector' ? 'string' : only!.type };
+      const wire = only!.wire === undefined ? {} : { wire: only!.wire };
+      return { kind: 'subquery', index, type: only!.type === 'vector' ? 'string' : only!.type, ...wire };
     }
     if (only!.type === 'vector')
       throw at('REL_TYPE_MISMATCH', "a subquery that looks at rows around it can't yield a vector", query.place);
@@ -105,7 +110,7 @@ export class Subselects {
       columns: [...level.node.columns, column],
     };
     if (only!.masked !== undefined) level.masked(index, only!);
-    return { kind: 'column', index, ...column };
+    return { kind: 'column', index, ...column, ...(only!.wire !== undefined && { wire: only!.wire }) };
   }
 
   /** Whether `operand op` holds for any row of the query. */

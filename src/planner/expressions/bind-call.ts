@@ -5,6 +5,8 @@ import { at } from '../places.ts';
 import type { Expression, Place, StatedType } from '../statement.ts';
 import type { Bound } from './bound-expression.ts';
 import type { ValueType } from './value-type.ts';
+import { wireTypeOf, withCommonWire } from './wire-types.ts';
+import type { CatalogueCall, CatalogueFunctions } from './functions/catalogue.ts';
 import { isDate } from './dates.ts';
 import { scalarFunction, scalarFunctions } from './functions/all.ts';
 import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText } from './functions/casts.ts';
@@ -15,13 +17,14 @@ import { isSame, resolved, type ScalarFunction } from './functions/scalar-functi
 
 type Literal = Extract<Bound, { kind: 'literal' }>;
 type Call = Extract<Expression, { kind: 'call' }>;
+type CalledBound = Extract<Bound, { kind: 'call' }>;
 type Bind = (argument: Expression) => Bound;
 
-export function bindCall(call: Call, bind: Bind, wide = false): Bound {
+export function bindCall(call: Call, bind: Bind, wide = false, catalogue?: CatalogueFunctions): Bound {
   const { name, place } = call;
   switch (name) {
     case 'CAST':
-      return bindCast(call, bind, wide);
+      return bindCast(call, bind, wide, catalogue);
     case 'DATE':
     case 'TIMESTAMP':
       // The word before a text, or a call: both are the text as an instant.
@@ -36,10 +39,12 @@ export function bindCall(call: Call, bind: Bind, wide = false): Bound {
       return called(extraction, 'EXTRACT', [asInstantLiteral(bind(of.value))], place);
     }
     case 'COALESCE':
-      return bindCoalesce(call, bind);
+      return bindCoalesce(call, bind, catalogue);
   }
   const found = scalarFunction(name);
-  if (!found) throw unknown(name, place);
+  const ofArrays = catalogue && arrayOperators.has(name) ? arrayCall(call, bind, catalogue) : null;
+  if (ofArrays) return ofArrays;
+  if (!found) return catalogueCall(call, bind, catalogue) ?? refuse(unknown(name, place));
   const named = call.arguments.find((each) => each.name !== null);
   if (named) throw at('REL_INVALID', `${name} takes no argument by name`, named.value.place);
   return called(
@@ -51,6 +56,38 @@ export function bindCall(call: Call, bind: Bind, wide = false): Bound {
   );
 }
 
+function refuse(error: ServiceError): never {
+  throw error;
+}
+
+/** Operators that mean something else where no array is. */
+const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY']);
+
+/** Null where none of what it is given is an array. */
+function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
+  const types = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
+  return call.name === 'ARRAY' || types.some((type) => catalogue.elementOf(type) !== null)
+    ? catalogueCall(call, bind, catalogue)
+    : null;
+}
+
+function catalogueCall(
+  { name, arguments: given, place }: Call,
+  bind: Bind,
+  catalogue: CatalogueFunctions | undefined,
+): Bound | null {
+  if (catalogue === undefined || given.some((each) => each.name !== null)) return null;
+  const operands = given.map(({ value }) => bind(value));
+  const found = catalogue.call(name.toLowerCase(), operands.map(wireTypeOf));
+  return found && ofCatalogue(name, found, operands, place);
+}
+
+function ofCatalogue(name: string, { signature, type, wire }: CatalogueCall, operands: readonly Bound[], place: Place): Bound {
+  const refused = operands.find((each) => each.type === 'interval' || each.type === 'vector');
+  if (refused) throw mismatch(`${name} can't take ${refused.type}`, place);
+  return { kind: 'call', name, function: signature, operands, type, wire };
+}
+
 /** Refuses what no signature takes. */
 function called(
   of: ScalarFunction,
@@ -58,7 +95,7 @@ function called(
   arguments_: readonly Bound[],
   place: Place,
   reason: ErrorReason = 'no-such-function',
-): Bound {
+): CalledBound {
   const literal = arguments_.map((each) => each.kind === 'literal' && each.as === 'value');
   const types = arguments_.map(({ type }) => type);
   const found = resolved(of, types, literal);
@@ -85,12 +122,23 @@ function asText(operand: Bound, place: Place): Bound {
   return operand.type === 'string' || operand.type === 'null' ? operand : called(casts.get('string')!, 'CAST', [operand], place);
 }
 
-function bindCast(call: Call, bind: Bind, wide: boolean): Bound {
+function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFunctions | undefined): Bound {
   const [of, type, ...sizes] = call.arguments;
   if (!of || type?.value.kind !== 'column' || type.name !== 'TYPE') throw at('REL_PARSE', 'CAST(x AS type)', call.place);
-  const named = typeNames.get(type.value.name);
+  const { name: written } = type.value;
+  const kept = catalogue?.typeNamed(written) ?? null;
+  const named = typeNames.get(written);
+  if (catalogue && kept !== null) {
+    const operand = bind(of.value);
+    const from = wireTypeOf(operand);
+    if (named === undefined || !catalogue.isPlain(kept) || !catalogue.isPlain(from)) {
+      const cast = catalogue.cast(from, kept);
+      if (cast === null) throw at('REL_TYPE_MISMATCH', `${from} can't be cast to ${kept}`, call.place, 'can-not-cast');
+      return ofCatalogue(`CAST AS ${written}`, cast, [operand], call.place);
+    }
+  }
   // The integer type of this store has 64 bits; what clients of Postgres mean by its name has 32.
-  const target = wide && named === 'integer' && /^INT(EGER)?$/.test(type.value.name) ? 'int4' : named;
+  const target = wide && named === 'integer' && /^INT(EGER)?$/.test(written) ? 'int4' : named;
   if (!target)
     throw at(
       'REL_INVALID',
@@ -105,10 +153,14 @@ function bindCast(call: Call, bind: Bind, wide: boolean): Bound {
       sizes.map(({ value }) => bind(value)),
       call.place,
     );
-  if (operand.type === 'null') return nullOf(target, operand);
+  const shown = kept !== null && ownNames.has(kept) ? { wire: kept } : {};
+  if (operand.type === 'null') return { ...nullOf(target, operand), ...shown };
   const cast = wide && target === 'string' && isDate(operand) ? dayText : (wide ? wideCasts : casts).get(target)!;
-  return called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast');
+  return { ...called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
 }
+
+/** Types of the catalogue whose values are plain ones, and which clients are told of. */
+const ownNames: ReadonlySet<string> = new Set(['name', 'oid']);
 
 /** A vector as the text that expressions hold. */
 export const vectorAsText = (vector: Bound, place: Place): Bound => called(vectorCast, vectorCast.name, [vector], place);
@@ -121,7 +173,7 @@ function asVector(operand: Bound, sizes: readonly Bound[], place: Place): Bound 
 }
 
 /** NULL of a type, as a column that is NULL throughout would be. */
-function nullOf(target: CastTarget, operand: Bound): Bound {
+function nullOf(target: CastTarget, operand: Bound): CalledBound {
   const cast = casts.get(target) ?? casts.get('string')!;
   const type = target === 'date' ? 'timestamp' : isSized(target) ? sizedTypes[target] : target;
   return { kind: 'call', name: cast.name, function: cast.signatures[0]!, operands: [operand], type };
@@ -163,11 +215,11 @@ function bindLiteralInstant(call: Call, bind: Bind, wide: boolean): Bound {
   return called((wide ? wideCasts : casts).get(call.name === 'DATE' ? 'date' : 'timestamp')!, call.name, [operand], call.place);
 }
 
-function bindCoalesce({ arguments: given, place }: Call, bind: Bind): Bound {
+function bindCoalesce({ arguments: given, place }: Call, bind: Bind, catalogue: CatalogueFunctions | undefined): Bound {
   const operands = given.map(({ value }) => bind(value));
   if (operands.length === 0) throw at('REL_INVALID', 'COALESCE takes at least one value', place, 'syntax');
   const { type, fit } = commonResult('a COALESCE', operands, place);
-  return { kind: 'coalesce', operands: operands.map(fit), type };
+  return withCommonWire({ kind: 'coalesce', operands: operands.map(fit), type }, operands, catalogue);
 }
 
 /** The one type of several results, and each as a value of it. */

@@ -24,6 +24,8 @@ import { bindSimilar } from './bind-similar.ts';
 import { type ArithmeticOp, type Bound, type CompareOp, columnsIn } from './bound-expression.ts';
 import type { Caveat } from './caveats.ts';
 import type { ValueType } from './value-type.ts';
+import type { CatalogueFunctions } from './functions/catalogue.ts';
+import { withCommonWire } from './wire-types.ts';
 import { jsonAsText } from './functions/json.ts';
 import { calendarSteps, fixedIntervals, isCalendarUnit } from './functions/instants.ts';
 import { degreeQuery } from './degree.ts';
@@ -42,10 +44,14 @@ export interface ExpressionContext {
     lookup(name: string): LookupTable | undefined;
     /** It is a statement of a wire protocol, whose clients write as those of Postgres do. */
     readonly wide?: boolean;
+    /** Functions and types of the catalogue, on the wide dialect. */
+    readonly catalogue?: CatalogueFunctions | undefined;
   };
   readonly leaf: Leaf;
   /** The column of a window function's results. */
   readonly over: (over: Over, bind: (operand: Expression) => Bound) => Bound;
+  /** The column of the elements that a call yields; absent: none may stand here. */
+  readonly spread?: (call: Extract<Expression, { kind: 'call' }>, bind: (operand: Expression) => Bound) => Bound;
   /** What queries in expressions come to. */
   readonly subselect: (subselect: Subselect | InQuery, bind: (operand: Expression) => Bound) => Bound;
 }
@@ -122,9 +128,16 @@ class ExpressionBinder {
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
         if (rankPrimitives.has(expression.name))
           throw at('REL_INVALID', `${expression.name}() stands in RANK BY or COMPUTE, over rows that WHERE searches`, place);
-        if (expression.name === 'ARRAY')
+        if (expression.name === 'ARRAY' && this.#context.environment.catalogue === undefined)
           throw at('REL_NOT_IMPLEMENTED', "ARRAY[…] is not implemented here: a vector is written '[1, 2]'", place);
-        return bindCall(expression, (argument) => this.bind(argument), this.#context.environment.wide === true);
+        if (this.#context.spread && this.#context.environment.catalogue?.isSet(expression.name.toLowerCase()) === true)
+          return this.#context.spread(expression, (argument) => this.bind(argument));
+        return bindCall(
+          expression,
+          (argument) => this.bind(argument),
+          this.#context.environment.wide === true,
+          this.#context.environment.catalogue,
+        );
       case 'in-query':
       case 'scalar-query':
       case 'exists':
@@ -170,7 +183,8 @@ class ExpressionBinder {
         for (const side of [operand, pattern]) {
           if (side.type !== 'string' && side.type !== 'null') throw mismatch(`LIKE compares text, not ${side.type}`, place);
         }
-        return { kind: 'like', operand, pattern, type: 'boolean' };
+        const escapes = this.#context.environment.wide === true ? { escapes: true as const } : {};
+        return { kind: 'like', operand, pattern, ...escapes, type: 'boolean' };
       }
       case '+':
       case '-':
@@ -330,13 +344,14 @@ class ExpressionBinder {
     const results = expression.branches.map(({ then }) => this.bind(then));
     const otherwise = expression.otherwise ? this.bind(expression.otherwise) : null;
     const { type, fit } = commonResult('a CASE', [...results, ...(otherwise ? [otherwise] : [])], expression.place);
-    return {
-      kind: 'case',
+    const made = {
+      kind: 'case' as const,
       operand,
       branches: whens.map((when, i) => ({ when, result: fit(results[i]!) })),
       otherwise: otherwise && fit(otherwise),
       type,
     };
+    return withCommonWire(made, [...results, ...(otherwise ? [otherwise] : [])], this.#context.environment.catalogue);
   }
 }
 

@@ -14,8 +14,13 @@ import type { ValueType } from './value-type.ts';
 export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
 export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
 
+/** The type of Postgres that values have, where that of their cells does not say it. */
+interface Wired {
+  readonly wire?: string;
+}
+
 export type Bound =
-  | { readonly kind: 'column'; readonly index: number; readonly name: string; readonly type: ColumnType }
+  | ({ readonly kind: 'column'; readonly index: number; readonly name: string; readonly type: ColumnType } & Wired)
   /** `as` says how the literal is read: an `instant` is ISO text or integer nanoseconds, so is the `basis` of AS OF. */
   | {
       readonly kind: 'literal';
@@ -32,9 +37,15 @@ export type Bound =
   | { readonly kind: 'constant'; readonly cell: bigint | boolean | string | number | null; readonly type: ValueType }
   | { readonly kind: 'now'; readonly type: 'timestamp' }
   /** A column of a query around this one, by the level of that query: `decorrelate.ts` makes a column of it. */
-  | { readonly kind: 'outer'; readonly level: number; readonly index: number; readonly name: string; readonly type: ColumnType }
+  | ({
+      readonly kind: 'outer';
+      readonly level: number;
+      readonly index: number;
+      readonly name: string;
+      readonly type: ColumnType;
+    } & Wired)
   /** What a query comes to that names nothing outside of itself: number in `LogicalPlan.subqueries`. Always part of a parameter. */
-  | { readonly kind: 'subquery'; readonly index: number; readonly type: ValueType }
+  | ({ readonly kind: 'subquery'; readonly index: number; readonly type: ValueType } & Wired)
   /** A column-free subtree, computed once per execution: number in `LogicalPlan.parameters`. */
   | { readonly kind: 'parameter'; readonly index: number; readonly type: ValueType }
   | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Bound; readonly right: Bound; readonly type: 'boolean' }
@@ -58,16 +69,17 @@ export type Bound =
       readonly type: 'boolean';
     }
   /** A function of the registry, by the signature that fits. `name` is for who reads the plan. */
-  | {
+  | ({
       readonly kind: 'call';
       readonly name: string;
       readonly function: Signature;
       readonly operands: readonly Bound[];
       readonly type: ValueType;
-    }
+    } & Wired)
   /** The first that is not NULL; those behind it are not computed. */
-  | { readonly kind: 'coalesce'; readonly operands: readonly Bound[]; readonly type: ValueType }
-  | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly type: 'boolean' }
+  | ({ readonly kind: 'coalesce'; readonly operands: readonly Bound[]; readonly type: ValueType } & Wired)
+  /** `escapes`: a backslash takes the character behind it as it is. */
+  | { readonly kind: 'like'; readonly operand: Bound; readonly pattern: Bound; readonly escapes?: true; readonly type: 'boolean' }
   | {
       readonly kind: 'arithmetic';
       readonly op: ArithmeticOp;
@@ -87,14 +99,14 @@ export type Bound =
   | { readonly kind: 'phonetic'; readonly function: PhoneticFunction; readonly operand: Bound; readonly type: 'string' }
   /** An integer as a number: exact, or an error. */
   | { readonly kind: 'to-number'; readonly operand: Bound; readonly type: 'number' }
-  | {
+  | ({
       readonly kind: 'case';
       /** With an operand, each `when` is a value to equal it; without, a condition. */
       readonly operand: Bound | null;
       readonly branches: readonly { readonly when: Bound; readonly result: Bound }[];
       readonly otherwise: Bound | null;
       readonly type: ValueType;
-    };
+    } & Wired);
 
 export type BoundColumn = Extract<Bound, { kind: 'column' }>;
 

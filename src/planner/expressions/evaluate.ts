@@ -12,7 +12,7 @@ import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
 import { cosine, direction, distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
 import type { SearchRules } from '../search/text-rules.ts';
-import { countedEvaluator } from './functions/scalar-function.ts';
+import { type Catalogue, countedEvaluator } from './functions/scalar-function.ts';
 import { phoneticCode } from './phonetic.ts';
 
 export interface Environment {
@@ -24,6 +24,7 @@ export interface Environment {
   readonly parameters: readonly Cell[];
   /** How texts are searched. */
   readonly rules: () => SearchRules;
+  readonly catalogue: () => Catalogue;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
   /** What other subqueries came to. */
@@ -108,7 +109,7 @@ export function evaluate(bound: Bound, env: Environment): Cell {
       const pattern = evaluate(bound.pattern, env);
       if (text === null || pattern === null) return null;
       assert(typeof text === 'string' && typeof pattern === 'string', 'LIKE is bound to text');
-      return likeMatches(pattern, text);
+      return likeMatches(pattern, text, bound.escapes);
     }
     case 'match': {
       const text = evaluate(bound.operand, env);
@@ -184,10 +185,10 @@ export function evaluate(bound: Bound, env: Environment): Cell {
 function called(
   { function: signature, type }: Extract<Bound, { kind: 'call' }>,
   cells: readonly Cell[],
-  { rules }: Pick<Environment, 'rules'>,
+  within: Pick<Environment, 'rules' | 'catalogue'>,
 ): Cell {
   if (signature.takesNull !== true && cells.includes(null)) return null;
-  return converted(countedEvaluator(signature, rules)(...cells), type);
+  return converted(countedEvaluator(signature, within)(...cells), type);
 }
 
 /** Exact across integer and number; text in codepoint order; false before true. */

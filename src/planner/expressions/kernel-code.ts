@@ -539,6 +539,7 @@ export class KernelCode extends KernelWriter {
   }
 
   #like(bound: Extract<Bound, { kind: 'like' }>): Rails {
+    const escapes = bound.escapes === true;
     const { pattern } = bound;
     const { ok, bytes, string } = this.#operand(bound.operand);
     this.count();
@@ -546,13 +547,13 @@ export class KernelCode extends KernelWriter {
       const by = this.#operand(pattern);
       const known = both(ok, by.ok);
       if (known === '0') return never;
-      const test = `help.likeMatches(${by.string}, ${string})`;
+      const test = `help.likeMatches(${by.string}, ${string}, ${escapes})`;
       const found = this.temporary(known === null ? test : `${known} ? ${test} : false`);
       return { isTrue: both(known, found), isFalse: both(known, `!${found}`) };
     }
     if (ok === '0' || this.shape.context.parameters[pattern.index]!.letter === 'z') return never;
     const text = this.once(`p${pattern.index}`, `context.parameters[${pattern.index}].narrow`);
-    const matcher = this.once(`p${pattern.index}l`, `help.like(${text})`);
+    const matcher = this.once(`p${pattern.index}l`, `help.like(${text}, ${escapes})`);
     const test = bytes ? `${matcher}.matches(${bytes})` : `help.likeText(${matcher}, ${string})`;
     const found = this.temporary(ok === null ? test : `${ok} ? ${test} : false`);
     return { isTrue: both(ok, found), isFalse: both(ok, `!${found}`) };

@@ -10,6 +10,7 @@ import { SearchRules } from '../search/text-rules.ts';
 import type { Literal, Place } from '../statement.ts';
 import { type Bound, childrenOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';
+import type { Catalogue } from './functions/scalar-function.ts';
 import { LookupField } from './lookup-table.ts';
 import { TextInterner } from './text-interner.ts';
 import { work } from './work.ts';
@@ -117,6 +118,8 @@ export interface ContextRequest {
   readonly instant: bigint;
   /** How texts are searched; absent: by their words alone. */
   readonly rules?: () => SearchRules;
+  /** What the caller sees of the catalogue; absent: nothing that runs asks. */
+  readonly catalogue?: () => Catalogue;
   /** Column-free expressions of the plan. */
   readonly parameters: readonly Bound[];
 }
@@ -155,6 +158,11 @@ export class KernelContext {
   /** How texts are searched. */
   get rules(): SearchRules {
     return (this.#rules ??= this.#request.rules?.() ?? noRules);
+  }
+
+  get catalogue(): Catalogue {
+    assert(this.#request.catalogue, 'what asks of the catalogue runs where there is one');
+    return this.#request.catalogue();
   }
 
   /** Whether a constant is known before any subquery has run. */
@@ -268,7 +276,8 @@ export class KernelContext {
     if (bound.kind === 'parameter') return parameters[bound.index]!;
     const { literals, placeOf, instant } = this.#request;
     const [sets, results] = [this.#subquerySets, this.#results];
-    return evaluate(bound, { literals, placeOf, instant, rules: this.#rulesOf, parameters, sets, results, cell });
+    const catalogue = (): Catalogue => this.catalogue;
+    return evaluate(bound, { catalogue, literals, placeOf, instant, rules: this.#rulesOf, parameters, sets, results, cell });
   }
 }
 

@@ -37,16 +37,16 @@ export const runtime = {
   /** A call's function, whose integers are numbers where the call yields one. */
   evaluator: (
     { function: signature, type }: Extract<Bound, { kind: 'call' }>,
-    { rules }: Pick<KernelContext, 'rules'>,
+    context: Pick<KernelContext, 'rules' | 'catalogue'>,
   ): Evaluator => {
-    const evaluate = countedEvaluator(signature, signature.searching ? () => rules : null);
+    const evaluate = countedEvaluator(signature, { rules: () => context.rules, catalogue: () => context.catalogue });
     if (type !== 'number') return evaluate;
     return (...cells) => {
       const result = evaluate(...cells);
       return typeof result === 'bigint' ? Number(result) : result;
     };
   },
-  like: (pattern: string): LikePattern => new LikePattern(pattern),
+  like: (pattern: string, escapes: boolean): LikePattern => new LikePattern(pattern, escapes),
   likeText: (pattern: LikePattern, text: string): boolean => {
     const bytes = encoder.encode(text);
     return pattern.matches(bytes, 0, bytes.length);

@@ -1,7 +1,7 @@
 /**
  * LIKE over UTF-8: `%` stands for any run of characters, the empty one included, `_` for exactly one code point; every
- * other character stands for itself, case and all. There is no escape character: neither the dialect nor the standard
- * has one unless ESCAPE names it, and the dialect has no ESCAPE.
+ * other character stands for itself, case and all. Neither the dialect nor the standard has an escape character unless
+ * ESCAPE names it, and the dialect has no ESCAPE; in the wide dialect a backslash is one, as in Postgres.
  *
  * The pattern is cut at `%` into segments, the first bound to the start, the last to the end, those between taken at
  * their first occurrence. Segments without `_` are searched by Horspool, which passes over most of a text, and by
@@ -47,8 +47,8 @@ const byteCost = 6;
 export class LikePattern {
   readonly #segments: readonly Segment[];
 
-  constructor(pattern: string) {
-    this.#segments = pattern.split('%').map(segmentOf);
+  constructor(pattern: string, escapes = false) {
+    this.#segments = piecesOf(pattern, escapes).map(segmentOf);
     for (const { codes, steps } of this.#segments.slice(1, -1)) {
       if (steps !== null || codes.length <= wildSegmentMax) continue;
       throw new ServiceError('REL_INVALID', `a LIKE pattern with _ has at most ${wildSegmentMax} bytes between two %`);
@@ -77,10 +77,11 @@ export class LikePattern {
 }
 
 /** For single values; whoever matches a column keeps a `LikePattern`. */
-export function likeMatches(pattern: string, text: string): boolean {
-  if (pattern !== lastText) {
-    lastPattern = new LikePattern(pattern);
+export function likeMatches(pattern: string, text: string, escapes = false): boolean {
+  if (pattern !== lastText || escapes !== lastEscapes) {
+    lastPattern = new LikePattern(pattern, escapes);
     lastText = pattern;
+    lastEscapes = escapes;
   }
   const bytes = encoder.encode(text);
   return lastPattern.matches(bytes, 0, bytes.length);
@@ -88,26 +89,43 @@ export function likeMatches(pattern: string, text: string): boolean {
 
 const encoder = new TextEncoder();
 let lastText = '';
+let lastEscapes = false;
 let lastPattern = new LikePattern('');
 
-function segmentOf(text: string): Segment {
-  const bytes = encoder.encode(text);
-  const codes = new Int16Array(bytes);
-  let wild = false;
-  for (let i = 0; i < codes.length; i++) {
-    if (codes[i] !== 0x5f) continue;
-    codes[i] = anyCharacter;
-    wild = true;
+/** Characters between two `%`; null is any one. */
+type Piece = readonly (string | null)[];
+
+function piecesOf(pattern: string, escapes: boolean): Piece[] {
+  const pieces: (string | null)[][] = [[]];
+  const characters = Array.from(pattern);
+  for (let i = 0; i < characters.length; i++) {
+    const character = characters[i]!;
+    if (escapes && character === '\\' && i + 1 < characters.length) pieces.at(-1)!.push(characters[++i]!);
+    else if (character === '%') pieces.push([]);
+    else pieces.at(-1)!.push(character === '_' ? null : character);
+  }
+  return pieces;
+}
+
+function segmentOf(piece: Piece): Segment {
+  const wild = piece.includes(null);
+  const codes = new Int16Array(encoder.encode(piece.map((each) => each ?? '_').join('')));
+  if (wild) {
+    let at = 0;
+    for (const each of piece) {
+      if (each === null) codes[at] = anyCharacter;
+      at += each === null ? 1 : Buffer.byteLength(each);
+    }
   }
   return {
     codes,
     steps: wild ? null : { borders: bordersOf(codes), skips: skipsOf(codes) },
-    places: wild && codes.length <= wildSegmentMax ? placesOf(text) : null,
+    places: wild && codes.length <= wildSegmentMax ? placesOf(piece) : null,
   };
 }
 
-function placesOf(text: string): CodePointPlaces {
-  const points = Array.from(text, (character) => (character === '_' ? anyCharacter : character.codePointAt(0)!));
+function placesOf(piece: Piece): CodePointPlaces {
+  const points = piece.map((character) => character?.codePointAt(0) ?? anyCharacter);
   const bits = (of: (point: number) => boolean): [number, number] => {
     const words: [number, number] = [0, 0];
     points.forEach((point, i) => {

@@ -8,7 +8,17 @@
 import { type AggregateName, aggregateNamed } from '../expressions/functions/aggregates.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
 import { matchModes } from '../search/query.ts';
-import type { BinaryOp, ColumnRef, Expression, FunctionArgument, Interval, Place, WindowFunction } from '../statement.ts';
+import type {
+  OrderItem,
+  Select,
+  BinaryOp,
+  ColumnRef,
+  Expression,
+  FunctionArgument,
+  Interval,
+  Place,
+  WindowFunction,
+} from '../statement.ts';
 import { argument, readSpecialCall, readTypedLiteral, readTypeSuffix } from './sql-functions.ts';
 import { readOver } from './sql-over.ts';
 import { combinedRow, equalRows, isRow } from './sql-row-values.ts';
@@ -23,10 +33,16 @@ export function readExpression(cursor: TokenCursor): Expression {
 export function readColumn(cursor: TokenCursor): ColumnRef {
   const place = cursor.place;
   const quoted = cursor.token.kind === 'quoted';
-  const first = cursor.name('a column name');
+  let first = cursor.name('a column name');
+  if (cursor.dialect === 'wide' && catalogueSchemas.has(first) && cursor.key() === '.' && cursor.key(2) === '.') {
+    cursor.next();
+    first = cursor.name('a relation of the catalogue');
+  }
   if (!cursor.accept('.')) return { kind: 'column', table: null, name: first, place, ...(quoted ? { quoted } : {}) };
   return { kind: 'column', table: first, name: cursor.name('a column name'), place };
 }
+
+const catalogueSchemas: ReadonlySet<string> = new Set(['pg_catalog', 'information_schema']);
 
 /** INTERVAL 'N unit'. */
 export function readInterval(cursor: TokenCursor): Interval {
@@ -115,7 +131,10 @@ function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp,
   cursor.expect('(');
   if (cursor.key() === 'ARRAY' && cursor.key(1) === '[') {
     const negated = op === '!=' && word === 'ALL';
-    if (!negated && (op !== '=' || word === 'ALL')) throw cursor.notImplemented(`${op} ${word} over a list`);
+    if (!negated && (op !== '=' || word === 'ALL')) {
+      if (cursor.dialect !== 'wide') throw cursor.notImplemented(`${op} ${word} over a list`);
+      return readAnyElement(cursor, operand, op, word, place);
+    }
     const { arguments: items } = readArray(cursor);
     if (cursor.accept('::')) {
       cursor.name('a type');
@@ -125,10 +144,19 @@ function readQuantified(cursor: TokenCursor, operand: Expression, op: CompareOp,
     cursor.expect(')');
     return { kind: 'in-list', operand, items: items.map(({ value }) => value), negated, place };
   }
-  if (!startsQuery(cursor)) throw cursor.expected(`a subquery or ARRAY[…] behind ${word}`);
+  if (!startsQuery(cursor)) return readAnyElement(cursor, operand, op, word, place);
   const query = cursor.subquery();
   cursor.expect(')');
   return { kind: 'quantified', op, all: word === 'ALL', operand, query, place };
+}
+
+/** A comparison with the elements of an array; the bracket before it is read. */
+function readAnyElement(cursor: TokenCursor, operand: Expression, op: CompareOp, word: string, place: Place): Expression {
+  if (cursor.dialect !== 'wide') throw cursor.expected(`a subquery or ARRAY[…] behind ${word}`);
+  const array = readExpression(cursor);
+  cursor.expect(')');
+  const name = `${op} ${word === 'ALL' ? word : 'ANY'}`;
+  return { kind: 'call', name, arguments: [argument(operand), argument(array)], place };
 }
 
 function startsQuery(cursor: TokenCursor): boolean {
@@ -201,7 +229,8 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
   const constant = (truth: boolean): Expression => ({ kind: 'is-null', operand: literal, negated: truth, place });
   const when: Expression = { kind: 'binary', op: '=', left: operand, right: literal, place };
   // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
-  return { kind: 'case', operand: null, branches: [{ when, then: constant(!negated) }], otherwise: constant(negated), place };
+  const branches = [{ when, then: constant(!negated) }];
+  return { kind: 'case', operand: null, branches, otherwise: constant(negated), isTest: true, place };
 }
 
 /** As !=, but NULL is a value like any other: never NULL itself. */
@@ -218,7 +247,7 @@ function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean,
     { when: isNull(right), then: truth(isNull(left)) },
   ];
   // oxlint-enable no-thenable
-  return { kind: 'case', operand: null, branches, otherwise: truth(equal), place };
+  return { kind: 'case', operand: null, branches, otherwise: truth(equal), isTest: true, place };
 }
 
 const predicateWords: ReadonlySet<string> = new Set(['IN', 'BETWEEN', 'LIKE', 'ILIKE']);
@@ -256,18 +285,32 @@ function refusePhonetic(cursor: TokenCursor, operand: Expression): void {
   throw cursor.error(`${operand.name} is compared with = or != only`, operand.place);
 }
 
-const namedOperators: ReadonlySet<string> = new Set('<=> <-> <#> || -> ->> ~ ~* !~ !~*'.split(' '));
+const namedOperators: ReadonlySet<string> = new Set('<=> <-> <#> || -> ->> ~ ~* !~ !~* @> <@ && &'.split(' '));
 
 function readVectorDistance(cursor: TokenCursor): Expression {
   let left = readSum(cursor);
-  while (namedOperators.has(cursor.key())) {
-    cursor.linked();
+  for (;;) {
     const place = cursor.place;
-    const name = cursor.next().key;
+    const name = acceptOperator(cursor);
+    if (name === null) return left;
+    cursor.linked();
     const right = readSum(cursor);
     left = { kind: 'call', name, arguments: [argument(left), argument(right)], place };
   }
-  return left;
+}
+
+/** An operator, or OPERATOR(pg_catalog.~). */
+function acceptOperator(cursor: TokenCursor): string | null {
+  if (namedOperators.has(cursor.key())) return cursor.next().key;
+  if (cursor.key() !== 'OPERATOR' || cursor.key(1) !== '(' || cursor.dialect !== 'wide') return null;
+  cursor.next();
+  cursor.next();
+  if (cursor.accept('PG_CATALOG')) cursor.expect('.');
+  const name = cursor.key();
+  if (!namedOperators.has(name)) throw cursor.expected(`one of ${[...namedOperators].join(' ')}`);
+  cursor.next();
+  cursor.expect(')');
+  return name;
 }
 
 function readSum(cursor: TokenCursor): Expression {
@@ -294,7 +337,7 @@ function readProduct(cursor: TokenCursor): Expression {
 
 function readSigned(cursor: TokenCursor): Expression {
   const key = cursor.key();
-  if (key !== '-' && key !== '+') return readTypeSuffix(cursor, readOperand(cursor));
+  if (key !== '-' && key !== '+') return readTypeSuffix(cursor, readOperand(cursor), readExpression);
   const place = cursor.place;
   cursor.next();
   return cursor.nested(() => {
@@ -316,16 +359,23 @@ function readOperand(cursor: TokenCursor): Expression {
   if (opens && (token.key === 'LEFT' || token.key === 'RIGHT')) return readCall(cursor);
   if (token.reserved) throw cursor.expected('an expression');
   // The functions of Postgres' own schema are those that a bare name finds.
-  if (token.key === 'PG_CATALOG' && cursor.key(1) === '.' && cursor.key(3) === '(' && cursor.dialect === 'wide') {
+  const isOwn = token.key === 'PG_CATALOG' || token.key === 'INFORMATION_SCHEMA';
+  if (isOwn && cursor.key(1) === '.' && cursor.key(3) === '(' && cursor.dialect === 'wide') {
     cursor.next();
     cursor.next();
     return readOperand(cursor);
   }
+  if (token.kind === 'quoted' && opens && cursor.dialect === 'wide') return readCall(cursor);
   if (token.kind === 'word') {
     if (token.key === 'EXISTS' && opens) return readExists(cursor);
     const typed = isInstantWord(cursor) ? null : readTypedLiteral(cursor);
     if (typed) return typed;
+    if (token.key === 'ARRAY' && opens && cursor.dialect === 'wide') return readQueryArray(cursor);
     if (opens) return readCall(cursor);
+    if (sessionWords.has(token.key) && cursor.dialect === 'wide' && cursor.key(1) !== '.') {
+      const { place } = cursor;
+      return { kind: 'call', name: cursor.next().key, arguments: [], place };
+    }
     if (token.key === 'INTERVAL' && cursor.peek(1).kind === 'literal') {
       return readIntervalExpression(cursor);
     }
@@ -341,6 +391,11 @@ function readOperand(cursor: TokenCursor): Expression {
   }
   return readColumn(cursor);
 }
+
+/** Functions that are called without brackets. */
+const sessionWords: ReadonlySet<string> = new Set(
+  'CURRENT_USER SESSION_USER CURRENT_ROLE CURRENT_CATALOG CURRENT_SCHEMA'.split(' '),
+);
 
 /** DATE or TIMESTAMP right before a text. */
 function isInstantWord(cursor: TokenCursor): boolean {
@@ -376,6 +431,10 @@ function readParenthesised(cursor: TokenCursor): Expression {
   const items = [readExpression(cursor)];
   while (cursor.accept(',')) items.push(readExpression(cursor));
   cursor.expect(')');
+  if (items.length === 1 && cursor.key() === '.' && cursor.dialect === 'wide') {
+    cursor.next();
+    return { kind: 'call', name: `.${cursor.name('a field')}`, arguments: [argument(items[0]!)], place };
+  }
   if (items.length === 1) return items[0]!;
   if (refusedPredicates.has(cursor.key())) throw cursor.notImplemented(cursor.key(), place);
   return { kind: 'row', items, place };
@@ -437,6 +496,41 @@ function readArray(cursor: TokenCursor): Extract<Expression, { kind: 'call' }> {
     cursor.expect(']');
   }
   return { kind: 'call', name: 'ARRAY', arguments: items, place };
+}
+
+/** ARRAY(SELECT x …): the values of a query of one column, in its order. */
+function readQueryArray(cursor: TokenCursor): Expression {
+  const { place } = cursor;
+  cursor.next();
+  cursor.expect('(');
+  const query = cursor.subquery();
+  cursor.expect(')');
+  const value: ColumnRef = { kind: 'column', table: null, name: '#value', place };
+  const all: Expression = {
+    kind: 'aggregate',
+    function: 'array',
+    operand: value,
+    second: null,
+    distinct: false,
+    filter: null,
+    place,
+  };
+  const from = { kind: 'subquery' as const, query, alias: '#values', columns: [value.name], place };
+  const select: Select = {
+    kind: 'select',
+    distinct: false,
+    projection: [{ kind: 'expression', expression: all, alias: null, place }],
+    from,
+    where: null,
+    groupBy: [],
+    window: null,
+    having: null,
+    rankBy: [],
+    compute: [],
+    place,
+  };
+  const whole = { with: [], body: select, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+  return { kind: 'call', name: '_ARRAY', arguments: [argument({ kind: 'scalar-query', query: whole, place })], place };
 }
 
 const wideFunctions: ReadonlySet<string> = new Set(['COALESCE', 'ROW_NUMBER', 'RANK', 'DENSE_RANK']);
@@ -517,11 +611,18 @@ function readAggregate(cursor: TokenCursor, name: AggregateName, place: Place): 
   cursor.aggregates = 'within';
   const operand = readExpression(cursor);
   const second = cursor.accept(',') ? readExpression(cursor) : null;
+  let orderBy: readonly OrderItem[] | null = null;
+  if (cursor.key() === 'ORDER') {
+    if (cursor.dialect !== 'wide')
+      throw cursor.notImplemented('ORDER BY within an aggregate (order the rows in a subquery of FROM)');
+    cursor.next();
+    cursor.expect('BY');
+    orderBy = cursor.readOrder(cursor);
+  }
   cursor.aggregates = outer;
-  if (cursor.key() === 'ORDER')
-    throw cursor.notImplemented('ORDER BY within an aggregate (order the rows in a subquery of FROM)');
   cursor.expect(')');
-  return { kind: 'aggregate', function: name, operand, second, distinct, filter: readFilter(cursor), place };
+  const filter = readFilter(cursor);
+  return { kind: 'aggregate', function: name, operand, second, distinct, filter, ...(orderBy && { orderBy }), place };
 }
 
 /** FILTER (WHERE condition) behind an aggregate. */

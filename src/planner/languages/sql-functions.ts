@@ -91,16 +91,35 @@ function readTrim(cursor: TokenCursor, place: Place, read: Read): Expression {
   return { kind: 'call', name, arguments: list, place };
 }
 
-/** `x::type`, any number of times. */
-export function readTypeSuffix(cursor: TokenCursor, operand: Expression): Expression {
+/** `x::type` and `x[n]`, any number of times. */
+export function readTypeSuffix(cursor: TokenCursor, operand: Expression, read: Read): Expression {
   let cast = operand;
-  while (cursor.key() === '::') {
+  skipCollation(cursor);
+  while (cursor.key() === '::' || (cursor.key() === '[' && cursor.dialect === 'wide')) {
     cursor.linked();
     const { place } = cursor;
-    cursor.next();
-    cast = castTo(cursor, cast, place);
+    cast = cursor.next().key === '[' ? readElement(cursor, cast, place, read) : castTo(cursor, cast, place);
+    skipCollation(cursor);
   }
   return cast;
+}
+
+/** `x[n]`, behind its bracket. */
+function readElement(cursor: TokenCursor, array: Expression, place: Place, read: Read): Expression {
+  const number = read(cursor);
+  if (cursor.key() === ':') throw cursor.notImplemented('a slice of an array');
+  cursor.expect(']');
+  return { kind: 'call', name: '[]', arguments: [argument(array), argument(number)], place };
+}
+
+/** Texts are compared by their code points: a collation that says so, or nothing, is passed over. */
+function skipCollation(cursor: TokenCursor): void {
+  if (cursor.key() !== 'COLLATE' || cursor.dialect !== 'wide') return;
+  const isQualified = cursor.key(1) === 'PG_CATALOG' && cursor.key(2) === '.';
+  const { text, kind } = cursor.peek(isQualified ? 3 : 1);
+  if (!isQualified && kind !== 'quoted') return;
+  if (text.toLowerCase() !== 'default' && text !== 'C') return;
+  for (let i = isQualified ? 4 : 2; i > 0; i--) cursor.next();
 }
 
 /** `int4 '7'`, `double precision '1.5'`, `timestamptz(3) '…'`: a type before a text. Null where this is none. */
@@ -129,13 +148,20 @@ function castTo(cursor: TokenCursor, operand: Expression, place: Place): Express
   return castOf(cursor, operand, readType(cursor), place);
 }
 
+/** A word in upper case; in quotes as it stands. */
+function typeWord(cursor: TokenCursor): string {
+  const isQuoted = cursor.token.kind === 'quoted';
+  const name = cursor.name('a type');
+  return isQuoted ? `"${name}"` : name.toUpperCase();
+}
+
 /** A type, with the length or the digits that it may have. */
 function readType(cursor: TokenCursor): NamedType {
   let { place } = cursor;
-  let name = cursor.name('a type').toUpperCase();
+  let name = typeWord(cursor);
   if ((name === 'PG_CATALOG' || name === 'PUBLIC') && cursor.accept('.')) {
     ({ place } = cursor);
-    name = cursor.name('a type').toUpperCase();
+    name = typeWord(cursor);
   }
   if (name === 'DOUBLE') cursor.accept('PRECISION');
   if (name === 'CHARACTER') cursor.accept('VARYING');
@@ -153,7 +179,12 @@ function readType(cursor: TokenCursor): NamedType {
     cursor.expect('TIME');
     cursor.expect('ZONE');
   }
-  if (cursor.key() === '[') throw cursor.notImplemented('a cast to an array');
+  if (cursor.key() === '[') {
+    if (cursor.dialect !== 'wide') throw cursor.notImplemented('a cast to an array');
+    cursor.next();
+    cursor.expect(']');
+    name += '[]';
+  }
   return { name, place, sizes };
 }
 

@@ -668,6 +668,7 @@ function symbolOf(code: number, next: number, third: number): string {
       if (next === 0x3d) return third === 0x3e ? '<=>' : '<=';
       if (next === 0x3e) return '!=';
       if (next === minus && third === 0x3e) return '<->';
+      if (next === 0x40) return '<@';
       if (next === 0x23 && third === 0x3e) return '<#>';
       return '<';
     case 0x3e: // >
@@ -675,6 +676,10 @@ function symbolOf(code: number, next: number, third: number): string {
     case 0x21: // !
       if (next === 0x7e) return third === star ? '!~*' : '!~';
       return next === 0x3d ? '!=' : '';
+    case 0x26: // &
+      return next === 0x26 ? '&&' : '&';
+    case 0x40: // @
+      return next === 0x3e ? '@>' : '';
     case 0x7e: // ~
       return next === star ? '~*' : '~';
     case 0x7c: // |

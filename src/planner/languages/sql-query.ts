@@ -215,10 +215,14 @@ function acceptAll(cursor: TokenCursor): void {
 function readSelect(cursor: TokenCursor): Select {
   const { place } = cursor;
   cursor.expect('SELECT');
-  const distinct = cursor.accept('DISTINCT');
-  if (!distinct) acceptAll(cursor);
+  let distinct = cursor.accept('DISTINCT');
+  const distinctOn = distinct && cursor.dialect === 'wide' && cursor.key() === 'ON' ? readDistinctOn(cursor) : null;
+  if (distinctOn) distinct = false;
+  else if (!distinct) acceptAll(cursor);
   cursor.aggregates = 'allowed';
-  const projection = [readProjectionItem(cursor)];
+  // What EXISTS asks needs no column.
+  const isBare = cursor.key() === 'FROM' && cursor.dialect === 'wide' && cursor.inSubquery;
+  const projection = [isBare ? ({ kind: 'star', table: null, place } as const) : readProjectionItem(cursor)];
   while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
   cursor.aggregates = 'refused';
   if (!cursor.accept('FROM')) {
@@ -231,7 +235,17 @@ function readSelect(cursor: TokenCursor): Select {
     const whole = only?.kind === 'star' && only.table === null && !distinct;
     if (!whole || cursor.inSubquery) throw functionAlone(cursor, from.place);
   }
-  return readSelectTail(cursor, { distinct, projection, from, place });
+  return readSelectTail(cursor, { distinct, ...(distinctOn && { distinctOn }), projection, from, place });
+}
+
+/** DISTINCT ON (a, b), behind its first word. */
+function readDistinctOn(cursor: TokenCursor): readonly Expression[] {
+  cursor.expect('ON');
+  cursor.expect('(');
+  const list = [readExpression(cursor)];
+  while (cursor.accept(',')) list.push(readExpression(cursor));
+  cursor.expect(')');
+  return list;
 }
 
 function readSelectTail(cursor: TokenCursor, head: SelectHead): Select {
@@ -272,8 +286,14 @@ export function readProjectionItem(cursor: TokenCursor): ProjectionItem {
     return { kind: 'star', table, place };
   }
   const expression = readExpression(cursor);
-  const alias = cursor.accept('AS') || cursor.isName() ? cursor.name('an alias') : null;
+  const alias = cursor.accept('AS') ? readLabel(cursor) : cursor.isName() ? cursor.name('an alias') : null;
   return { kind: 'expression', expression, alias, place };
+}
+
+/** Behind AS any word is a name. */
+function readLabel(cursor: TokenCursor): string {
+  const { token } = cursor;
+  return cursor.dialect === 'wide' && token.kind === 'word' && token.reserved ? cursor.next().text : cursor.name('an alias');
 }
 
 /** What may follow a SELECT that has no FROM. */
@@ -355,13 +375,24 @@ function readTable(cursor: TokenCursor): Source {
       return source;
     });
   }
+  const isLateral =
+    cursor.dialect === 'wide' && cursor.key() === 'LATERAL' && /^(\(|\w+)$/.test(cursor.key(1)) && cursor.accept('LATERAL');
   if (cursor.accept('(')) {
     const query = cursor.subquery();
     cursor.expect(')');
     const alias = readAlias(cursor);
-    return { kind: 'subquery', query, alias, columns: alias === null ? [] : readColumnNames(cursor), place };
+    const lateral = isLateral ? { lateral: true as const } : {};
+    return { kind: 'subquery', query, alias, columns: alias === null ? [] : readColumnNames(cursor), ...lateral, place };
+  }
+  const isOwn =
+    (cursor.key() === 'PG_CATALOG' || cursor.key() === 'INFORMATION_SCHEMA') && cursor.key(1) === '.' && cursor.key(3) === '(';
+  if (isOwn && cursor.dialect === 'wide') {
+    cursor.next();
+    cursor.next();
   }
   const name = cursor.name('a type, a function or a subquery');
+  if (cursor.key() === '(' && cursor.dialect === 'wide' && setFunctions.has(name.toUpperCase()))
+    return readSet(cursor, name.toUpperCase(), place);
   if (cursor.key() === '(') {
     const list = readArguments(cursor);
     return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), place };
@@ -369,6 +400,50 @@ function readTable(cursor: TokenCursor): Source {
   if (!cursor.accept('.')) return { kind: 'table', name, alias: readAlias(cursor), place };
   const type = cursor.name('a type of that tenant');
   return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), place };
+}
+
+const setFunctions: ReadonlySet<string> = new Set([
+  'UNNEST',
+  'GENERATE_SERIES',
+  'GENERATE_SUBSCRIPTS',
+  '_PG_EXPANDARRAY',
+  'PG_GET_KEYWORDS',
+]);
+
+/** `unnest(x) WITH ORDINALITY AS t(a, n)`: the rows of a query that yields them, which may name the sources before it. */
+function readSet(cursor: TokenCursor, name: string, place: Place): Source {
+  const list = readArguments(cursor);
+  const call = (of: string): Expression => ({
+    kind: 'call',
+    name: of,
+    arguments: of === '_ORDINALITY' ? list.slice(0, 1) : list,
+    place,
+  });
+  const isNumbered = cursor.key() === 'WITH' && cursor.key(1) === 'ORDINALITY';
+  if (isNumbered) {
+    if (name !== 'UNNEST') throw cursor.notImplemented(`${name} WITH ORDINALITY`);
+    cursor.next();
+    cursor.next();
+  }
+  const alias = readAlias(cursor);
+  const columns = alias === null ? [] : readColumnNames(cursor);
+  const item = (expression: Expression, column: string): ProjectionItem => ({
+    kind: 'expression',
+    expression,
+    alias: column,
+    place,
+  });
+  const projection =
+    name === '_PG_EXPANDARRAY'
+      ? [item(call('UNNEST'), 'x'), item(call('_ORDINALITY'), 'n')]
+      : [item(call(name), alias ?? name.toLowerCase()), ...(isNumbered ? [item(call('_ORDINALITY'), 'ordinality')] : [])];
+  const named = projection.map((each, i) =>
+    each.kind === 'expression' && columns[i] !== undefined ? { ...each, alias: columns[i] } : each,
+  );
+  if (columns.length > named.length) throw cursor.error(`${name} has ${named.length} columns`, place);
+  const body: Select = { ...bareSelect, projection: named, from: { kind: 'values', rows: [[]], place }, place };
+  const query: Query = { with: [], body, asOf: null, orderBy: [], limit: null, offset: null, after: null, facets: [], place };
+  return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, place };
 }
 
 /** Whether what stands in brackets is a query; tables that are joined may stand there too. */

@@ -10,6 +10,7 @@ import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { numberOverflow } from '../expressions/evaluate.ts';
 import { bounded } from '../expressions/functions/scalar-function.ts';
 import { differentDimensions, vectorIn, vectorText } from '../expressions/functions/vectors.ts';
+import { quotedElement } from '../virtual/types.ts';
 import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, RowByRow } from './accumulate.ts';
 import type { Batch } from './operator.ts';
@@ -53,6 +54,8 @@ export function cellAccumulator(call: AggregateCall, column: number, types: read
       return make(joined);
     case 'array_agg':
       return make(listed(types[column]!));
+    case 'array':
+      return make(elements(types[column]!));
     case 'collect':
       return make({ ...listed(types[column]!), takesNull: false, ofNothing: '[]' });
     default:
@@ -240,6 +243,23 @@ function listed(type: ColumnType): Folding<{ text: string }> {
     finish: ({ text }) => `[${text}]`,
   };
 }
+
+/** An array as Postgres writes it. */
+function elements(type: ColumnType): Folding<{ text: string }> {
+  return {
+    ...listed(type),
+    yields: 'string',
+    take: (state, cell) => {
+      const item = cell === null ? 'NULL' : quotedElement(type === 'timestamp' ? formatInstant(cell as bigint) : shortText(cell));
+      state.text += `${state.text === '' ? '' : ','}${item}`;
+      bounded(state.text);
+      return 2 * item.length;
+    },
+    finish: ({ text }) => `{${text}}`,
+  };
+}
+
+const shortText = (cell: Cell): string => (typeof cell === 'boolean' ? (cell ? 't' : 'f') : String(cell));
 
 function written(cell: Cell, type: ColumnType): string {
   if (cell === null) return 'null';

@@ -119,7 +119,7 @@ export function heldBy(node: PlanNode): readonly PlanNode[] {
   }
 }
 
-const keeping: ReadonlySet<string> = new Set(['median', 'string_agg', 'array_agg', 'collect']);
+const keeping: ReadonlySet<string> = new Set(['median', 'string_agg', 'array_agg', 'array', 'collect']);
 
 function keepsValues({ function: name, distinct }: AggregateNode['calls'][number]): boolean {
   return distinct || keeping.has(name);

@@ -15,6 +15,7 @@ import {
   type PlanColumn,
   type PlanNode,
   type ProjectNode,
+  type SpreadNode,
   type ValuesNode,
   withInput,
 } from '../logical-plan.ts';
@@ -114,8 +115,11 @@ class Pushing {
   readonly #level: number;
   readonly #cells: readonly Outer[];
   readonly #distinct: PlanNode;
+  /** The recursive table whose rows have the cells beside them. */
+  readonly #working: string | null;
 
-  constructor(level: number, cells: readonly Outer[], distinct: PlanNode) {
+  constructor(level: number, cells: readonly Outer[], distinct: PlanNode, working: string | null = null) {
+    this.#working = working;
     this.#level = level;
     this.#cells = cells;
     this.#distinct = distinct;
@@ -123,8 +127,15 @@ class Pushing {
 
   /** The node's columns, then the cells. */
   down(node: PlanNode): PlanNode {
-    if (cellsOf(node, this.#level).length === 0) return this.#beside(node);
+    if (!this.#asks(node)) return this.#beside(node);
     switch (node.kind) {
+      case 'working':
+        return { ...node, columns: [...node.columns, ...this.#distinct.columns] };
+      case 'recursive': {
+        const inside = new Pushing(this.#level, this.#cells, this.#distinct, node.table);
+        const columns = [...node.columns, ...this.#distinct.columns];
+        return { ...node, base: this.down(node.base), step: inside.down(node.step), columns };
+      }
       case 'filter': {
         const input = this.down(node.input);
         return { kind: 'filter', input, predicate: this.#onCells(node.predicate, node.input), columns: input.columns };
@@ -136,6 +147,8 @@ class Pushing {
         // The rows of each set of cells are counted above: here, all of them are wanted.
         return { ...node, input, limit: null, columns: input.columns };
       }
+      case 'spread':
+        return this.#spread(node);
       case 'distinct': {
         const input = this.down(node.input);
         return { ...withInput(node, input), columns: input.columns };
@@ -159,6 +172,14 @@ class Pushing {
       default:
         return this.#refuse(node.kind.toUpperCase());
     }
+  }
+
+  /** Whether it names cells, or reads rows that have them. */
+  #asks(node: PlanNode): boolean {
+    if (cellsOf(node, this.#level).length > 0) return true;
+    return node.kind === 'working'
+      ? node.table === this.#working
+      : this.#working !== null && inputsOf(node).some((each) => this.#asks(each));
   }
 
   #refuse(what: string): never {
@@ -244,6 +265,18 @@ class Pushing {
     return { kind: 'column', index: input.columns.length + place, name: bound.name, type: bound.type };
   }
 
+  /** The cells stand before the arrays, and come up behind their elements. */
+  #spread(node: SpreadNode): PlanNode {
+    const input = this.down(node.input);
+    const { width } = node;
+    const all = node.input.columns.length;
+    const count = this.#cells.length;
+    const ordered = reordered(input, [...range(0, width), ...range(all, all + count), ...range(width, all)]);
+    const own = [...ordered.columns.slice(0, width + count), ...node.columns.slice(width)];
+    const spread: PlanNode = { ...node, input: ordered, width: width + count, columns: own };
+    return reordered(spread, [...range(0, width), ...range(width + count, own.length), ...range(width, width + count)]);
+  }
+
   #project(node: ProjectNode): PlanNode {
     const input = this.down(node.input);
     const width = node.input.columns.length;
@@ -314,7 +347,7 @@ class Pushing {
     const left = this.down(node.left);
     const leftWidth = node.left.columns.length;
     const rightWidth = node.right.columns.length;
-    const besides = cellsOf(node.right, this.#level).length > 0;
+    const besides = this.#asks(node.right);
     const right = besides ? this.down(node.right) : node.right;
     // left columns, cells, right columns, cells of the right
     const onBoth = (bound: Bound): Bound => {

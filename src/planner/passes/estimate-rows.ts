@@ -48,6 +48,8 @@ export function rowsOf(node: PlanNode, statistics: Statistics): number {
       return joinedRows(node, statistics);
     case 'set-operation':
       return rowsOf(node.left, statistics) + (/^(intersect|except)/.test(node.op) ? 0 : rowsOf(node.right, statistics));
+    case 'spread':
+      return 4 * rowsOf(node.input, statistics);
     case 'recursive':
       return 4 * rowsOf(node.base, statistics);
     case 'project':

@@ -92,6 +92,8 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
     }
     case 'apply':
       throw new AssertionError('queries that name others are joins by now');
+    case 'spread':
+      return { node: { ...node, input: whole(node.input) }, moved: unmoved(node) };
     case 'virtual': {
       const kept = ascending(needed);
       return { node: { ...node, columns: kept.map((index) => node.columns[index]!) }, moved: numbered(kept) };

@@ -1,9 +1,9 @@
 /** Cells of the catalogue's types: what is no number and no boolean is a text, arrays as Postgres writes them. */
 import type { Cell, ColumnType } from '../../log/values/value.ts';
-import { familyOf, isReference, type Names, textOf, type Value } from './types.ts';
+import { familyOf, type Names, textOf, type Value } from './types.ts';
 
 export function columnType(type: string): ColumnType {
-  if (isReference(type) || type === 'numeric') return 'string';
+  if (type === 'numeric') return 'string';
   switch (familyOf(type)) {
     case 'number':
       return type.startsWith('float') ? 'number' : 'integer';

@@ -85,9 +85,14 @@ export function factsOf(
   branches: readonly BranchView[],
   /** Columns of views, where they are wanted. */
   viewColumns: ViewColumns | null,
+  /** Before it tells of tables: throws where the caller may know of none. */
+  check: () => void = () => undefined,
 ): Facts {
   let made: Made<Table> | null = null;
-  const tables = (): Made<Table> => (made ??= new Made(knownTables(session, snapshot, viewColumns)));
+  const tables = (): Made<Table> => {
+    if (made === null) check();
+    return (made ??= new Made(knownTables(session, snapshot, viewColumns)));
+  };
   let known: Known | null = null;
   const all = (): Known => (known ??= knownBy([...tables()]));
   const names = [...new Set(['annals', session.database, ...branches.map(({ name }) => name)])];

@@ -2,9 +2,11 @@
 import { assert } from '../../errors.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
+import type { Catalogue } from '../expressions/functions/scalar-function.ts';
 import type { VirtualRead } from '../operators/operator.ts';
 import { cellMaker } from './cells.ts';
 import { type Facts, factsOf, type ViewColumns } from './facts.ts';
+import type { FunctionContext } from './functions.ts';
 import type { Cells } from './maker.ts';
 import { CatalogueNames, owner } from './names.ts';
 import { type Relation, relations } from './relations.ts';
@@ -16,6 +18,13 @@ export interface VirtualRequest {
   readonly snapshot: GovernedSnapshot;
   readonly branches: readonly BranchView[];
   readonly columnsOf: ViewColumns;
+  /** Throws where the caller may know nothing of types. */
+  readonly check: () => void;
+}
+
+/** What one caller sees of the catalogue. */
+export interface SeenCatalogue extends Catalogue, FunctionContext {
+  rows(read: VirtualRead): Iterable<readonly Cell[]>;
 }
 
 /** For who asks through a door without users and databases. */
@@ -26,21 +35,18 @@ const nobody: Session = {
   variables: { all: () => [], instants: 'timestamptz' },
 };
 
-export function virtualRows({
-  session,
-  snapshot,
-  branches,
-  columnsOf,
-}: VirtualRequest): (read: VirtualRead) => Iterable<readonly Cell[]> {
-  const facts = factsOf(session ?? nobody, snapshot, branches, columnsOf);
+export function seenCatalogue({ session, snapshot, branches, columnsOf, check }: VirtualRequest): SeenCatalogue {
+  const facts = factsOf(session ?? nobody, snapshot, branches, columnsOf, check);
   const names = new CatalogueNames(facts);
-  return function* ({ relation: path, columns, among }: VirtualRead): Iterable<readonly Cell[]> {
+  function* rows({ relation: path, columns, among }: VirtualRead): Iterable<readonly Cell[]> {
+    check();
     const relation = relations.get(path);
     assert(relation, 'a plan reads relations that there are');
     const makers = columns.map(({ name, place, wire }) => ({ name, other: relation.base[place]!, make: cellMaker(wire, names) }));
     for (const cells of found(relation, facts, among) ?? relation.cells(facts))
       yield makers.map(({ name, other, make }) => make(cells[name] ?? other));
-  };
+  }
+  return { isCatalogue: true, facts, names, rows };
 }
 
 /** By the first column that says which rows to make. */

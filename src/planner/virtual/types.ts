@@ -287,10 +287,11 @@ export function textOf(value: Exclude<Value, null>, type: string, names: Names):
   const element = elementOf(type)!;
   const texts = value.map((each) => (each === null ? null : textOf(each, element, names)));
   if (type === 'int2vector' || type === 'oidvector') return texts.join(' ');
-  return `{${texts.map((text) => (text === null ? 'NULL' : quoted(text))).join(',')}}`;
+  return `{${texts.map((text) => (text === null ? 'NULL' : quotedElement(text))).join(',')}}`;
 }
 
-function quoted(text: string): string {
+/** As it stands in the text of an array. */
+export function quotedElement(text: string): string {
   return text === '' || /[\s{},"\\]/.test(text) || text.toUpperCase() === 'NULL'
     ? `"${text.replaceAll(/["\\]/g, '\\$&')}"`
     : text;

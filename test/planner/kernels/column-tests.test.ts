@@ -63,6 +63,7 @@ describe('a comparison in a layout', () => {
           sets: [],
           results: [],
           rules: () => new SearchRules(noSearchConfig, 'none', null),
+          catalogue: () => ({ isCatalogue: true }),
           instant: 0n,
           placeOf: () => ({ line: 1, column: 1 }),
         });

@@ -117,6 +117,14 @@ const functions = {
     yields: (type) => (type === 'interval' || type === 'vector' || type === 'null' ? null : 'json'),
     cost: perJson,
   },
+  /** ARRAY_AGG of the wide dialect, and what ARRAY(SELECT …) is made by. */
+  array: {
+    name: 'ARRAY_AGG',
+    usage: 'ARRAY_AGG([DISTINCT] x [ORDER BY y])',
+    summary: 'Over the protocol of Postgres: an array as Postgres has it, of elements of one type.',
+    yields: (type) => (type === 'interval' || type === 'vector' || type === 'json' ? null : 'string'),
+    cost: perJson,
+  },
   collect: {
     name: 'COLLECT',
     usage: 'COLLECT([DISTINCT] x)',
@@ -131,9 +139,9 @@ export type AggregateName = keyof typeof functions;
 export const aggregateFunctions: Readonly<Record<AggregateName, AggregateFunction>> = functions;
 
 const byName: ReadonlyMap<string, AggregateName> = new Map(
-  (Object.keys(functions) as AggregateName[]).flatMap((key) => {
+  (Object.keys(functions) as AggregateName[]).flatMap((key): [string, AggregateName][] => {
     const each: AggregateFunction = functions[key];
-    return [each.name, ...(each.also ?? [])].map((name): [string, AggregateName] => [name, key]);
+    return key === 'array' ? [] : [each.name, ...(each.also ?? [])].map((name): [string, AggregateName] => [name, key]);
   }),
 );
 

@@ -18,6 +18,11 @@ import { type Cost, spend, work } from '../work.ts';
  */
 export type ArgumentType = ColumnType | 'same' | 'any';
 
+/** What the caller sees of the catalogue of Postgres, for one execution. */
+export interface Catalogue {
+  readonly isCatalogue: true;
+}
+
 export interface Signature {
   readonly takes: readonly ArgumentType[];
   /** How many of the last arguments may be left out. */
@@ -30,6 +35,8 @@ export interface Signature {
   readonly cost: Cost;
   /** In its place, where it goes by how texts are searched. */
   readonly searching?: (rules: SearchRules) => Evaluator;
+  /** In its place, where it goes by what the caller sees of the catalogue. */
+  readonly inCatalogue?: (catalogue: Catalogue) => Evaluator;
   /** It can fail on some cells. */
   readonly raises?: boolean;
   /** It is asked where an argument is NULL too; without this the result is NULL there. */
@@ -52,9 +59,14 @@ export function isCounted({ cost: { call, character } }: Pick<Signature, 'cost'>
 
 const callUncounted = 200;
 
+interface Within {
+  rules(): SearchRules;
+  catalogue(): Catalogue;
+}
+
 /** Its function, which counts what it costs. */
-export function countedEvaluator(signature: Signature, rules: (() => SearchRules) | null): Evaluator {
-  const evaluate = (rules && signature.searching?.(rules())) ?? signature.evaluate;
+export function countedEvaluator(signature: Signature, { rules, catalogue }: Within): Evaluator {
+  const evaluate = signature.searching?.(rules()) ?? signature.inCatalogue?.(catalogue()) ?? signature.evaluate;
   if (!isCounted(signature)) return evaluate;
   const { call, character } = signature.cost;
   return (...cells) => {

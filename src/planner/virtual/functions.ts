@@ -2,21 +2,12 @@
  * Functions that questions of the catalogue may call. Each says what it takes and yields in the words of Postgres; NULL in is NULL
  * out, but for those that end with `null`.
  */
-import { ServiceError } from '../../../errors.ts';
-import { type Facts, indexOf, type Table } from '../../../planner/virtual/facts.ts';
-import { type CatalogueNames, keyWords, quotedName } from '../../../planner/virtual/names.ts';
-import { procedures } from '../../../planner/virtual/procedures.ts';
-import { indexDefinition } from '../../../planner/virtual/relations.ts';
-import {
-  compare,
-  detailsOf,
-  elementOf,
-  isReference,
-  textOf,
-  typesByOid,
-  type Value,
-  wireOf,
-} from '../../../planner/virtual/types.ts';
+import { ServiceError } from '../../errors.ts';
+import { type Facts, indexOf, type Table } from './facts.ts';
+import { type CatalogueNames, keyWords, quotedName } from './names.ts';
+import { procedures } from './procedures.ts';
+import { indexDefinition } from './relations.ts';
+import { compare, detailsOf, elementOf, isReference, textOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface FunctionContext {
   readonly facts: Facts;
@@ -274,6 +265,7 @@ const functions: readonly CatalogueFunction[] = [
   made('to_regrole(text) regrole', ({ names }, text) => names.oidOf('regrole', text)),
   made('quote_ident(text) text', (_, text) => quotedName(text)),
   made('_pg_expandarray(anyarray) setof record', (_, values: Value[]) => values.map((x, i) => ({ fields: { x, n: i + 1 } }))),
+  plain('_array(anyarray) same null', (_, values: Value[] | null) => values ?? []),
   made(
     'array_to_string(anyarray, text, text?) text null',
     ({ names }, [values, between, nulls = null]: Value[], [type]: string[]) => {
@@ -301,6 +293,7 @@ const functions: readonly CatalogueFunction[] = [
     return found < 0 ? null : found + 1;
   }),
   plain('unnest(anyarray) setof element', (_, values: Value[]) => values),
+  plain('_ordinality(anyarray) setof int8', (_, values: Value[]) => values.map((_each, i) => i + 1)),
   plain('generate_series(int8, int8, int8?) setof int4', (_, from: number, to: number, step = 1) => series(from, to, step)),
   // The vectors of the catalogue count from 0, all else from 1.
   made(
@@ -310,6 +303,18 @@ const functions: readonly CatalogueFunction[] = [
       return values.map((_each, i) => i + first);
     },
     false,
+    true,
+  ),
+  made(
+    `format(text, ${anyNumber}) text null`,
+    ({ names }, [pattern, ...values]: Value[], [, ...types]: string[]) =>
+      pattern === null
+        ? null
+        : formatted(
+            pattern as string,
+            values.map((value, i) => (value === null ? null : textOf(value, types[i]!, names))),
+          ),
+    true,
     true,
   ),
   made(
@@ -415,3 +420,6 @@ export function isFunction(name: string): boolean {
 export const markingNames: readonly string[] = [...byName.keys()].filter(
   (name) => marksCatalogue(name) && !name.startsWith('pg_'),
 );
+
+/** Those that yield several rows. */
+export const setFunctions: ReadonlySet<string> = new Set(functions.flatMap(({ name, isSet }) => (isSet ? [name] : [])));

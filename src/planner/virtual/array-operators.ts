@@ -1,0 +1,148 @@
+/** Arrays in expressions: how they are made, looked into, compared and put together. */
+import { commonOf, compare, castOf, elementOf, familyOf, type Names, typeNamed, type Value } from './types.ts';
+
+interface ArrayOperator {
+  readonly yields: string;
+  run(names: Names): (values: readonly Value[]) => Value;
+}
+
+const orders: Readonly<Record<string, (order: number) => boolean>> = {
+  '=': (order) => order === 0,
+  '!=': (order) => order !== 0,
+  '<': (order) => order < 0,
+  '>': (order) => order > 0,
+  '<=': (order) => order <= 0,
+  '>=': (order) => order >= 0,
+};
+
+/** By its name, or its symbol; null: it is none of arrays like these. */
+export function operatorOf(name: string, given: readonly string[]): ArrayOperator | null {
+  if (name === 'array') return listOf(given);
+  const [a, b] = given;
+  if (a === 'record' && b === undefined && (name === '.x' || name === '.n')) return fieldOf(name);
+  if (a === undefined || b === undefined || given.length > 2) return null;
+  if (name === '[]') return elementAt(a, b);
+  if (name === '||') return joined(a, b);
+  if (name === '&') return bits(a, b);
+  const [op, quantifier] = name.split(' ');
+  const judge = orders[op!];
+  if (judge !== undefined && quantifier !== undefined) return ofElements(judge, quantifier === 'all', a, b);
+  return judge !== undefined || name === '@>' || name === '<@' || name === '&&' ? compared(name, a, b) : null;
+}
+
+function listOf(given: readonly string[]): ArrayOperator | null {
+  let common: string | null = 'unknown';
+  for (const type of given) common = common === null ? null : commonOf(common, type);
+  const element = common === 'unknown' ? 'text' : common;
+  const yields = element === null ? null : typeNamed(`_${element}`);
+  if (yields === null) return null;
+  return {
+    yields,
+    run: (names) =>
+      castAll(
+        given,
+        given.map(() => element!),
+        names,
+      ),
+  };
+}
+
+/** A field of what `_pg_expandarray` yields. */
+function fieldOf(name: '.x' | '.n'): ArrayOperator {
+  return {
+    yields: 'int4',
+    run: () => strict(([record]) => Number((record as string).slice(1, -1).split(',')[name === '.x' ? 0 : 1])),
+  };
+}
+
+function elementAt(array: string, at: string): ArrayOperator | null {
+  const element = elementOf(array);
+  if (element === null || (at !== 'unknown' && familyOf(at) !== 'number')) return null;
+  // The vectors of the catalogue count from 0, all else from 1.
+  const first = array === 'int2vector' || array === 'oidvector' ? 0 : 1;
+  return { yields: element, run: () => strict(([values, n]) => (values as Value[])[Number(n) - first] ?? null) };
+}
+
+function joined(a: string, b: string): ArrayOperator | null {
+  const [x, y] = [elementOf(a), elementOf(b)];
+  const element = x === null && y === null ? null : commonOf(x ?? a, y ?? b);
+  const yields = element === null ? null : typeNamed(`_${element}`);
+  if (yields === null) return null;
+  const lists = (own: string | null, type: string): string => (own === null && type !== 'unknown' ? element! : yields);
+  const wanted = [lists(x, a), lists(y, b)];
+  return {
+    yields,
+    run: (names) => {
+      const cast = castAll([a, b], wanted, names);
+      return (values) => {
+        const [first, second] = (cast(values) as Value[]).map((value, i) => (wanted[i] === yields ? value : [value]));
+        if (first === null || second === null) return first ?? second ?? null;
+        return [...(first as Value[]), ...(second as Value[])];
+      };
+    },
+  };
+}
+
+function bits(a: string, b: string): ArrayOperator | null {
+  const yields = commonOf(a, b);
+  if (yields === null || !/^int\d$/.test(yields)) return null;
+  return { yields, run: () => strict(([x, y]) => Number(BigInt(x as number) & BigInt(y as number))) };
+}
+
+function ofElements(judge: (order: number) => boolean, all: boolean, left: string, right: string): ArrayOperator | null {
+  const array = right === 'unknown' ? typeNamed(`_${left === 'unknown' ? 'text' : left}`) : right;
+  const element = array === null ? null : elementOf(array);
+  const common = element === null ? null : commonOf(left, element);
+  if (common === null) return null;
+  const type = common === 'unknown' ? 'text' : common;
+  return {
+    yields: 'bool',
+    run: (names) => {
+      const cast = castAll([left, right], [type, array!], names);
+      const each = castOf(element!, type, names)!;
+      return (values) => {
+        const [one, list] = cast(values) as Value[];
+        if (list === null) return null;
+        let unsure = false;
+        for (const item of list as Value[]) {
+          const value = each(item);
+          const verdict = one === null || value === null ? null : judge(compare(one!, value));
+          if (verdict === !all) return verdict;
+          unsure ||= verdict === null;
+        }
+        return unsure ? null : all;
+      };
+    },
+  };
+}
+
+function compared(name: string, a: string, b: string): ArrayOperator | null {
+  const common = commonOf(a, b);
+  if (common === null || elementOf(common) === null) return null;
+  const judge = orders[name];
+  return {
+    yields: 'bool',
+    run: (names) => {
+      const cast = castAll([a, b], [common, common], names);
+      return strict((values) => {
+        const [x, y] = cast(values) as Value[][];
+        if (judge) return judge(compare(x!, y!));
+        if (name === '&&') return y!.some((one) => has(x!, one));
+        return name === '@>' ? y!.every((one) => has(x!, one)) : x!.every((one) => has(y!, one));
+      });
+    },
+  };
+}
+
+const has = (all: readonly Value[], one: Value): boolean =>
+  one !== null && all.some((each) => each !== null && compare(each, one) === 0);
+
+const strict =
+  (run: (values: readonly Value[]) => Value) =>
+  (values: readonly Value[]): Value =>
+    values.includes(null) ? null : run(values);
+
+function castAll(from: readonly string[], to: readonly string[], names: Names): (values: readonly Value[]) => Value[] {
+  const casts = from.map((type, i) => castOf(type, to[i]!, names)!);
+  return (values) => values.map((value, i) => casts[i]!(value));
+}

@@ -1,0 +1,134 @@
+/** Functions and casts of the catalogue as calls of an expression. */
+import { AssertionError } from '../../errors.ts';
+import type { Cell } from '../../log/values/value.ts';
+import type { CatalogueCall, CatalogueFunctions } from '../expressions/functions/catalogue.ts';
+import { type Evaluator, linear } from '../expressions/functions/scalar-function.ts';
+import { cellMaker, columnType } from './cells.ts';
+import { type CatalogueFunction, type FunctionContext, functionOf, setFunctions } from './functions.ts';
+import { operatorOf } from './array-operators.ts';
+import type { SeenCatalogue } from './rows.ts';
+import { castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './types.ts';
+
+/** Calls by what they are of: two expressions that call the same are the same. */
+const known = new Map<string, CatalogueCall>();
+const knownMax = 10_000;
+
+export const catalogueFunctions: CatalogueFunctions = {
+  call(name, given) {
+    const operator = operatorOf(name, given);
+    if (operator)
+      return once(`${name}(${String(given)})`, () => callOf(given, operator.yields, ({ names }) => operator.run(names)));
+    const found = functionOf(name, given.length);
+    return found === null || found.isSet ? null : functionCall(found, given);
+  },
+  set(name, given) {
+    const found = functionOf(name, given.length);
+    const array = found?.isSet === true ? functionCall(found, given) : null;
+    if (array === null) return null;
+    const wire = elementOf(array.wire)!;
+    return { array, element: { type: columnType(wire), wire } };
+  },
+  isSet: (name) => setFunctions.has(name),
+  cast(from, to) {
+    if (castOf(from, to, noNames) === null) return null;
+    return once(`${from}::${to}`, () =>
+      callOf([from], to, ({ names }) => {
+        const cast = castOf(from, to, names)!;
+        return ([value]) => cast(value!);
+      }),
+    );
+  },
+  typeNamed(written) {
+    const isArray = written.endsWith('[]');
+    const name = isArray ? written.slice(0, -2) : written;
+    const type = name.startsWith('"')
+      ? typeNamed(name.slice(1, -1), true)
+      : typeNamed(words[name.toLowerCase()] ?? name.toLowerCase());
+    return type === null || !isArray ? type : typeNamed(`_${type}`);
+  },
+  isReference,
+  isPlain: (type) => !isReference(type) && elementOf(type) === null,
+  common: commonOf,
+  elementOf,
+};
+
+/** What a call yields; all rows of a set, as an array. */
+function functionCall(of: CatalogueFunction, given: readonly string[]): CatalogueCall | null {
+  const takes = given.map((type, i) => taken(of.takes[i]!, type));
+  if (!takes.every((type) => type !== null)) return null;
+  const yields = of.yields === 'element' ? elementOf(takes[0]!)! : of.yields === 'same' ? takes[0]! : of.yields;
+  return once(`${of.name}(${String(given)})`, () =>
+    callOf(given, of.isSet ? `_${yields}` : yields, (context) => {
+      const casts = given.map((type, i) => castOf(type, takes[i]!, context.names)!);
+      return (values) => {
+        const cast = values.map((value, i) => casts[i]!(value));
+        return !of.takesNull && cast.includes(null) ? null : of.run(context, cast, takes);
+      };
+    }),
+  );
+}
+
+/** Types of which the reader of a cast says the first word. */
+const words: Readonly<Record<string, string>> = { double: 'float8', character: 'varchar' };
+
+const noNames: Names = { nameOf: () => null, oidOf: () => null };
+
+function once(key: string, make: () => CatalogueCall): CatalogueCall {
+  let call = known.get(key);
+  if (call === undefined) {
+    if (known.size === knownMax) known.clear();
+    known.set(key, (call = make()));
+  }
+  return call;
+}
+
+/** What an argument is cast to; null: it can't be. */
+function taken(wanted: string, given: string): string | null {
+  if (wanted === 'any') return given === 'unknown' ? 'text' : given;
+  if (wanted === 'anyarray') return given === 'unknown' ? '_text' : elementOf(given) === null ? null : given;
+  return castOf(given, wanted, noNames) === null ? null : wanted;
+}
+
+function callOf(
+  given: readonly string[],
+  wire: string,
+  run: (context: FunctionContext) => (values: readonly Value[]) => Value,
+): CatalogueCall {
+  const type = columnType(wire);
+  return {
+    type,
+    wire,
+    signature: {
+      takes: given.map(columnType),
+      yields: type,
+      cost: linear,
+      raises: true,
+      takesNull: true,
+      evaluate: () => {
+        throw new AssertionError('a function of the catalogue is asked within one');
+      },
+      inCatalogue: (catalogue) => evaluatorOf(catalogue as SeenCatalogue, given, wire, run),
+    },
+  };
+}
+
+function evaluatorOf(
+  catalogue: FunctionContext,
+  given: readonly string[],
+  wire: string,
+  make: (context: FunctionContext) => (values: readonly Value[]) => Value,
+): Evaluator {
+  const readers = given.map((type) => valueReader(type, catalogue.names));
+  const run = make(catalogue);
+  const cell = cellMaker(wire, catalogue.names);
+  return (...cells) => cell(run(cells.map((each, i) => readers[i]!(each))));
+}
+
+/** What turns cells of a type into its values. */
+function valueReader(type: string, names: Names): (cell: Cell) => Value {
+  const parsed = elementOf(type) === null ? null : castOf('unknown', type, names)!;
+  return (cell) => {
+    if (typeof cell === 'bigint') return Number(cell);
+    return parsed !== null && typeof cell === 'string' ? parsed(cell) : (cell as Value);
+  };
+}
