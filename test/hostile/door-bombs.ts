@@ -377,7 +377,7 @@ export const doorBombs: readonly DoorBomb[] = [
   posted('four thousand unknown members, eight times', /^4\d\d/, '/mcp/tools/call', () =>
     JSON.stringify({ name: 'query', arguments: { a: many(8, () => fields(4_000, 1)) } }),
   ),
-  posted('a text of nothing but escapes', /^4\d\d/, '/memory/remember', () => `{"content":"${'\\u0041'.repeat(690_000)}"}`),
+  posted('a text of nothing but escapes', /^200/, '/memory/remember', () => `{"content":"${'\\u0041'.repeat(690_000)}"}`),
   posted('a million messages in a batch', /^4\d\d/, '/mcp', () => `[${'{},'.repeat(1_000_000)}{}]`),
   posted('six thousand messages in a batch', /^[24]\d\d/, '/mcp', () =>
     JSON.stringify(many(6_000, (id) => ({ jsonrpc: '2.0', id, method: 'ping' }))),
