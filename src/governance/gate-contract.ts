@@ -140,6 +140,8 @@ export interface Transaction {
   /** Once it holds so many, it takes no more. */
   readonly rowsMax: number;
   readonly bytes: number;
+  /** Memory that goes when it ends. */
+  readonly pinnedBytes: number;
   /** Rows of these keys and this path must stand at the commit as they were read in it. */
   lock(type: string, path: string | null, keys: Iterable<string>): void;
   savepoint(name: string): void;
@@ -434,6 +436,8 @@ export interface GateContract {
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
   /** A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. */
   begin(caller: Caller): Transaction;
+  /** Transactions that are open: those that a caller began, and of whom it looks after; without one, all of them. */
+  transactions(caller?: Caller): readonly Transaction[];
   /**
    * Throws what the next request of this caller would be refused with for its tenant's sake: what streams, and asks for
    * nothing more, ends by it.

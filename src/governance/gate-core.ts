@@ -47,8 +47,8 @@ export interface GovernedState {
   keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null;
   /** A fork of a branch that nobody else sees and the log never hears of. Throws REL_NOT_FOUND as `snapshot` does. */
   privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
-  /** Rises when rows of a tenant are removed for good. */
-  removals(tenant: string | null): number;
+  /** Rises when rows of a path or below it are removed for good. */
+  removals(path: string | null): number;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks): Decision;
   /** Feeds every projection, the audit projection included. */

@@ -134,8 +134,8 @@ export class Gate implements GateContract {
     return this.#transactions.begin(caller);
   }
 
-  transactions(): readonly Transaction[] {
-    return this.#transactions.all();
+  transactions(caller?: Caller): readonly Transaction[] {
+    return caller === undefined ? this.#transactions.all() : this.#transactions.shownTo(caller);
   }
 
   checkStanding(caller: Caller): void {

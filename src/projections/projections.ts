@@ -1,6 +1,6 @@
 /** The room's front: every projection of the store, fed in order, read through snapshots, asked to decide commands. */
 import { ServiceError } from '../errors.ts';
-import { type CommittedEntry, type EntryContext, tenantOfErased } from '../log/entries/entry.ts';
+import { type CommittedEntry, type EntryContext } from '../log/entries/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';
 import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
@@ -67,7 +67,7 @@ export class Projections {
   readonly views = new Views();
   readonly projector: Projector;
   readonly #options: ProjectionsOptions;
-  /** By tenant, how often rows of it were removed for good in this process. */
+  /** By organisation path, how often rows of it or below were removed for good in this process. */
   readonly #removals = new Map<string | null, number>();
 
   constructor(options: ProjectionsOptions) {
@@ -104,12 +104,12 @@ export class Projections {
     // After a redaction the list of log files is another one than a checkpoint of before knows, and it is of no use.
     const dated = body.kind === 'removal' || body.kind === 'redaction' || (body.kind === 'erasure' && body.change === 'intended');
     if (dated) this.#options.onRemoval?.();
-    for (const tenant of tenantsRemoved(entry)) this.#removals.set(tenant, this.removals(tenant) + 1);
+    for (const path of pathsRemoved(entry)) this.#removals.set(path, (this.#removals.get(path) ?? 0) + 1);
   }
 
-  /** Rises when rows of a tenant are removed for good, on any branch. */
-  removals(tenant: string | null): number {
-    return this.#removals.get(tenant) ?? 0;
+  /** Rises when rows of a path or below it are removed for good, on any branch: what happens beside it is not told. */
+  removals(path: string | null): number {
+    return (this.#removals.get(path) ?? 0) + (path === null ? 0 : (this.#removals.get(purged(tenantOf(path)!)) ?? 0));
   }
 
   /** A fork that nobody else sees and the log never hears of. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
@@ -168,8 +168,21 @@ export class Projections {
   }
 }
 
-function tenantsRemoved({ body, context }: CommittedEntry): ReadonlySet<string | null> {
-  if (body.kind === 'removal') return new Set([tenantOf(context.path)]);
-  if (body.kind === 'erasure') return new Set(body.versions.map(tenantOfErased));
-  return new Set(body.kind === 'tenant' && body.change === 'purged' ? [body.tenant.id] : []);
+/** Each with those above it. */
+function pathsRemoved({ body, context }: CommittedEntry): ReadonlySet<string | null> {
+  const paths = new Set<string | null>();
+  const add = (path: string | null): void => {
+    paths.add(path);
+    const parent = path?.lastIndexOf('/') ?? -1;
+    if (parent >= 0) add(path!.slice(0, parent));
+  };
+  if (body.kind === 'removal') add(context.path);
+  if (body.kind === 'erasure') for (const { paths: of } of body.versions) for (const path of of) add(path);
+  if (body.kind === 'tenant' && body.change === 'purged') paths.add(purged(body.tenant.id));
+  return paths;
+}
+
+/** No path: a control character can't occur in one. */
+function purged(tenant: string): string {
+  return `\0${tenant}`;
 }

@@ -1,13 +1,14 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
 import { ServiceError } from '../../src/errors.ts';
-import type { Invocation } from '../../src/governance/gate-contract.ts';
+import type { Caller } from '../../src/governance/caller.ts';
+import type { Invocation, Transaction } from '../../src/governance/gate-contract.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
 import { exactJson, rowsOf } from '../harness.ts';
 import type { Adversary } from './adversaries.ts';
 import { renaming } from './changes.ts';
 import type { Compared } from './compare.ts';
 import { ways } from './doors.ts';
-import { type Heard, type Sent, settled } from './lab.ts';
+import { type Heard, type Sent, type SentHeaders, settled } from './lab.ts';
 import { bodyless, positions } from './routes.ts';
 import { type Stage, victimPath } from './stage.ts';
 
@@ -91,21 +92,76 @@ const written: readonly string[] = [
   'DELETE FROM SourceTrueIdentity',
 ];
 
+/** Begun by the first statement that is let in. */
+interface Open {
+  transaction: Transaction | null;
+}
+
+function callerOf({ lab: { service } }: Stage, { authorization, 'x-organization-id': organization }: SentHeaders): Caller {
+  const named = typeof organization === 'string' ? { organization } : {};
+  const stated = { authorization: String(authorization), door: 'relational', clientIp: '127.0.0.1', ...named };
+  return service.authenticator.dataCaller(stated as Parameters<typeof service.authenticator.dataCaller>[0]);
+}
+
+/** In the first world alone the victim has a transaction open, with rows that nobody else may see, and ends it in one way or the other. */
+async function othersTransaction(stage: Stage, step: 'begin' | 'commit' | 'drop', open: Open): Promise<void> {
+  await stage.lab.slot(async () => {
+    if (stage.side === 'second') return;
+    const { gate, planner, ids } = stage.lab.service;
+    const caller = callerOf(stage, stage.headers('acme', victimPath));
+    const transaction = (open.transaction ??= gate.begin(caller));
+    const invoked = (answer: (invocation: Invocation) => Promise<unknown>) =>
+      gate.invoke(caller, { action: 'query', purpose: null, correlationId: ids.next(), transaction }, answer);
+    if (step === 'drop') transaction.end();
+    else if (step === 'commit') await invoked((invocation) => invocation.commit());
+    else {
+      const who = stage.canaries.text('rows of the victim', 'a row of a transaction');
+      for (const id of ['x1', 'd1', 'n3'])
+        await invoked((invocation) =>
+          planner.execute(invocation, {
+            sql: 'INSERT INTO Deal (id, who, amount) VALUES ($1, $2, 7000000000000) ON CONFLICT (id) DO UPDATE SET who = EXCLUDED.who',
+            parameters: [id, who],
+          }),
+        );
+      transaction.savepoint('one');
+    }
+  });
+}
+
+/** Statements of one transaction, each of which reads what those before it left. */
+const statementsWithin: readonly string[] = [
+  'SELECT id, amount, note FROM Deal ORDER BY id, system_from',
+  "INSERT INTO Deal (id, amount, note) VALUES ('x1', 1, 'own') ON CONFLICT (id) DO UPDATE SET amount = EXCLUDED.amount RETURNING id, amount",
+  'SELECT COUNT(*) AS n, SUM(amount) AS s FROM Deal WHERE amount < 1000',
+  "UPDATE Deal SET amount = amount + 1 WHERE id IN ('x1', 'd1') RETURNING id, amount",
+  "DELETE FROM Deal WHERE id = 'd2' RETURNING id",
+  "SELECT id FROM Deal WHERE id IN ('x0', 'x1', 'n3', 'd1') FOR UPDATE",
+  'SELECT d.id, p.name FROM Deal d JOIN Party p ON p.id = d.who ORDER BY d.id, p.name',
+  'EXPLAIN SELECT COUNT(*) FROM Deal',
+  "INSERT INTO Deal (id, amount) SELECT id, 1 FROM Dossier WHERE id = 'x1' ON CONFLICT DO NOTHING RETURNING id",
+  "UPDATE Deal SET note = secret WHERE id = 'x1'",
+];
+
 /** Asks within an invocation of the relational door, as the adversary. */
 async function invoked(
   stage: Stage,
   adversary: Adversary,
-  { action, sql }: { readonly action: 'query' | 'inspect'; readonly sql: string },
+  { action, sql, within }: { readonly action: 'query' | 'inspect' | 'ingest'; readonly sql: string; readonly within?: Open },
   answer: (invocation: Invocation) => Promise<unknown>,
 ): Promise<Heard> {
-  const { authorization, 'x-organization-id': organization, 'x-service-purpose': purpose } = adversary.headers(stage);
+  const headers = adversary.headers(stage);
+  const { 'x-service-purpose': purpose } = headers;
   const { service } = stage.lab;
   await stage.lab.tick();
   const asking = async (): Promise<string> => {
-    const named = typeof organization === 'string' ? { organization } : {};
-    const stated = { authorization: String(authorization), door: 'relational', clientIp: '127.0.0.1', ...named };
-    const caller = service.authenticator.dataCaller(stated as Parameters<typeof service.authenticator.dataCaller>[0]);
-    const asked = { action, purpose: typeof purpose === 'string' ? purpose : null, correlationId: service.ids.next() } as const;
+    const caller = callerOf(stage, headers);
+    if (within !== undefined) within.transaction ??= service.gate.begin(caller);
+    const asked = {
+      action,
+      purpose: typeof purpose === 'string' ? purpose : null,
+      correlationId: service.ids.next(),
+      ...(within?.transaction && { transaction: within.transaction }),
+    } as const;
     return exactJson(await service.gate.invoke(caller, asked, answer));
   };
   const body = await asking().catch((error: unknown) => {
@@ -116,8 +172,8 @@ async function invoked(
 }
 
 /** A statement that may write, as the doors that take some will run it. */
-const executed = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
-  invoked(stage, adversary, { action: 'query', sql }, async (invocation) => {
+const executed = (stage: Stage, adversary: Adversary, sql: string, within?: Open): Promise<Heard> =>
+  invoked(stage, adversary, { action: 'query', sql, ...(within && { within }) }, async (invocation) => {
     const done = await stage.lab.service.planner.execute(invocation, { sql });
     return { columns: done.answer.columns, rows: rowsOf(done.answer), written: done.written };
   });
@@ -149,7 +205,48 @@ const cataloguedBeside: readonly string[] = [
   'EXPLAIN SELECT * FROM pg_class c, Deal d WHERE d.id = c.relname',
 ];
 
+const committed = (stage: Stage, adversary: Adversary, within: Open): Promise<Heard> =>
+  invoked(stage, adversary, { action: 'ingest', sql: 'COMMIT', within }, async (invocation) => {
+    const outcome = await invocation.commit();
+    return outcome && { accepted: outcome.accepted, changed: outcome.changed, from: outcome.systemFrom };
+  });
+
 export const conversations: readonly Conversation[] = [
+  {
+    name: 'a transaction of one’s own, while others write',
+    hold: talk(async (ask, stage, adversary, heard) => {
+      const own: Open = { transaction: null };
+      for (const [i, sql] of statementsWithin.entries()) {
+        if (i === 3) await meanwhile(stage, 'n4h', adversary);
+        heard.push(await executed(stage, adversary, sql, own));
+      }
+      await ask('GET', '/tx');
+      heard.push(await committed(stage, adversary, own));
+      heard.push(await executed(stage, adversary, 'SELECT id, amount, note FROM Deal AS OF CURRENT ORDER BY id'));
+      heard.push(await executed(stage, adversary, "DELETE FROM Deal WHERE id IN ('x1', 'n3')"));
+    }),
+  },
+  {
+    name: 'transactions of others',
+    hold: talk(async (ask, stage, adversary, heard) => {
+      for (const end of ['drop', 'commit'] as const) {
+        const theirs: Open = { transaction: null };
+        const own: Open = { transaction: null };
+        await othersTransaction(stage, 'begin', theirs);
+        for (const path of ['/tx', '/metrics', '/jobs']) await ask('GET', path);
+        for (const sql of statementsWithin.slice(0, 4)) heard.push(await executed(stage, adversary, sql, own));
+        await othersTransaction(stage, end, theirs);
+        heard.push(await committed(stage, adversary, own));
+        for (const sql of statementsWithin.slice(0, 3)) heard.push(await executed(stage, adversary, sql));
+        heard.push(await executed(stage, adversary, "DELETE FROM Deal WHERE id = 'x1'"));
+        await stage.lab.slot(async () => {
+          if (stage.side === 'first' && end === 'commit')
+            for (const id of ['x1', 'n3'])
+              await stage.must('DELETE', `/types/Deal/${id}?hard=true`, stage.headers('acme', victimPath));
+        });
+      }
+    }),
+  },
   {
     name: 'pages of one snapshot',
     hold: talk(async (ask, stage) => {

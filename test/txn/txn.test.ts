@@ -35,10 +35,16 @@ test(`${wanted} transactions of 8 and 16 clients`, { timeout: 300_000 }, async (
         now: () => performance.now(),
         put: (one: Transacted) => void transactions.push(one),
       };
-      const each = Array.from({ length: clients }, (_, number) => ({ ...parts, number, random: new Seeded(random.below(2 ** 31)) }));
+      const each = Array.from({ length: clients }, (_, number) => ({
+        ...parts,
+        number,
+        random: new Seeded(random.below(2 ** 31)),
+      }));
       await Promise.all(each.map(work));
     }
-    const problems = anomalies({ transactions, ...(await standing(own)) }).map(({ phenomenon, what }) => `${phenomenon}: ${what}`);
+    const problems = anomalies({ transactions, ...(await standing(own)) }).map(
+      ({ phenomenon, what }) => `${phenomenon}: ${what}`,
+    );
     const instants = await checkBalances(own, problems, 100);
     await own.end();
     expect(problems).toEqual([]);

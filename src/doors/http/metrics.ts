@@ -1,5 +1,6 @@
 /** Counters and histograms of the HTTP door, and gauges of the store. Names are the specification's `service_…`. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { GateContract, Transaction } from '../../governance/gate-contract.ts';
 import type { SystemDesk } from './system-desk.ts';
 
 export class HttpMetrics {
@@ -11,7 +12,7 @@ export class HttpMetrics {
   readonly #requestChildren = new Map<string, Counter.Internal>();
   readonly #latencyChildren = new Map<string, Histogram.Internal<'route'>>();
 
-  constructor(system: SystemDesk) {
+  constructor(system: SystemDesk, gate: Pick<GateContract, 'transactions'>) {
     const registers = [this.registry];
     this.#requests = new Counter({
       name: 'service_http_requests_total',
@@ -46,6 +47,13 @@ export class HttpMetrics {
     gauge('service_store_columns_evicted', 'columns that left memory since the start', () => system.storage().columnsEvicted);
     gauge('service_store_segments_pruned', 'segments that scans left out since the start', () => system.storage().segmentsPruned);
     gauge('service_store_segments_pruned_by_bloom', 'of these, by a bloom filter', () => system.storage().segmentsPrunedByBloom);
+    const sum = (of: (transaction: Transaction) => number): number =>
+      gate.transactions().reduce((total, transaction) => total + of(transaction), 0);
+    gauge('service_transactions_open', 'transactions between their BEGIN and their end', () => sum(() => 1));
+    gauge('service_transactions_rows', 'rows that wait for their commits', () => sum(({ rows }) => rows));
+    gauge('service_transactions_pinned_bytes', 'memory that goes when open transactions end', () =>
+      sum(({ pinnedBytes }) => pinnedBytes),
+    );
     gauge('service_up', '1 while the store takes work', () => (system.state() === 'ready' ? 1 : 0));
   }
 

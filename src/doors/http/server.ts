@@ -56,7 +56,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB * 1024 * 1024;
   const context: HttpContext = {
     ...options,
-    metrics: new HttpMetrics(options.system),
+    metrics: new HttpMetrics(options.system, options.gate),
     bodies: new Bodies(options.clock, bodyLimitBytes, options.yieldTurn),
     tasks: new IngestTasks(options.gate, options.jobs),
     startedMs: options.clock.monotonicMs(),

@@ -134,7 +134,7 @@ export class JobRunner {
 
   /** The newest first: a caller's own, an administrator's of the tenant, and all of them for who runs the store. */
   list(caller: Caller): readonly JobView[] {
-    return [...this.#jobs.values()].flatMap((job) => (isVisible(job, caller) ? job.view : [])).reverse();
+    return [...this.#jobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : [])).reverse();
   }
 
   /** REL_NOT_FOUND for what is not there and for what the caller may not see alike. */
@@ -160,7 +160,7 @@ export class JobRunner {
 
   #found(id: string, caller: Caller): Job {
     const job = this.#jobs.get(id);
-    if (job === undefined || !isVisible(job, caller)) throw new ServiceError('REL_NOT_FOUND', 'no such job');
+    if (job === undefined || !isShownTo(caller, job.caller)) throw new ServiceError('REL_NOT_FOUND', 'no such job');
     return job;
   }
 
@@ -231,7 +231,8 @@ export class JobRunner {
   }
 }
 
-function isVisible({ caller: owner }: Job, caller: Caller): boolean {
+/** Whether a caller asked for something, or looks after who did. */
+export function isShownTo(caller: Caller, owner: Pick<Caller, 'principal' | 'credential' | 'tenant' | 'path'>): boolean {
   if (administers(caller) && (caller.credential !== 'token' || caller.tenant === null)) return true;
   if (administers(caller)) return owner.path !== null && covers(caller.tenant!, owner.path);
   const { principal, credential, tenant } = owner;

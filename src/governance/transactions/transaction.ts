@@ -55,8 +55,8 @@ interface Savepoint {
 export interface ForkedState {
   snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
   privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
-  /** Rises when rows of a tenant are removed for good. */
-  removals(tenant: string | null): number;
+  /** Rises when rows of a path or below it are removed for good. */
+  removals(path: string | null): number;
 }
 
 interface Parts {
@@ -131,7 +131,7 @@ export class OpenTransaction implements Transaction {
     if (this.#over !== null) throw this.#over;
     this.#usedMs = this.#parts.nowMs();
     const begun = this.#begun;
-    if (begun !== null && begun.removals !== this.#parts.state.removals(tenantOf(path)))
+    if (begun !== null && begun.removals !== this.#parts.state.removals(path))
       throw this.#ended(stale('rows were removed for good since the transaction began'));
   }
 
@@ -175,6 +175,10 @@ export class OpenTransaction implements Transaction {
   /** Memory of what was given for them. */
   get bytes(): number {
     return this.#size.bytes;
+  }
+
+  get pinnedBytes(): number {
+    return this.#begun === null ? 0 : this.#begun.branch.bytes + this.#size.bytes;
   }
 
   get steps(): readonly Step[] {
@@ -312,7 +316,7 @@ export class OpenTransaction implements Transaction {
     if (this.#over !== null) throw this.#over;
     if (this.#begun !== null) return this.#begun;
     const basis = this.#parts.basis();
-    const removals = this.#parts.state.removals(tenantOf(this.caller.path));
+    const removals = this.#parts.state.removals(this.caller.path);
     return (this.#begun = { basis, removals, branch: this.#branchAt(basis) });
   }
 

@@ -4,6 +4,7 @@ import { tenantOf } from '../../log/values/value.ts';
 import type { Clock } from '../../clock.ts';
 import type { Basis } from '../../log/log-store.ts';
 import type { Caller } from '../caller.ts';
+import { isShownTo } from '../jobs/job-runner.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 export interface TransactionsBounds extends TransactionBounds {
@@ -54,6 +55,12 @@ export class Transactions {
   /** Ends those that were left alone for too long. */
   sweep(): void {
     for (const transaction of this.all()) transaction.checkIdle();
+  }
+
+  /** Those that a caller began, and of whom it looks after. */
+  shownTo(caller: Caller): readonly OpenTransaction[] {
+    this.sweep();
+    return this.all().filter(({ caller: owner }) => isShownTo(caller, owner));
   }
 
   all(): readonly OpenTransaction[] {

@@ -217,6 +217,7 @@ export class DoorWorld {
       },
       checkStanding: () => undefined,
       onVisible: () => () => undefined,
+      transactions: () => [],
       begin: () => {
         throw new ServiceError('REL_NOT_IMPLEMENTED', 'no transactions here');
       },

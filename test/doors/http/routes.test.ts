@@ -158,6 +158,9 @@ describe('system routes', () => {
       service_store_columns_evicted: 6,
       service_store_segments_pruned: 8,
       service_store_segments_pruned_by_bloom: 7,
+      service_transactions_open: 0,
+      service_transactions_rows: 0,
+      service_transactions_pinned_bytes: 0,
     };
     const { text, headers } = await world.call('GET', '/metrics');
     expect(headers['content-type']).toMatch(/^text\/plain/);

@@ -108,6 +108,7 @@ describe('replies', () => {
     check('post', '/rag/ingest', await world.call('POST', '/rag/ingest', { chunks: [] }));
     check('get', '/rag/ingest/{task_id}', await world.call('GET', stored.json['status_url'] as string));
     check('get', '/jobs', await world.call('GET', '/jobs'));
+    check('get', '/tx', await world.call('GET', '/tx'));
     check('delete', '/jobs/{id}', await world.call('DELETE', '/jobs/x'));
     for (const body of ['{"a":4}', '[{"a":5},']) {
       const task = await world.call('POST', '/ingest?object_type=T&async=true', body);

@@ -14,6 +14,7 @@ import { ingestRoutes } from './ingest.ts';
 import { adminJobRoutes, jobRoutes } from './jobs.ts';
 import { adminLaterRoutes, laterRoutes } from './later.ts';
 import { lookupRoutes } from './lookup.ts';
+import { adminOpenTransactionRoutes, openTransactionRoutes } from './open-transactions.ts';
 import { patchRowRoutes } from './patch-row.ts';
 import { platformRoutes } from './platform.ts';
 import { policyRoutes } from './policies.ts';
@@ -46,6 +47,7 @@ export const dataRoutes: readonly Route[] = [
   ...schemaRoutes,
   ...patchRowRoutes,
   ...jobRoutes,
+  ...openTransactionRoutes,
   ...branchRoutes,
   ...auditRoutes,
   ...auditExportRoutes,
@@ -68,6 +70,7 @@ export const adminRoutes: readonly Route[] = [
   ...compactRoutes,
   ...reindexRoutes,
   ...adminJobRoutes,
+  ...adminOpenTransactionRoutes,
   ...rotateKeyRoutes,
   ...platformRoutes,
   ...policyRoutes,
