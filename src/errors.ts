@@ -121,6 +121,7 @@ export type ErrorReason =
   | 'row-count'
   | 'idle-transaction'
   | 'transaction-full'
+  | 'deadlock'
   | 'skip-count'
   | 'length'
   | 'no-such-schema'

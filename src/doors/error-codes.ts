@@ -106,6 +106,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   power: '2201F',
   'idle-transaction': '25P03',
   'transaction-full': '54000',
+  deadlock: '40P01',
   'row-count': '2201W',
   'skip-count': '2201X',
   length: '22011',

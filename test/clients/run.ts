@@ -1,10 +1,9 @@
 /**
  * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, redis-py, pymongo, aws, s3cmd, rclone,
- * @aws-sdk/client-s3, knex, Sequelize, mongoose.
+ * @aws-sdk/client-s3, knex, Sequelize, mongoose; SQLAlchemy, Django, pgjdbc, Drizzle and psycopg3 in transactions.
  *
  *   npm run clients                  what is installed; what is not, is told
  *   npm run clients -- --only aws    those of which door and name have that in them
- *   npm run clients -- --transactions   instead those that read what they wrote before COMMIT, which this version refuses
  *   npm run clients -- --install     installs what is missing by apt, or by npm into a folder of this run, and fails where
  *                                    that fails
  */
@@ -23,12 +22,9 @@ const { values: options } = parseArgs({
   options: {
     install: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
-    transactions: { type: 'boolean', default: false },
   },
 });
-const asked = (options.transactions ? transactionClients : clients).filter(({ name, door }) =>
-  `${door} ${name}`.includes(options.only),
-);
+const asked = [...clients, ...transactionClients].filter(({ name, door }) => `${door} ${name}`.includes(options.only));
 
 const directory = mkdtempSync(join(tmpdir(), 'annals-clients-'));
 const env = {

@@ -344,7 +344,7 @@ except psycopg.errors.UniqueViolation as e:
 print(c.execute('SELECT id, n FROM coin ORDER BY id').fetchall())
 END`,
       prints:
-        /\(Decimal\('4950'\),\)\n23505 INERROR\n25P02\n\(0,\)\n23505\n\(2,\) \(4,\)\n\[\(7,\)\]\n\(20,\)\n23505\n\[\(1, 7\), \(2, 20\)\]\n/,
+        /\(4950,\)\n23505 INERROR\n25P02\n\(0,\)\n23505\n\(2,\) \(4,\)\n\[\(7,\)\]\n\(20,\)\n23505\n\[\(1, 7\), \(2, 20\)\]\n/,
     },
   ],
 };

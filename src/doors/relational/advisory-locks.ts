@@ -6,88 +6,147 @@ import { ServiceError } from '../../errors.ts';
 
 export type LockMode = 'exclusive' | 'shared';
 
+export interface LockName {
+  readonly tenant: string | null;
+  readonly key: string;
+}
+
 interface Lock {
   /** How often each session holds it, by mode. */
   readonly holders: Map<object, Record<LockMode, number>>;
   readonly waiting: { readonly session: object; readonly mode: LockMode; readonly taken: () => void }[];
 }
 
+/** How many one tenant holds, each as often as it does, and waits for. */
 export const advisoryLocksMax = 10_000;
 
+interface TenantLocks {
+  readonly byKey: Map<string, Lock>;
+  taken: number;
+}
+
 export class AdvisoryLocks {
-  /** By tenant and key. */
-  readonly #locks = new Map<string, Lock>();
+  readonly #tenants = new Map<string | null, TenantLocks>();
+  /** What a session waits for: one lock at most. */
+  readonly #waitsFor = new Map<object, Lock>();
 
   /** False where another session holds it. */
-  tryTake(session: object, key: string, mode: LockMode): boolean {
-    const lock = this.#lockOf(key);
+  tryTake(session: object, { tenant, key }: LockName, mode: LockMode): boolean {
+    const locks = this.#enter(tenant);
+    const lock = lockOf(locks, key);
     const isFree = mayTake(lock, session, mode);
     if (isFree) hold(lock, session, mode);
-    else this.#forgetEmpty(key, lock);
+    else this.#leave(tenant, locks);
     return isFree;
   }
 
-  /** Resolves once it is taken. */
-  async take(session: object, key: string, mode: LockMode, gone: AbortSignal): Promise<void> {
-    const lock = this.#lockOf(key);
-    // Who holds it already waits for nobody.
+  /** Resolves once it is taken. REL_CONFLICT where who holds it waits, through others or not, for this session. */
+  async take(session: object, { tenant, key }: LockName, mode: LockMode, gone: AbortSignal): Promise<void> {
+    const locks = this.#enter(tenant);
+    const lock = lockOf(locks, key);
+    // Who holds it already waits for nobody that came later.
     if (mayTake(lock, session, mode) && (lock.waiting.length === 0 || lock.holders.has(session)))
       return hold(lock, session, mode);
-    await new Promise<void>((resolve, reject) => {
-      const ended = (): void => {
-        const at = lock.waiting.indexOf(one);
-        if (at < 0) return;
-        lock.waiting.splice(at, 1);
-        this.#serve(key, lock);
-        reject(new ServiceError('REL_CANCELLED', 'the statement was cancelled while it waited for an advisory lock'));
-      };
-      const one = {
-        session,
-        mode,
-        taken: () => {
-          gone.removeEventListener('abort', ended);
-          resolve();
-        },
-      };
-      lock.waiting.push(one);
-      if (gone.aborted) ended();
-      else gone.addEventListener('abort', ended, { once: true });
-    });
+    try {
+      if (this.#isHeldUp(lock, session))
+        throw new ServiceError('REL_CONFLICT', 'each of these sessions waits for an advisory lock that another of them holds', {
+          reason: 'deadlock',
+        });
+      this.#waitsFor.set(session, lock);
+      await turnOf(lock, session, mode, gone);
+    } catch (error) {
+      serve(lock);
+      this.#leave(tenant, locks, key);
+      throw error;
+    } finally {
+      this.#waitsFor.delete(session);
+    }
   }
 
   /** False where the session does not hold it. */
-  free(session: object, key: string, mode: LockMode): boolean {
-    const lock = this.#locks.get(key);
+  free(session: object, { tenant, key }: LockName, mode: LockMode): boolean {
+    const locks = this.#tenants.get(tenant);
+    const lock = locks?.byKey.get(key);
     const held = lock?.holders.get(session);
-    if (lock === undefined || held === undefined || held[mode] === 0) return false;
+    if (locks === undefined || lock === undefined || held === undefined || held[mode] === 0) return false;
     held[mode]--;
     if (held.exclusive + held.shared === 0) lock.holders.delete(session);
-    this.#serve(key, lock);
+    serve(lock);
+    this.#leave(tenant, locks, key);
     return true;
   }
 
-  #lockOf(key: string): Lock {
-    let lock = this.#locks.get(key);
-    if (lock !== undefined) return lock;
-    if (this.#locks.size >= advisoryLocksMax)
-      throw new ServiceError('REL_TOO_LARGE', `${advisoryLocksMax} advisory locks are held: free some first`, {
+  /** Counts one that is taken or waited for. */
+  #enter(tenant: string | null): TenantLocks {
+    let locks = this.#tenants.get(tenant);
+    if (locks === undefined) this.#tenants.set(tenant, (locks = { byKey: new Map(), taken: 0 }));
+    if (locks.taken >= advisoryLocksMax)
+      throw new ServiceError('REL_TOO_LARGE', `${advisoryLocksMax} advisory locks are held or waited for: free some first`, {
         reason: 'transaction-full',
       });
-    this.#locks.set(key, (lock = { holders: new Map(), waiting: [] }));
-    return lock;
+    locks.taken++;
+    return locks;
   }
 
-  #serve(key: string, lock: Lock): void {
-    for (let next = lock.waiting[0]; next !== undefined && mayTake(lock, next.session, next.mode); next = lock.waiting[0]) {
-      lock.waiting.shift();
-      hold(lock, next.session, next.mode);
-      next.taken();
+  #leave(tenant: string | null, locks: TenantLocks, key?: string): void {
+    locks.taken--;
+    const lock = key === undefined ? undefined : locks.byKey.get(key);
+    if (lock?.holders.size === 0 && lock.waiting.length === 0) locks.byKey.delete(key!);
+    if (locks.taken === 0) this.#tenants.delete(tenant);
+  }
+
+  /** Whether a holder of this lock waits, through others or not, for one that the session holds. */
+  #isHeldUp(lock: Lock, session: object): boolean {
+    const seen = new Set<Lock>();
+    const next = [lock];
+    for (let each = next.pop(); each !== undefined; each = next.pop()) {
+      if (seen.has(each)) continue;
+      seen.add(each);
+      for (const holder of each.holders.keys()) {
+        const waitsFor = holder === session ? undefined : this.#waitsFor.get(holder);
+        if (waitsFor?.holders.has(session)) return true;
+        if (waitsFor) next.push(waitsFor);
+      }
     }
-    this.#forgetEmpty(key, lock);
+    return false;
   }
+}
 
-  #forgetEmpty(key: string, lock: Lock): void {
-    if (lock.holders.size === 0 && lock.waiting.length === 0) this.#locks.delete(key);
+function lockOf({ byKey }: TenantLocks, key: string): Lock {
+  let lock = byKey.get(key);
+  if (lock === undefined) byKey.set(key, (lock = { holders: new Map(), waiting: [] }));
+  return lock;
+}
+
+function turnOf(lock: Lock, session: object, mode: LockMode, gone: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const ended = (): void => {
+      const at = lock.waiting.indexOf(one);
+      if (at < 0) return;
+      lock.waiting.splice(at, 1);
+      reject(new ServiceError('REL_CANCELLED', 'the statement was cancelled while it waited for an advisory lock'));
+    };
+    const one = {
+      session,
+      mode,
+      taken: () => {
+        gone.removeEventListener('abort', ended);
+        resolve();
+      },
+    };
+    // Who holds it in the other mode comes before those who wait for that.
+    if (lock.holders.has(session)) lock.waiting.unshift(one);
+    else lock.waiting.push(one);
+    if (gone.aborted) ended();
+    else gone.addEventListener('abort', ended, { once: true });
+  });
+}
+
+function serve(lock: Lock): void {
+  for (let next = lock.waiting[0]; next !== undefined && mayTake(lock, next.session, next.mode); next = lock.waiting[0]) {
+    lock.waiting.shift();
+    hold(lock, next.session, next.mode);
+    next.taken();
   }
 }
 
@@ -105,38 +164,40 @@ function hold({ holders }: Lock, session: object, mode: LockMode): void {
 /** What one connection holds: of its session, and of the transaction that is open. */
 export class HeldLocks {
   readonly #locks: AdvisoryLocks;
-  readonly #ofSession: { readonly key: string; readonly mode: LockMode }[] = [];
-  readonly #ofTransaction: { readonly key: string; readonly mode: LockMode }[] = [];
+  readonly #ofSession: { readonly name: LockName; readonly mode: LockMode }[] = [];
+  readonly #ofTransaction: { readonly name: LockName; readonly mode: LockMode }[] = [];
 
   constructor(locks: AdvisoryLocks) {
     this.#locks = locks;
   }
 
-  tryTake(key: string, mode: LockMode, ofTransaction: boolean): boolean {
-    const isTaken = this.#locks.tryTake(this, key, mode);
-    if (isTaken) this.#note(key, mode, ofTransaction);
+  tryTake(name: LockName, mode: LockMode, ofTransaction: boolean): boolean {
+    const isTaken = this.#locks.tryTake(this, name, mode);
+    if (isTaken) this.#note(name, mode, ofTransaction);
     return isTaken;
   }
 
-  async take(key: string, mode: LockMode, ofTransaction: boolean, gone: AbortSignal): Promise<void> {
-    await this.#locks.take(this, key, mode, gone);
-    this.#note(key, mode, ofTransaction);
+  async take(name: LockName, mode: LockMode, ofTransaction: boolean, gone: AbortSignal): Promise<void> {
+    await this.#locks.take(this, name, mode, gone);
+    this.#note(name, mode, ofTransaction);
   }
 
   /** False where the session does not hold it. */
-  free(key: string, mode: LockMode): boolean {
-    const at = this.#ofSession.findIndex((each) => each.key === key && each.mode === mode);
+  free(name: LockName, mode: LockMode): boolean {
+    const at = this.#ofSession.findIndex(
+      (each) => each.name.tenant === name.tenant && each.name.key === name.key && each.mode === mode,
+    );
     if (at < 0) return false;
     this.#ofSession.splice(at, 1);
-    return this.#locks.free(this, key, mode);
+    return this.#locks.free(this, name, mode);
   }
 
   freeAll(): void {
-    for (const { key, mode } of this.#ofSession.splice(0)) this.#locks.free(this, key, mode);
+    for (const { name, mode } of this.#ofSession.splice(0)) this.#locks.free(this, name, mode);
   }
 
   transactionEnds(): void {
-    for (const { key, mode } of this.#ofTransaction.splice(0)) this.#locks.free(this, key, mode);
+    for (const { name, mode } of this.#ofTransaction.splice(0)) this.#locks.free(this, name, mode);
   }
 
   end(): void {
@@ -144,7 +205,7 @@ export class HeldLocks {
     this.freeAll();
   }
 
-  #note(key: string, mode: LockMode, ofTransaction: boolean): void {
-    (ofTransaction ? this.#ofTransaction : this.#ofSession).push({ key, mode });
+  #note(name: LockName, mode: LockMode, ofTransaction: boolean): void {
+    (ofTransaction ? this.#ofTransaction : this.#ofSession).push({ name, mode });
   }
 }

@@ -1,6 +1,6 @@
 /** `SELECT pg_advisory_lock(1)` and its like: one call by itself, of numbers or parameters. Source: PostgreSQL, "Advisory Lock Functions". */
 import { ServiceError } from '../../errors.ts';
-import type { LockMode } from './advisory-locks.ts';
+import type { LockMode, LockName } from './advisory-locks.ts';
 
 export interface Advisory {
   readonly name: string;
@@ -44,12 +44,12 @@ export function advisoryOf(text: string): Advisory | null {
 }
 
 /** Keys of one number and of two are apart, and each tenant has its own. */
-export function lockKey(tenant: string | null, numbers: readonly bigint[]): string {
+export function lockKey(tenant: string | null, numbers: readonly bigint[]): LockName {
   const bits = numbers.length === 1 ? 64 : 32;
   for (const number of numbers)
     if (BigInt.asIntN(bits, number) !== number)
       throw new ServiceError('REL_INVALID', `an advisory lock of ${numbers.length} numbers takes them of ${bits} bits`, {
         reason: 'out-of-range',
       });
-  return JSON.stringify([tenant, ...numbers.map(String)]);
+  return { tenant, key: numbers.join(' ') };
 }

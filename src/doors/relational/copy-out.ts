@@ -30,8 +30,8 @@ export class CopyOut {
     this.#fields = fields;
     const isBinary = format.format === 'binary';
     this.#columns = fields.map(({ type }) => new WireColumn(type, isBinary ? 1 : 0, digits));
-    const { text, json, vector, timestamptz } = wireTypes;
-    this.#isText = fields.map(({ type }) => type === text || type === json || type === vector || type === timestamptz);
+    const { text, jsonb, vector, timestamptz } = wireTypes;
+    this.#isText = fields.map(({ type }) => type === text || type === jsonb || type === vector || type === timestamptz);
     this.#special = new Uint8Array(256);
     const special = format.format === 'csv' ? `${format.delimiter}${format.quote}\r\n` : `${format.delimiter}\\\b\f\n\r\t\v`;
     for (const letter of special) this.#special[letter.charCodeAt(0)] = 1;

@@ -31,6 +31,7 @@ const plain: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar',
 export function binaryText(type: WireType): ((replies: Replies, text: string) => void) | null {
   if (plain.has(type.name)) return null;
   if (type.name === 'char') return putCharacter;
+  if (type === wireTypes.jsonb) return putJsonb;
   if (type === wireTypes.vector) return putVector;
   const element = elementOf(type.name);
   const each = element === null ? undefined : catalogueTypes.get(element);
@@ -44,6 +45,13 @@ const isWhole = ({ name }: WireType): boolean => ['int2', 'int4', 'int8', 'oid']
 function putCharacter(replies: Replies, text: string): void {
   replies.int32(1);
   replies.writer.byte(Buffer.from(text)[0] ?? 0);
+}
+
+/** The number of its form, which is 1 in every version of Postgres; its text. */
+function putJsonb(replies: Replies, text: string): void {
+  replies.int32(1 + Buffer.byteLength(text));
+  replies.writer.byte(1);
+  replies.writer.string(text);
 }
 
 /** Number of components, nothing, components. */

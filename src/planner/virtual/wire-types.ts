@@ -23,7 +23,8 @@ export const wireTypes = {
   bool: type('bool', 16, 1, 1000),
   int8: type('int8', 20, 8, 1016),
   text: type('text', 25, -1, 1009),
-  json: type('json', 114, -1, 199),
+  /** What mappers make their columns of: Django reads no others. */
+  jsonb: type('jsonb', 3802, -1, 3807),
   float8: type('float8', 701, 8, 1022),
   timestamptz: type('timestamptz', 1184, 8, 1185),
   /** The pgvector extension's: types of extensions have numbers from 16,384 on. */
@@ -46,6 +47,7 @@ export const catalogueTypes: ReadonlyMap<string, WireType> = new Map(
     type('oid', 26, 4, 1028),
     type('xid', 28, 4, 1011),
     type('oidvector', 30, -1, 1013),
+    type('json', 114, -1, 199),
     type('pg_node_tree', 194, -1, 0),
     type('float4', 700, 4, 1021),
     type('unknown', 705, -2, 0),
@@ -64,7 +66,6 @@ export const catalogueTypes: ReadonlyMap<string, WireType> = new Map(
     type('void', 2278, 4, 0),
     type('anyarray', 2277, -1, 0),
     type('uuid', 2950, 16, 2951),
-    type('jsonb', 3802, -1, 3807),
     type('regnamespace', 4089, 4, 4090),
     type('regrole', 4096, 4, 4097),
   ].flatMap((each) => [
@@ -84,7 +85,7 @@ const ofColumn: Record<ColumnType, WireType> = {
   number: wireTypes.float8,
   boolean: wireTypes.bool,
   timestamp: wireTypes.timestamptz,
-  json: wireTypes.json,
+  json: wireTypes.jsonb,
   vector: wireTypes.vector,
 };
 

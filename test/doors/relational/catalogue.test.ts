@@ -127,7 +127,7 @@ describe('psql', () => {
       'price double precision f',
       'good boolean t',
       'at timestamp with time zone f',
-      'more json f',
+      'more jsonb f',
       'v vector(3) f',
     ]);
     const [index] = await shown('\\d "Item"', 'indisprimary');
@@ -167,7 +167,7 @@ describe('drivers and tools', () => {
       'price YES double precision',
       'good NO boolean',
       'at YES timestamp with time zone',
-      'more YES json',
+      'more YES jsonb',
       'v YES vector(3)',
     ]);
     expect(await session('drizzle-kit', 'constraints')).toEqual([['sku', 'text', 'PRIMARY KEY', 'Item_pkey', 'public']]);

@@ -36,7 +36,7 @@ describe('simple and extended', () => {
     const row = { sku: 'a', n: '1', price: 1.5, good: true, at: new Date('2024-05-01T10:00:00.123Z'), more: { x: [1] } };
     expect(simple.rows).toEqual([row]);
     expect(extended.rows).toEqual([row]);
-    expect(simple.fields.map(({ dataTypeID }) => dataTypeID)).toEqual([25, 20, 701, 16, 1184, 114]);
+    expect(simple.fields.map(({ dataTypeID }) => dataTypeID)).toEqual([25, 20, 701, 16, 1184, 3802]);
     expect(await world.rows("SELECT n FROM Item WHERE sku = 'a' AND price > 1")).toEqual([{ n: 1 }]);
   });
 });

@@ -238,6 +238,17 @@ describe('advisory locks', () => {
     await other.query('SELECT pg_advisory_unlock_all()');
   });
 
+  test('that two sessions wait for, each for one of the other, are refused to one of the two', async () => {
+    await one.query('SELECT pg_advisory_lock(11)');
+    await other.query('SELECT pg_advisory_lock(12)');
+    const asks = [one.query('SELECT pg_advisory_lock(12)'), other.query('SELECT pg_advisory_lock(11)')];
+    const [refused, state] = await Promise.race(asks.map(async (ask, i) => [i, await stateOf(ask)] as const));
+    expect(state).toBe('40P01');
+    await [one, other][refused]!.query('SELECT pg_advisory_unlock_all()');
+    await asks[1 - refused];
+    for (const client of [one, other]) await client.query('SELECT pg_advisory_unlock_all()');
+  });
+
   test('of one tenant are none of another', async () => {
     await one.query('SELECT pg_advisory_lock(10)');
     await as(world, 'acme', async (theirs) => {

@@ -55,7 +55,7 @@ describe('a stated type is the type of the parameter everywhere', () => {
     ['SELECT $1', oids.int4, null, oids.int8, null],
     ['SELECT $1', oids.bool, null, oids.bool, null],
     ['SELECT $1', oids.float8, '1.5', oids.float8, '1.5'],
-    ['SELECT $1', 114, '{"a":1}', 114, '{"a":1}'],
+    ['SELECT $1', 114, '{"a":1}', 3802, '{"a":1}'],
     ['SELECT COALESCE(ts, $1) FROM V', oids.timestamptz, noon, oids.timestamptz, '2024-05-01 10:00:00+00'],
     ['SELECT COALESCE($1, ts) FROM V', oids.timestamptz, noon, oids.timestamptz, noon],
     ['SELECT CASE WHEN n = 1 THEN ts ELSE $1 END FROM V', oids.timestamptz, noon, oids.timestamptz, noon],
@@ -140,6 +140,29 @@ test('a text becomes an instant by one grammar, as a literal, a cast, a paramete
     ]);
   }
   await client.query('DELETE FROM V WHERE id >= 100');
+});
+
+test('json is jsonb to clients, in the binary format with the number of its form', async () => {
+  const value = '\u0001{"é":[1,2.50]}';
+  const bind = framed(
+    'B',
+    Buffer.concat([
+      Buffer.from('\0\0'),
+      int16(1),
+      int16(1),
+      int16(1),
+      int32(Buffer.byteLength(value)),
+      Buffer.from(value),
+      int16(1),
+      int16(1),
+    ]),
+  );
+  for (const stated of [0, 3802]) {
+    const sql = 'UPDATE V SET j = $1 WHERE id = 1 RETURNING j';
+    const parse = framed('P', Buffer.concat([Buffer.from(`\0${sql}\0`), int16(1), int32(stated)]));
+    const replies = await raw.ask(parse, bind, describeMessage('P'), execute(), sync);
+    expect(cellsOf(replies.find(({ type }) => type === 'D')!.body)[0]!.toString()).toBe(value);
+  }
 });
 
 test('a count of values that is not the one of the statement is told by its own state', async () => {

@@ -8,7 +8,7 @@ export const families: Readonly<Record<number, string>> = {
   ...Object.fromEntries([1114, 1184].map((oid) => [oid, 'instant'])),
   16: 'bool',
   1082: 'date',
-  114: 'json',
+  ...Object.fromEntries([114, 3802].map((oid) => [oid, 'json'])),
   17: 'bytea',
 };
 
@@ -28,6 +28,8 @@ export function valueOf(cell: Buffer, oid: number, isBinary: boolean): string {
       return String(cell.length === 2 ? cell.readInt16BE() : cell.length === 4 ? cell.readInt32BE() : cell.readBigInt64BE());
     case 'number':
       return String(oid === 700 ? cell.readFloatBE() : oid === 701 ? cell.readDoubleBE() : decimalOf(cell));
+    case 'json':
+      return cell.toString('utf8', oid === 3802 ? 1 : 0);
     case 'bool':
       return cell[0] === 1 ? 't' : 'f';
     case 'date':
