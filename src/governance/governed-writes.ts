@@ -179,24 +179,32 @@ export class GovernedWrites {
   }
 
   /**
-   * All that a transaction holds, decided again on what stands now, in one append. What is much is decided in turns, and again where
-   * something was written or ruled meanwhile; in the end within one.
+   * All that a transaction holds, decided again on what stands now, in one append. What is much is decided in turns, for an instant that
+   * is to come: those who read meanwhile hold earlier ones. It is decided again where something was written or ruled before then, or
+   * the instant has passed; in the end within one turn.
    */
   async #placeAll(
     transaction: OpenTransaction,
     options: SubmitOptions,
   ): Promise<Settled & { readonly acknowledged: Promise<Durability> }> {
-    const { log, settings } = this.#core.parts;
+    const { log, settings, clock } = this.#core.parts;
     for (let tries = 1; ; tries++) {
-      const next = log.next();
+      const isInTurns = transaction.rows > rowsPerTurn && tries <= decidingNs.length;
+      const aheadNs = isInTurns ? BigInt(transaction.rows * decidingNs[tries - 1]!) : 0n;
+      const { position, time } = log.next();
+      const next = { position, time: time + aheadNs };
       const { digest } = this.#core.judge.policies;
       const deciding = this.#decideAll(transaction, next);
       let step = deciding.next();
       while (step.done !== true) {
-        if (transaction.rows > rowsPerTurn && tries <= inTurnsMax) await this.#core.turn();
+        if (isInTurns) await this.#core.turn();
         step = deciding.next();
       }
-      if (log.next().position !== next.position || this.#core.judge.policies.digest !== digest) continue;
+      // No time of a row lies ahead of what its readers call now.
+      const leftNs = isInTurns ? next.time - clock.now() : 0n;
+      if (leftNs > 0n && leftNs <= aheadNs) await clock.sleep(Math.ceil(Number(leftNs) / 1e6));
+      if (!log.isFree(next) || this.#core.judge.policies.digest !== digest) continue;
+      transaction.enter(this.#asked.caller);
       for (const { command } of transaction.steps) this.#admit(command, true);
       const { outcome, drafts } = step.value;
       // In the turn that found all of it as it was decided.
@@ -423,9 +431,10 @@ interface Settled {
   readonly drafts: readonly EntryDraft[];
 }
 
-/** Rows of a transaction that are looked at or decided within a turn, and how often all of them are before it is done within one. */
+/** Rows of a transaction that are looked at or decided within a turn. */
 const rowsPerTurn = 1_024;
-const inTurnsMax = 3;
+/** For each time that all of it is decided in turns, how long a row may take. */
+const decidingNs = [10_000, 40_000, 160_000] as const;
 
 /** What all steps of a commit came to, at so many positions. */
 function summed(steps: readonly Decision['outcome'][], next: NextPlace, positions: number): Decision['outcome'] {

@@ -98,6 +98,10 @@ export class FakeLog implements LogStore {
     return { position, time: 1000n + BigInt(position) };
   }
 
+  isFree({ position }: NextPlace): boolean {
+    return position === this.next().position;
+  }
+
   get proofs(): LogProofs {
     throw new Error('this log proves nothing');
   }

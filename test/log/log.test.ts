@@ -47,6 +47,19 @@ test('next() is exactly what the append of this turn gets, whatever the clock do
   expect(log.next()).toEqual({ position: next.position + 2, time: next.time + 2n });
 });
 
+test('a place that lies ahead is free until a reader holds its instant', async () => {
+  const world = worldOn(new MemoryDisk());
+  const { log } = await openLog(world);
+  const { position, time } = log.next();
+  const ahead = { position, time: time + 1000n };
+  log.append([accessDraft('ada')]);
+  log.basis();
+  expect(log.isFree(ahead)).toBe(true);
+  world.clock.nanoseconds = ahead.time;
+  log.basis();
+  expect(log.isFree(ahead)).toBe(false);
+});
+
 test('an append at a place that is gone fails an assertion and leaves no trace', async () => {
   const { log } = await openLog(worldOn(new MemoryDisk()));
   const stale = log.next();

@@ -1,5 +1,6 @@
 /** Transactions of many rows. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { vectorOf } from '../../../src/planner/writes/found-rows.ts';
 import type { PutRows } from '../../../src/projections/command.ts';
 import { TestStore } from '../../harness.ts';
@@ -7,7 +8,7 @@ import { ann, bob, refused, Teller } from './world.ts';
 
 let store: TestStore;
 beforeAll(async () => {
-  store = await TestStore.open('2024-01-01');
+  store = await TestStore.open('2024-01-01', {}, { clock: systemClock });
   await store.register('Account', { id: 'string', balance: 'integer' }, 'id');
   await store.register('Entry', { id: 'string', account: 'string', amount: 'integer' }, 'id');
 });
@@ -38,25 +39,30 @@ const rows = (from: number, length: number): PutRows => {
   };
 };
 
-test('is written by one commit, which lets others have their turns', async () => {
+test.each<[string, (turn: number) => Promise<unknown>]>([
+  ['others read', () => store.rows('SELECT COUNT(*) AS n FROM Entry AS OF CURRENT', bob)],
+  ['others write other rows', (turn) => store.execute('INSERT INTO Entry (id, amount) VALUES ($1, 1)', [`e${turn}`], bob)],
+])('is written by one commit, while %s in each of its turns', async (what, act) => {
   const teller = new Teller(store);
-  for (let i = 0; i < 3; i++) await teller.invoke('ingest', (invocation) => invocation.submit(rows(i * 4_000, 4_000)));
+  const key = what.length * 100_000;
+  for (let i = 0; i < 3; i++) await teller.invoke('ingest', (invocation) => invocation.submit(rows(key + i * 2_000, 2_000)));
   let turns = 0;
   let isOver = false;
   const others = async (): Promise<void> => {
-    for (; !isOver; turns++) await new Promise((resolve) => setImmediate(resolve));
+    for (; !isOver; turns++) {
+      await act(turns);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   };
+  const before = await store.rows('SELECT COUNT(*) AS n FROM Account AS OF CURRENT', ann);
   const running = others();
-  await store.execute("INSERT INTO Entry (id, amount) VALUES ('x', 1)", [], bob);
-  const committing = teller.commit();
-  const meanwhile = store.execute("INSERT INTO Entry (id, amount) VALUES ('y', 1)", [], bob);
-  expect((await committing)?.accepted).toBe(12_000);
-  await meanwhile;
-  isOver = true;
+  const committed = await teller.commit().finally(() => (isOver = true));
   await running;
+  expect(committed?.accepted).toBe(6_000);
   expect(turns).toBeGreaterThan(3);
-  expect(await store.rows('SELECT COUNT(*) AS n FROM Account AS OF CURRENT', ann)).toEqual([{ n: 12_000n }]);
-  expect(await store.rows('SELECT id FROM Entry AS OF CURRENT ORDER BY id', ann)).toEqual([{ id: 'x' }, { id: 'y' }]);
+  expect(await store.rows('SELECT COUNT(*) AS n FROM Account AS OF CURRENT', ann)).toEqual([
+    { n: (before[0]!.n as bigint) + 6_000n },
+  ]);
 });
 
 test('more than its bounds is refused, and what was written before stays', async () => {
