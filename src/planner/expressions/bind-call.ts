@@ -20,7 +20,8 @@ type Call = Extract<Expression, { kind: 'call' }>;
 type CalledBound = Extract<Bound, { kind: 'call' }>;
 type Bind = (argument: Expression) => Bound;
 
-export function bindCall(call: Call, bind: Bind, wide = false, catalogue?: CatalogueFunctions): Bound {
+export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?: CatalogueFunctions): Bound {
+  const bind = once(bindOperand);
   const { name, place } = call;
   switch (name) {
     case 'CAST':
@@ -54,6 +55,16 @@ export function bindCall(call: Call, bind: Bind, wide = false, catalogue?: Catal
     call.arguments.map(({ value }) => (found.group === 'patterns' ? jsonText(bind(value)) : bind(value))),
     place,
   );
+}
+
+/** Whoever looks at an operand gets the same: bound twice at each of n levels, the innermost would be bound 2^n times. */
+function once(bind: Bind): Bind {
+  const made = new Map<Expression, Bound>();
+  return (argument) => {
+    let bound = made.get(argument);
+    if (bound === undefined) made.set(argument, (bound = bind(argument)));
+    return bound;
+  };
 }
 
 function refuse(error: ServiceError): never {

@@ -67,3 +67,40 @@ test.each([
   const { rows } = await client.query<{ id: number }>(`SELECT id FROM A WHERE ${condition} ORDER BY id`, [list]);
   expect(rows.map(({ id }) => id).join(' ')).toBe(ids);
 });
+
+// What is bound, folded or written twice at each level would be so a billion times over: such a statement never ends.
+test.each([
+  ["(x || 'b')", `a${'b'.repeat(30)}`],
+  ["('b' || x)", `${'b'.repeat(30)}a`],
+  ['CAST(x AS text)', 'a'],
+  ['x::varchar', 'a'],
+  ['x::name', 'a'],
+  ["COALESCE(x, 'b')", 'a'],
+  ["COALESCE(NULL, x, 'b')", 'a'],
+  ["NULLIF(x, 'b')", 'a'],
+  ["GREATEST(x, '')", 'a'],
+  ["CASE WHEN true THEN x ELSE 'b' END", 'a'],
+  ["CASE x WHEN 'b' THEN 'b' ELSE 'a' END", 'a'],
+  ['lower(x)', 'a'],
+  ["split_part(x, ',', 1)", 'a'],
+  ["replace(x, 'b', 'c')", 'a'],
+  ["array_to_string(ARRAY[x], ',')", 'a'],
+  ['(ARRAY[x])[1]', 'a'],
+  ["(ARRAY['b', x] || ARRAY['c'])[2]", 'a'],
+  ['(SELECT x)', 'a'],
+  ["(CASE WHEN x IN ('b') THEN 'b' ELSE 'a' END)", 'a'],
+  ["(CASE WHEN x = ANY(ARRAY['a']) THEN 'a' END)", 'a'],
+  ["(CASE WHEN x BETWEEN 'a' AND 'b' THEN 'a' END)", 'a'],
+  ["(CASE WHEN x LIKE 'a%' THEN 'a' END)", 'a'],
+  ["(CASE WHEN x ~ 'a' THEN 'a' END)", 'a'],
+  ["(CASE WHEN NOT (x IS NULL) THEN 'a' END)", 'a'],
+  ["(CASE WHEN (x, 1) = ('a', 1) THEN 'a' END)", 'a'],
+  ['MAX(s) FILTER (WHERE s = x)', null],
+])('%s may stand thirty deep in itself', async (shape, expected) => {
+  let nested = 's';
+  const depth = shape.includes('SELECT') ? 12 : 30;
+  for (let i = 0; i < depth; i++) nested = shape.replace('x', () => nested);
+  const sql = `SELECT ${nested} AS v FROM A WHERE id = 1`;
+  if (expected === null) return void expect(await stateOf(client.query(sql))).toBe('42803');
+  expect((await client.query<{ v: string }>(sql)).rows[0]?.v).toBe(expected);
+});
