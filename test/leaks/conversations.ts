@@ -116,7 +116,7 @@ async function othersTransaction(stage: Stage, step: 'begin' | 'commit' | 'drop'
     else if (step === 'commit') await invoked((invocation) => invocation.commit());
     else {
       const who = stage.canaries.text('rows of the victim', 'a row of a transaction');
-      for (const id of ['x1', 'd1', 'n3'])
+      for (const id of ['t1', 'd1', 'n3'])
         await invoked((invocation) =>
           planner.execute(invocation, {
             sql: 'INSERT INTO Deal (id, who, amount) VALUES ($1, $2, 7000000000000) ON CONFLICT (id) DO UPDATE SET who = EXCLUDED.who',
@@ -131,15 +131,15 @@ async function othersTransaction(stage: Stage, step: 'begin' | 'commit' | 'drop'
 /** Statements of one transaction, each of which reads what those before it left. */
 const statementsWithin: readonly string[] = [
   'SELECT id, amount, note FROM Deal ORDER BY id, system_from',
-  "INSERT INTO Deal (id, amount, note) VALUES ('x1', 1, 'own') ON CONFLICT (id) DO UPDATE SET amount = EXCLUDED.amount RETURNING id, amount",
+  "INSERT INTO Deal (id, amount, note) VALUES ('t1', 1, 'own') ON CONFLICT (id) DO UPDATE SET amount = EXCLUDED.amount RETURNING id, amount",
   'SELECT COUNT(*) AS n, SUM(amount) AS s FROM Deal WHERE amount < 1000',
-  "UPDATE Deal SET amount = amount + 1 WHERE id IN ('x1', 'd1') RETURNING id, amount",
+  "UPDATE Deal SET amount = amount + 1 WHERE id IN ('t1', 'd1') RETURNING id, amount",
   "DELETE FROM Deal WHERE id = 'd2' RETURNING id",
-  "SELECT id FROM Deal WHERE id IN ('x0', 'x1', 'n3', 'd1') FOR UPDATE",
+  "SELECT id FROM Deal WHERE id IN ('x0', 't1', 'n3', 'd1') FOR UPDATE",
   'SELECT d.id, p.name FROM Deal d JOIN Party p ON p.id = d.who ORDER BY d.id, p.name',
   'EXPLAIN SELECT COUNT(*) FROM Deal',
   "INSERT INTO Deal (id, amount) SELECT id, 1 FROM Dossier WHERE id = 'x1' ON CONFLICT DO NOTHING RETURNING id",
-  "UPDATE Deal SET note = secret WHERE id = 'x1'",
+  "UPDATE Deal SET note = secret WHERE id = 't1'",
 ];
 
 /** Asks within an invocation of the relational door, as the adversary. */
@@ -223,7 +223,7 @@ export const conversations: readonly Conversation[] = [
       await ask('GET', '/tx');
       heard.push(await committed(stage, adversary, own));
       heard.push(await executed(stage, adversary, 'SELECT id, amount, note FROM Deal AS OF CURRENT ORDER BY id'));
-      heard.push(await executed(stage, adversary, "DELETE FROM Deal WHERE id IN ('x1', 'n3')"));
+      heard.push(await executed(stage, adversary, "DELETE FROM Deal WHERE id IN ('t1', 'n3')"));
     }),
   },
   {
@@ -238,10 +238,10 @@ export const conversations: readonly Conversation[] = [
         await othersTransaction(stage, end, theirs);
         heard.push(await committed(stage, adversary, own));
         for (const sql of statementsWithin.slice(0, 3)) heard.push(await executed(stage, adversary, sql));
-        heard.push(await executed(stage, adversary, "DELETE FROM Deal WHERE id = 'x1'"));
+        heard.push(await executed(stage, adversary, "DELETE FROM Deal WHERE id = 't1'"));
         await stage.lab.slot(async () => {
           if (stage.side === 'first' && end === 'commit')
-            for (const id of ['x1', 'n3'])
+            for (const id of ['t1', 'n3'])
               await stage.must('DELETE', `/types/Deal/${id}?hard=true`, stage.headers('acme', victimPath));
         });
       }
