@@ -4,6 +4,7 @@
  */
 import { connect, type Socket } from 'node:net';
 import { send } from '../doors/http/door-world.ts';
+import type { Polled } from './poller.ts';
 import type { Siege } from './siege.ts';
 
 export interface HostileClient {
@@ -22,7 +23,9 @@ export interface Endured {
   readonly rssMb: number;
   /** Connections that the server has ended. */
   readonly ended: number;
-  readonly health: number;
+  readonly health: Polled;
+  /** Longest turn of the server's event loop in CPU time. */
+  readonly holdMs: number;
 }
 
 /** No connection may hold more: a thousand parsed requests take most of it, an answer in pieces half a megabyte. */
@@ -95,20 +98,21 @@ export async function endure(siege: Siege, client: HostileClient, connections: n
     return socket;
   });
   // Until nothing is done for them any more: what is held is what a client that stays could go on holding.
-  let held = 0;
   let rssMb = 0;
+  let holdMs = 0;
   for (let idle = 0; idle < 3; ) {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    const now = await siege.measure();
+    const now = await siege.look();
     idle = now.busy > 0.2 ? 0 : idle + 1;
-    held = Math.max(held, now.heldMb);
     rssMb = Math.max(rssMb, now.rssMb);
+    holdMs = Math.max(holdMs, now.holdMs);
   }
-  const health = (await siege.health()).worstMs;
+  const health = await siege.health();
+  const held = (await siege.measure()).heldMb;
   const closed = sockets.map((socket) => new Promise((resolve) => (socket.closed ? resolve(0) : socket.once('close', resolve))));
   const endedByServer = ended;
   for (const socket of sockets) socket.destroy();
   await Promise.all(closed);
   const heldKb = Math.max(0, ((held - before) * 1024) / connections);
-  return { name: client.name, connections, heldKb, rssMb, ended: endedByServer, health };
+  return { name: client.name, connections, heldKb, rssMb, ended: endedByServer, health, holdMs };
 }

@@ -53,7 +53,7 @@ describe('a server under hostile statements', () => {
       // What the heap grew by meanwhile is nobody's: what connections hold is held by the next ones, too.
       const heldKb = first < heldMaxKb ? first : Math.min(first, (await endure(siege, client, 2)).heldKb);
       expect(heldKb).toBeLessThan(heldMaxKb);
-      expect(health).toBeLessThan(10_000);
+      expect([health.failed, health.worstMs < 10_000]).toEqual([0, true]);
     },
   );
 

@@ -13,6 +13,8 @@ export interface Siege {
   /** Of the doors beside HTTP, by their names. */
   readonly ports: Readonly<Record<string, number>>;
   measure(): Promise<Measured>;
+  /** The same without a collection, for which everybody waits. */
+  look(): Promise<Measured>;
   /** Keeps the server's event loop busy for so many milliseconds of CPU time. */
   hold(ms: number): void;
   /** What happened since the last call. */
@@ -29,6 +31,7 @@ export interface Suffered {
   readonly loopDelayMs: number;
   /** Longest turn of the server's event loop in CPU time. */
   readonly holdMs: number;
+  readonly collectMs: number;
   readonly rssMb: number;
   /** What is wrong; null where the statement ended as it must. */
   readonly wrong: string | null;
@@ -45,16 +48,18 @@ export async function besiege(settings: Readonly<Record<string, string>>, heapMb
     [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=32'],
   );
   const { port, token, ports } = (await reply(server)) as Pick<Siege, 'port' | 'token' | 'ports'>;
-  const poller = started('./poller.ts', [String(port), String(everyMs)]);
+  const poller = started('./poller.ts', [String(port), String(everyMs), String(server.pid)]);
   await reply(poller);
+  const measured = async (order: Order): Promise<Measured> => {
+    server.send(order);
+    return (await reply(server)) as Measured;
+  };
   return {
     port,
     token,
     ports,
-    async measure() {
-      server.send('measure' satisfies Order);
-      return (await reply(server)) as Measured;
-    },
+    measure: () => measured('measure'),
+    look: () => measured('look'),
     hold(ms) {
       server.send(ms satisfies Order);
     },
@@ -147,10 +152,20 @@ export async function suffer(siege: Siege, bomb: Bomb): Promise<Suffered> {
   const reply = await send(siege.port, 'POST', '/query', { sql: bomb.sql }, { authorization: `Bearer ${siege.token}` });
   const ms = performance.now() - started;
   const health = await siege.health();
-  const { loopDelayMs, holdMs, rssMb } = await siege.measure();
+  const { loopDelayMs, holdMs, collectMs, rssMb } = await siege.measure();
   const { type } = reply.json as { type?: string };
   const end = reply.status === 200 ? 'answered' : (type?.split('/').at(-1) ?? `status ${reply.status}`);
-  return { name: bomb.name, end, ms, health, loopDelayMs, holdMs, rssMb, wrong: wrongOf(bomb, end, reply.text, reply.json) };
+  return {
+    name: bomb.name,
+    end,
+    ms,
+    health,
+    loopDelayMs,
+    holdMs,
+    collectMs,
+    rssMb,
+    wrong: wrongOf(bomb, end, reply.text, reply.json),
+  };
 }
 
 function wrongOf(bomb: Bomb, end: string, text: string, json: Record<string, unknown>): string | null {
