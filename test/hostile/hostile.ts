@@ -40,6 +40,8 @@ const timeoutMs = Number(options.timeout) * 1000;
 const siege = await besiege(
   { SERVICE_QUERY_TIMEOUT_SECS: options.timeout, SERVICE_BODY_LIMIT_MB: '64', SERVICE_MAX_SCANNED_ROWS: '20000000' },
   Number(options.heap),
+  // As it is built: `built.mjs` says why.
+  ['--import', new URL('../../scripts/built.mjs', import.meta.url).href],
 );
 const suffered: Suffered[] = [];
 const endured: Endured[] = [];

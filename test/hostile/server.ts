@@ -46,7 +46,7 @@ collections.observe({ entryTypes: ['gc'] });
 /** Collections, but for those that were asked for. */
 function note(entries: readonly PerformanceEntry[]): void {
   for (const { duration, detail } of entries as readonly (PerformanceEntry & { readonly detail?: unknown })[]) {
-    const { flags = 0 } = detail as NodeGCPerformanceDetail;
+    const { flags } = detail as NodeGCPerformanceDetail;
     if ((flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) === 0) collectMs = Math.max(collectMs, duration);
   }
 }

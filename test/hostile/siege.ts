@@ -37,18 +37,26 @@ export interface Suffered {
   readonly wrong: string | null;
 }
 
+const pollEveryMs = 10;
 /** Opens the doors beside HTTP. */
 export const doorSecret = 'bearer-for-hostile-tests';
 
-/** `heapMb` bounds the server's JavaScript heap: one that wants more dies, and that is a failure. */
-export async function besiege(settings: Readonly<Record<string, string>>, heapMb: number, everyMs = 10): Promise<Siege> {
+/**
+ * `heapMb` bounds the server's JavaScript heap: one that wants more dies, and that is a failure. `flags` are more of what Node is
+ * started with.
+ */
+export async function besiege(
+  settings: Readonly<Record<string, string>>,
+  heapMb: number,
+  flags: readonly string[] = [],
+): Promise<Siege> {
   const server = started(
     './server.ts',
     [JSON.stringify({ SERVICE_BEARER_TOKEN: doorSecret, ...settings })],
-    [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=32'],
+    [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=32', ...flags],
   );
   const { port, token, ports } = (await reply(server)) as Pick<Siege, 'port' | 'token' | 'ports'>;
-  const poller = started('./poller.ts', [String(port), String(everyMs), String(server.pid)]);
+  const poller = started('./poller.ts', [String(port), String(pollEveryMs), String(server.pid)]);
   await reply(poller);
   const measured = async (order: Order): Promise<Measured> => {
     server.send(order);
