@@ -169,6 +169,7 @@ export class Service {
       projections,
       audit,
       clock,
+      ids,
       settings,
       licence: this.#licence,
       digestKey: opened.keyring.hmacKey,

@@ -128,12 +128,18 @@ export interface InvocationRequest {
 
 /** What a caller writes until it commits, for the invocations that are in it. */
 export interface Transaction {
+  /** By which its caller finds it again. */
+  readonly id: string;
   readonly caller: Caller;
   /** What it reads; null before its first statement. */
   readonly basis: Basis | null;
+  /** From now on it reads what stands now, as its first statement would have it. REL_NOT_FOUND where the branch is not there. */
+  fix(): Basis;
   /** On the monotonic clock, in milliseconds: when it was begun, and when it was used last. */
   readonly openedMs: number;
   readonly usedMs: number;
+  /** Milliseconds without a statement after which it is over. */
+  readonly idleMs: number;
   /** What waits for its commit. */
   readonly isEmpty: boolean;
   readonly rows: number;
@@ -436,6 +442,8 @@ export interface GateContract {
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
   /** A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. */
   begin(caller: Caller): Transaction;
+  /** The one of this id that the caller began, on whatever branch, and has not ended. REL_NOT_FOUND where there is none. */
+  transaction(id: string, caller: Caller): Transaction;
   /** Transactions that are open: those that a caller began, and of whom it looks after; without one, all of them. */
   transactions(caller?: Caller): readonly Transaction[];
   /**

@@ -1,5 +1,5 @@
 /** What all invocations of one gate share: what the gate is given, and what it makes of it once. */
-import type { Clock } from '../clock.ts';
+import type { Clock, Ids } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { CommittedEntry, EntryContext } from '../log/entries/entry.ts';
 import type { Basis, LogStore, NextPlace } from '../log/log-store.ts';
@@ -90,6 +90,8 @@ export interface GateParts {
   readonly projections: GovernedState;
   readonly audit: AuditProjection;
   readonly clock: Clock;
+  /** Names of transactions. */
+  readonly ids: Pick<Ids, 'next'>;
   readonly settings: GateSettings;
   readonly licence: Licence;
   /** 32 bytes: keys the digests of statement literals. */

@@ -50,6 +50,7 @@ export class Gate implements GateContract {
       state: projections,
       basis: () => log.basis(),
       clock: parts.clock,
+      ids: parts.ids,
       bounds: { ...transactionBounds, ...parts.transactions },
     });
     const rules = settings.SERVICE_TENANCY_MODE === 'multi' ? multiTenancyRules(tenants) : [];
@@ -132,6 +133,10 @@ export class Gate implements GateContract {
 
   begin(caller: Caller): Transaction {
     return this.#transactions.begin(caller);
+  }
+
+  transaction(id: string, caller: Caller): Transaction {
+    return this.#transactions.named(id, caller);
   }
 
   transactions(caller?: Caller): readonly Transaction[] {

@@ -260,7 +260,8 @@ export class GovernedWrites {
     transaction.enter(caller);
     this.#admit(command, false);
     const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
-    const { template, literals, objectType } = facts;
+    const { literals, objectType } = facts;
+    const template = facts.template ?? this.#asked.request.template;
     const { outcome } = transaction.write(command, this.#context(), {
       checks,
       statement: { template, literals, ...(objectType !== undefined && { objectType }) },

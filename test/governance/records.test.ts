@@ -396,6 +396,30 @@ describe('an act leaves the same record by whichever door it came', () => {
     ]);
   });
 
+  test('a transaction over HTTP leaves those of the relational door, and one of its beginning', async () => {
+    const ended = ['commit', 'rollback'].map(
+      async (end) => [end, (await world.call('POST', '/tx')).json['id'] as string] as const,
+    );
+    const begun = await Promise.all(ended);
+    const entries = await leftBy(async () => {
+      for (const [end, id] of begun) {
+        const within = { 'x-service-transaction': id, 'x-service-purpose': 'test' };
+        await world.call('POST', '/ingest?object_type=Secret', { id: 's6', code: end }, within);
+        await world.call('POST', `/tx/${id}/${end}`, undefined, { 'x-service-purpose': 'test' });
+      }
+    });
+    const of = { door: 'http', action: 'ingest', object_type: 'Secret', decision: 'allow', purpose: 'test' };
+    expect(entries).toMatchObject([
+      { ...of, row_count: 0 },
+      { ...of, row_count: 1, template: 'COMMIT', statements: [{ template: 'POST /ingest', object_type: 'Secret' }] },
+      { ...of, row_count: 0 },
+      { ...of, action: 'inspect', object_type: null, row_count: 0, template: 'ROLLBACK' },
+    ]);
+    const { json } = await world.call('GET', '/audit/entries?action=inspect&limit=1000');
+    const templates = (json['entries'] as { template: string }[]).map(({ template }) => template);
+    expect(templates.filter((each) => each === 'BEGIN' || each === 'ROLLBACK')).toEqual(['BEGIN', 'BEGIN', 'ROLLBACK']);
+  });
+
   test('what is refused is recorded as what it would have been', async () => {
     const nonsense = { 'x-service-purpose': 'nonsense' };
     const failing = (run: Promise<unknown>): Promise<void> =>

@@ -377,6 +377,7 @@ export class World {
   readonly state = new FakeState(this.steps, this.audit);
   readonly warnings: string[] = [];
   readonly gate: Gate;
+  #ids = 0;
 
   constructor(over: Partial<GateSettings> = {}, parts: Partial<GateParts> = {}) {
     this.gate = new Gate({
@@ -384,6 +385,7 @@ export class World {
       projections: this.state,
       audit: this.audit,
       clock: this.clock,
+      ids: { next: () => `id-${++this.#ids}` },
       settings: { ...settings, ...over },
       licence: { ...licenceOf('free'), storageBytesMax: 1000 },
       digestKey: new Uint8Array(32).fill(7),

@@ -248,6 +248,24 @@ export const conversations: readonly Conversation[] = [
     }),
   },
   {
+    name: 'a transaction over HTTP',
+    hold: talk(async (ask, stage, adversary) => {
+      const own = text(await ask('POST', '/tx'), 'id');
+      if (own === undefined) return;
+      const within = { 'x-service-transaction': own };
+      const read = async (): Promise<void> => {
+        await ask('POST', '/query', { sql: 'SELECT id, amount, note FROM Deal ORDER BY id, system_from' }, within);
+        await ask('POST', '/search', { query: 'open', type: 'Deal' }, within);
+      };
+      await ask('POST', '/ingest?object_type=Deal', { id: 't2', amount: 1, note: 'open' }, within);
+      await read();
+      await meanwhile(stage, 'n4h', adversary);
+      await read();
+      await ask('DELETE', '/types/Deal/t2', undefined, within);
+      await ask('POST', `/tx/${own}/commit`);
+    }),
+  },
+  {
     name: 'pages of one snapshot',
     hold: talk(async (ask, stage) => {
       let reply = await ask('POST', '/query', { sql: 'SELECT id, amount FROM Deal LIMIT 2' });

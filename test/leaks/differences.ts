@@ -206,6 +206,10 @@ export const differences: readonly Difference[] = [
       const row = exactJson(secretDeal(stage, 'x5', 'a row of a task'));
       const task = jsonOf(await stage.must('POST', '/ingest?object_type=Deal&async=true', headers, row));
       stage.ids.set('hidden task', task['task_id'] as string);
+      const begun = jsonOf(await stage.must('POST', '/tx', headers))['id'] as string;
+      stage.ids.set('hidden transaction', begun);
+      const waiting = exactJson(secretDeal(stage, 'x7', 'a row of a transaction'));
+      await stage.must('POST', '/ingest?object_type=Deal', { ...headers, 'x-service-transaction': begun }, waiting);
       const once = exactJson(secretDeal(stage, 'x6', 'a row of an idempotent request'));
       await stage.must('POST', '/ingest?object_type=Deal', { ...headers, 'idempotency-key': 'once' }, once);
     },

@@ -293,6 +293,18 @@ const own: Readonly<Record<string, Partial<RouteRow>>> = {
   // What it stores it stores later; `rag_store_elements` is asked the same at once.
   'POST /rag/ingest': { probes: [json({}), json({ chunks: [] }), json({ chunks: [{ page: 1 }], source_id: 7 })] },
   'GET /rag/ingest/:task_id': { probes: [{ path: at('/rag/ingest/', 'hidden task') }, to('/rag/ingest/none')] },
+  'POST /tx/:id/commit': {
+    probes: [
+      { path: at('/tx/', 'hidden transaction', '/commit'), body: () => '' },
+      { ...to('/tx/none/commit'), body: () => '' },
+    ],
+  },
+  'POST /tx/:id/rollback': {
+    probes: [
+      { path: at('/tx/', 'hidden transaction', '/rollback'), body: () => '' },
+      { ...to('/tx/none/rollback'), body: () => '' },
+    ],
+  },
   'POST /exhibits': { probes: [json({ title: 'mine' })], compared: positions },
   'POST /exhibits/:id/links': {
     probes: [

@@ -142,6 +142,7 @@ declare module 'fastify' {
     action?: Action;
     /** Rate-limit bucket: reads, writes and memory calls have their own. */
     bucket?: RateBucket;
+    inTransaction?: true;
     /** Absent: as JSON. */
     reads?: BodyReader;
   }

@@ -3,6 +3,9 @@ import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { RequestFacts } from './context.ts';
 
+/** The transaction that a request reads and writes in. */
+export const transactionHeader = 'x-service-transaction';
+
 /** Headers that decide who asks and for what: a second one of these is how a proxy and a server come to disagree. */
 const single: ReadonlySet<string> = new Set([
   'authorization',
@@ -10,6 +13,7 @@ const single: ReadonlySet<string> = new Set([
   'x-service-purpose',
   'x-service-durability',
   'x-service-branch',
+  transactionHeader,
   'x-service-break-glass',
   'x-service-access-scope-ref',
   'content-type',

@@ -1,13 +1,13 @@
 /** From an authenticated request into the gate. */
 import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
-import { assert } from '../../errors.ts';
+import { assert, ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Action, Invocation, InvocationRequest } from '../../governance/gate-contract.ts';
+import type { Action, Invocation, InvocationRequest, Transaction } from '../../governance/gate-contract.ts';
 import type { Command } from '../../projections/command.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
-import { statedBranch, statedOpener, statedPurpose } from './headers.ts';
+import { headerText, statedBranch, statedOpener, statedPurpose, transactionHeader } from './headers.ts';
 
 /**
  * Runs one invocation under the request's caller. Every route passes here exactly once, so each leaves one access record.
@@ -19,14 +19,51 @@ export function invoke<T>(
   action: Action,
   purposeField: string | undefined,
   run: (invocation: Invocation) => Promise<T>,
-  more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired'> = {},
+  more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired' | 'transaction'> = {},
 ): Promise<T> {
   assert(!request.recorded, 'a request enters the gate once');
-  const { caller, ...stated } = statedBy(request, purposeField);
+  const { transaction = statedTransaction(context, request) } = more;
+  if (transaction === undefined) return invokeBy(context, request, statedBy(request, purposeField), action, more, run);
+  return exclusively(transaction, () => {
+    const stated = statedBy(request, purposeField);
+    // A transaction is of one branch: its requests need not name it again.
+    const caller = onBranch(stated.caller, statedBranch(request) ?? transaction.caller.branch);
+    return invokeBy(context, request, { ...stated, caller }, action, { ...more, transaction }, run);
+  });
+}
+
+function invokeBy<T>(
+  context: HttpContext,
+  request: RequestFacts,
+  { caller, ...stated }: ReturnType<typeof statedBy>,
+  action: Action,
+  more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired' | 'transaction'>,
+  run: (invocation: Invocation) => Promise<T>,
+): Promise<T> {
   request.recorded = true;
   const { bucket = request.routeOptions.config?.bucket } = request.routeOptions;
   const onCost = bucket === 'read' ? refundOf(context.readLimit, caller.clientIp) : null;
   return context.gate.invoke(caller, { action, ...stated, ...(onCost && { onCost }), ...more }, run);
+}
+
+const inUse = new WeakSet<Transaction>();
+
+/** Two requests at once would see, or end, each other's halves. */
+async function exclusively<T>(transaction: Transaction, run: () => Promise<T>): Promise<T> {
+  if (inUse.has(transaction))
+    throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');
+  inUse.add(transaction);
+  try {
+    return await run();
+  } finally {
+    inUse.delete(transaction);
+  }
+}
+
+/** Undefined where the request names none; routes that take part in none refuse the header. */
+function statedTransaction(context: HttpContext, request: RequestFacts): Transaction | undefined {
+  const id = headerText(request, transactionHeader);
+  return id === null ? undefined : context.gate.transaction(id, callerOf(request));
 }
 
 /** Who asks, and what the request states beside its question. */

@@ -7,11 +7,17 @@ import { problems } from './schemas.ts';
 
 export function registerRoutes(app: App, context: HttpContext, routes: readonly Route[]): void {
   for (const route of routes) {
-    const { method, path, access, action, bucket, reads, bodyBytesMax, framework } = route;
+    const { method, path, access, action, bucket, reads, bodyBytesMax, framework, inTransaction } = route;
     app.route({
       method,
       url: path,
-      config: { access, ...(action !== null && { action }), ...(bucket && { bucket }), ...(reads && { reads }) },
+      config: {
+        access,
+        ...(action !== null && { action }),
+        ...(bucket && { bucket }),
+        ...(reads && { reads }),
+        ...(inTransaction && { inTransaction }),
+      },
       ...(bodyBytesMax !== undefined && { bodyLimit: bodyBytesMax }),
       ...framework,
       schema: schemaOf(route),

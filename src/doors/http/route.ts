@@ -36,6 +36,8 @@ interface RouteFacts<P, Q, B> {
   readonly action: Action | null;
   /** Absent on the admin listener, and for probes. */
   readonly bucket?: RateBucket;
+  /** It may stand in a transaction, which X-Service-Transaction names. Absent: a request that names one is refused. */
+  readonly inTransaction?: true;
   /** Absent: /openapi.json does not describe the route. */
   readonly summary?: string;
   readonly description?: string;

@@ -20,7 +20,7 @@ import { Bodies, isShort } from './bodies.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { refuseForeign } from './foreign.ts';
-import { headerText, refuseRepeatedHeaders } from './headers.ts';
+import { headerText, refuseRepeatedHeaders, transactionHeader } from './headers.ts';
 import { readBodies } from './body-reader.ts';
 import { jsonBytesMax } from './json-body.ts';
 import { Drain, shuttingDown } from '../frame/drain.ts';
@@ -234,7 +234,7 @@ function inTurn(): (request: FastifyRequest, reply: FastifyReply, done: () => vo
 
 /** Duplicate headers, rate limit, credential: what a request must pass before its body is looked at. */
 function admit(context: HttpContext, request: FastifyRequest, reply: FastifyReply): void {
-  const { access, bucket } = request.routeOptions.config;
+  const { access, bucket, inTransaction } = request.routeOptions.config;
   if (access === undefined) return;
   refuseRepeatedHeaders(request.raw.rawHeaders);
   if (access === 'probe') return;
@@ -266,6 +266,8 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
     }
     throw error;
   }
+  if (request.headers[transactionHeader] !== undefined && !inTransaction)
+    throw new ServiceError('REL_INVALID', 'this route takes part in no transaction: send it without X-Service-Transaction');
   if (request.caller.credential === 'none') refuseForeign(request.headers, 'loopback');
   else if (request.routeOptions.url === '/mcp')
     refuseForeign(request.headers, isLoopback(context.settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any');

@@ -103,6 +103,7 @@ class Touched {
 }
 
 export class OpenTransaction implements Transaction {
+  readonly id: string;
   readonly caller: Caller;
   readonly openedMs: number;
   readonly #parts: Parts;
@@ -116,7 +117,8 @@ export class OpenTransaction implements Transaction {
   readonly #locked = new Touched();
   #over: ServiceError | null = null;
 
-  constructor(caller: Caller, parts: Parts) {
+  constructor(id: string, caller: Caller, parts: Parts) {
+    this.id = id;
     this.caller = caller;
     this.#parts = parts;
     this.openedMs = this.#usedMs = parts.nowMs();
@@ -155,8 +157,17 @@ export class OpenTransaction implements Transaction {
     return this.#begun?.basis ?? null;
   }
 
+  /** See `Transaction`. */
+  fix(): Basis {
+    return this.#entered().basis;
+  }
+
   get usedMs(): number {
     return this.#usedMs;
+  }
+
+  get idleMs(): number {
+    return this.#parts.bounds.idleMs;
   }
 
   get isEmpty(): boolean {

@@ -1,7 +1,7 @@
 /** Transactions that are open, by tenant: how many there may be, and which of them were left. */
 import { ServiceError } from '../../errors.ts';
 import { tenantOf } from '../../log/values/value.ts';
-import type { Clock } from '../../clock.ts';
+import type { Clock, Ids } from '../../clock.ts';
 import type { Basis } from '../../log/log-store.ts';
 import type { Caller } from '../caller.ts';
 import { isShownTo } from '../jobs/job-runner.ts';
@@ -17,6 +17,7 @@ interface Parts {
   readonly state: ForkedState;
   readonly basis: () => Basis;
   readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly ids: Pick<Ids, 'next'>;
   readonly bounds: TransactionsBounds;
 }
 
@@ -30,7 +31,7 @@ export class Transactions {
 
   /** REL_QUEUE_FULL where the caller's tenant has as many as it may. */
   begin(caller: Caller): OpenTransaction {
-    const { state, basis, clock, bounds } = this.#parts;
+    const { state, basis, clock, ids, bounds } = this.#parts;
     this.sweep();
     const tenant = tenantOf(caller.path);
     let open = this.#open.get(tenant);
@@ -38,7 +39,7 @@ export class Transactions {
     if (open.size >= bounds.openMax)
       throw new ServiceError('REL_QUEUE_FULL', `${bounds.openMax} transactions are open: end one of them first`);
     const own = open;
-    const begun: OpenTransaction = new OpenTransaction(caller, {
+    const begun: OpenTransaction = new OpenTransaction(ids.next(), caller, {
       state,
       basis,
       nowMs: () => clock.monotonicMs(),
@@ -50,6 +51,14 @@ export class Transactions {
     });
     own.add(begun);
     return begun;
+  }
+
+  /** See `GateContract`. */
+  named(id: string, caller: Caller): OpenTransaction {
+    this.sweep();
+    for (const each of this.#open.get(tenantOf(caller.path)) ?? [])
+      if (each.id === id && each.caller.principal === caller.principal && each.caller.path === caller.path) return each;
+    throw new ServiceError('REL_NOT_FOUND', 'no such transaction');
   }
 
   /** Ends those that were left alone for too long. */

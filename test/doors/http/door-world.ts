@@ -218,6 +218,9 @@ export class DoorWorld {
       checkStanding: () => undefined,
       onVisible: () => () => undefined,
       transactions: () => [],
+      transaction: () => {
+        throw new ServiceError('REL_NOT_FOUND', 'no such transaction');
+      },
       begin: () => {
         throw new ServiceError('REL_NOT_IMPLEMENTED', 'no transactions here');
       },

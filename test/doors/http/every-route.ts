@@ -29,6 +29,8 @@ export interface Prepared {
   /** That is on record. */
   readonly recall: string;
   readonly position: string;
+  /** One to commit, one to roll back. */
+  readonly transactions: readonly [string, string];
   /** Tokens to end, for those who list, rotate and revoke. */
   readonly spares: readonly string[];
   /** Of no tenant, with the role platform-admin; of the tenant acme, with the role tenant-admin. */
@@ -77,7 +79,7 @@ GET /api/v1/tenants|GET /api/v1/tenants/:id|GET /platform/tenants|GET /platform/
     `
 DELETE /jobs/:id|DELETE /tenants/:id|DELETE /tenants/:id/members/:pid|PATCH /tenants/:id/sharing/:aid
 DELETE /tenants/:id/sharing/:aid|DELETE /api/v1/tenants/:id|DELETE /platform/tenants/:id|DELETE /admin/jobs/:id
-PUT /admin/policies/:id|DELETE /admin/policies/:id|POST /memory/consolidate|DELETE /memory/quarantine/:id`,
+POST /tx/:id/commit|POST /tx/:id/rollback|PUT /admin/policies/:id|DELETE /admin/policies/:id|POST /memory/consolidate|DELETE /memory/quarantine/:id`,
   ),
   ...each(
     { as: 'platform' },
@@ -119,6 +121,7 @@ function idsIn(one: Prepared, route: string): Readonly<Record<string, string>> {
     'a job': one.job,
     'an exhibit': one.exhibit,
     'a position': one.position,
+    'a transaction': one.transactions[route.endsWith('commit') ? 0 : 1],
     'a token of mine': mine,
     'a token': first,
     'another token': second,
@@ -222,6 +225,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
   if (installed.status >= 300) throw new Error(installed.text);
   const backup = await world.admin('POST', '/admin/backup', {});
   if (backup.status >= 300) throw new Error(backup.text);
+  const begin = async () => (await must('POST', '/tx')).json['id'] as string;
   const entries = await must('GET', '/audit/entries');
   const [entry] = (entries.json['entries'] as Record<string, unknown>[]).filter((each) => each['position'] !== null);
   return {
@@ -232,6 +236,7 @@ export async function prepared(settings: Record<string, string> = {}, clock?: Cl
     job: endless(world),
     recall: (JSON.parse((recalled.json['content'] as { text: string }[])[0]!.text) as { call_id: string }).call_id,
     position: Number(entry?.['position'] ?? 0).toString(),
+    transactions: [await begin(), await begin()],
     spares,
     platform,
     acme,

@@ -108,6 +108,14 @@ describe('replies', () => {
     check('post', '/rag/ingest', await world.call('POST', '/rag/ingest', { chunks: [] }));
     check('get', '/rag/ingest/{task_id}', await world.call('GET', stored.json['status_url'] as string));
     check('get', '/jobs', await world.call('GET', '/jobs'));
+    for (const end of ['commit', 'rollback']) {
+      const begun = await world.call('POST', '/tx');
+      check('post', '/tx', begun);
+      const within = { 'x-service-transaction': begun.json['id'] as string };
+      check('post', '/ingest', await world.call('POST', '/ingest?object_type=T', '{"a":7}', within));
+      for (const _ of [1, 2])
+        check('post', `/tx/{id}/${end}`, await world.call('POST', `/tx/${begun.json['id'] as string}/${end}`));
+    }
     check('get', '/tx', await world.call('GET', '/tx'));
     check('delete', '/jobs/{id}', await world.call('DELETE', '/jobs/x'));
     for (const body of ['{"a":4}', '[{"a":5},']) {

@@ -67,6 +67,7 @@ function failing(gate: GateContract): GateContract {
       return answer;
     },
     begin: (caller) => gate.begin(caller),
+    transaction: (id, caller) => gate.transaction(id, caller),
     transactions: (caller) => gate.transactions(caller),
     checkStanding: (caller) => gate.checkStanding(caller),
     onVisible: (scope, listener) => gate.onVisible(scope, listener),

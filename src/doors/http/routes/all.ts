@@ -30,6 +30,7 @@ import { sparqlRoutes } from './sparql.ts';
 import { systemRoutes } from './system.ts';
 import { tenantRoutes } from './tenants.ts';
 import { adminTokenRoutes, ownTokenRoutes } from './tokens.ts';
+import { transactionRoutes } from './transactions.ts';
 import { verbRoutes } from './verbs.ts';
 import { watchRoutes } from './watch.ts';
 
@@ -47,6 +48,7 @@ export const dataRoutes: readonly Route[] = [
   ...schemaRoutes,
   ...patchRowRoutes,
   ...jobRoutes,
+  ...transactionRoutes,
   ...openTransactionRoutes,
   ...branchRoutes,
   ...auditRoutes,

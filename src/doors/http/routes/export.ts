@@ -39,6 +39,7 @@ export const exportRoutes: readonly Route[] = [
     method: 'POST',
     path: '/query/arrow',
     access: 'token',
+    inTransaction: true,
     action: 'query',
     bucket: 'read',
     bodyBytesMax: questionBytesMax,

@@ -49,6 +49,7 @@ export const graphqlRoutes: readonly Route[] = [
     method: 'POST',
     path,
     ...config,
+    inTransaction: true,
     bodyBytesMax: bytesMax,
     summary: 'Ask in GraphQL',
     tags: ['query'],

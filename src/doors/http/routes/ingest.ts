@@ -18,7 +18,7 @@ import { statedCondition } from '../conditions.ts';
 import { checkEncoded, type Encoding, encodingOf, unfolded } from '../content-encoding.ts';
 import type { HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
-import { headerText, statedOpener, wantsSync } from '../headers.ts';
+import { headerText, statedOpener, transactionHeader, wantsSync } from '../headers.ts';
 import { invoke } from '../invoke.ts';
 import { checkCaller, leased } from '../../frame/lease.ts';
 import type { PlainRoute } from '../plain-lane.ts';
@@ -79,6 +79,7 @@ const rowsRoute = (plan: Plan): Route =>
     method: 'POST',
     path: plan.url,
     access: 'token',
+    inTransaction: true,
     action: 'ingest',
     bucket: 'write',
     summary: plan.summary,
@@ -97,6 +98,8 @@ const rowsRoute = (plan: Plan): Route =>
       const { purpose } = query;
       const { tasks } = context;
       if (query.async) {
+        if (request.headers[transactionHeader] !== undefined)
+          throw new ServiceError('REL_INVALID', 'async=true takes part in no transaction, which may have ended by then');
         const task = await invoke(context, request, 'ingest', purpose, async (invocation) => {
           invocation.describe({ objectType: asked.type, rowCount: 0 });
           const contentLength = request.headers['content-length'];

@@ -35,6 +35,7 @@ export const patchRowRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/types/:name/:id',
     access: 'token',
+    inTransaction: true,
     action: 'ingest',
     bucket: 'write',
     summary: 'Change some cells of a row',

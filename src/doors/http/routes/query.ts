@@ -73,6 +73,7 @@ export const queryRoutes: readonly Route[] = [
     method: 'POST',
     path: '/query',
     access: 'token',
+    inTransaction: true,
     action: 'query',
     bucket: 'read',
     bodyBytesMax: questionBytesMax,

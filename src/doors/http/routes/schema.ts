@@ -207,6 +207,7 @@ export const schemaRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/types/:name/:id',
     access: 'token',
+    inTransaction: true,
     action: 'delete',
     bucket: 'write',
     summary: 'Delete a row: softly, keeping its history, or with hard=true every version of it',

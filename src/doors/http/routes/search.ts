@@ -14,7 +14,7 @@ import { route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 import { answerReply } from './query.ts';
 
-const config = { access: 'token', action: 'search', bucket: 'read' } as const;
+const config = { access: 'token', inTransaction: true, action: 'search', bucket: 'read' } as const;
 const tags = ['search'];
 
 const hitsReply = answerReply.extend({ count: z.int().describe('rows in this answer') }).meta({ id: 'SearchReply' });

@@ -1,0 +1,111 @@
+/** POST /tx, /tx/:id/commit and /tx/:id/rollback. Requests that name it in X-Service-Transaction read and write in it. */
+import { z } from 'zod';
+import type { Transaction } from '../../../governance/gate-contract.ts';
+import type { FastifyRequest, HttpContext } from '../context.ts';
+import { wantsSync } from '../headers.ts';
+import { callerOf, invoke } from '../invoke.ts';
+import { answered, route, type Route } from '../route.ts';
+import { nanoseconds } from '../schemas.ts';
+
+const begun = z
+  .object({
+    id: z.string().describe('goes into X-Service-Transaction; only who began it may use it'),
+    basis: nanoseconds.describe('the instant that it reads, beside what it writes itself'),
+    idle_ms: z.int().describe('without a request for so long it ends, and nothing of it is written'),
+  })
+  .meta({ id: 'BegunTransaction' });
+
+const committed = z
+  .object({
+    id: z.string(),
+    system_from: nanoseconds.nullable().describe('of the first row that was written; null where nothing was to be written'),
+    system_from_last: nanoseconds.nullable(),
+    rows: z.int().describe('rows that were written'),
+    durability: z.enum(['synced', 'buffered']).nullable(),
+  })
+  .meta({ id: 'CommittedTransaction' });
+
+const named = z.object({ id: z.string() });
+
+const transactionOf = ({ gate }: HttpContext, request: FastifyRequest, id: string): Transaction =>
+  gate.transaction(id, callerOf(request));
+
+export const transactionRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/tx',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'write',
+    summary: 'Begin a transaction on a branch',
+    description:
+      'It reads the branch as it stands now, and what it writes itself; system times of that are provisional. Nobody else sees ' +
+      'anything of it before the commit. Its requests come one after the other.',
+    tags: ['transactions'],
+    replies: { 201: begun },
+    run: async (invocation, { context: { gate } }) => {
+      invocation.describe({ template: 'BEGIN' });
+      invocation.checkInspects();
+      const transaction = gate.begin(invocation.caller);
+      try {
+        const { instant } = transaction.fix();
+        return answered(201, { id: transaction.id, basis: instant, idle_ms: transaction.idleMs });
+      } catch (error) {
+        transaction.end();
+        throw error;
+      }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/tx/:id/commit',
+    access: 'token',
+    action: 'ingest',
+    bucket: 'write',
+    summary: 'Write all that a transaction holds, or nothing of it',
+    description:
+      'REL_CONFLICT where a row that it wrote or locked was written by another since it began: run it again from its beginning. ' +
+      'X-Service-Durability: sync waits for the disk. Whatever the answer is, the transaction is over.',
+    tags: ['transactions'],
+    params: named,
+    replies: { 200: committed },
+    example: { params: { id: 'a transaction' } },
+    handle: async ({ params: { id }, request, context }) => {
+      const transaction = transactionOf(context, request, id);
+      const sync = wantsSync(request);
+      const outcome = await invoke(
+        context,
+        request,
+        transaction.isEmpty ? 'query' : 'ingest',
+        undefined,
+        (invocation) => invocation.commit({ sync }),
+        { transaction },
+      );
+      return {
+        id,
+        system_from: outcome?.systemFrom ?? null,
+        system_from_last: outcome?.systemFromLast ?? null,
+        rows: outcome?.accepted ?? 0,
+        durability: outcome?.durability ?? null,
+      };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/tx/:id/rollback',
+    access: 'token',
+    action: 'inspect',
+    bucket: 'write',
+    summary: 'End a transaction of which nothing is to be written',
+    tags: ['transactions'],
+    params: named,
+    replies: { 200: named },
+    example: { params: { id: 'a transaction' } },
+    run: async (invocation, { params: { id }, context: { gate } }) => {
+      invocation.describe({ template: 'ROLLBACK' });
+      invocation.checkInspects();
+      gate.transaction(id, invocation.caller).end();
+      return { id };
+    },
+  }),
+];
