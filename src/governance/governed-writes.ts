@@ -33,6 +33,7 @@ import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
 import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { registryPart } from './tenancy/registry.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
+import { sourceTypes } from '../projections/rows/checks/source-seals.ts';
 import { netEffect } from '../projections/rows/writes/net-effect.ts';
 import { openOf, type OpenTransaction, stale, type WaitingCommand } from './transactions/transaction.ts';
 import { writtenRows } from './written-rows.ts';
@@ -348,7 +349,8 @@ export class GovernedWrites {
     const fork = projections.branches.idOf(branch, tenantOf(path));
     if (fork === undefined) return types;
     const catalog = projections.catalog.on(fork, tenantOf(path));
-    return [...types, ...types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? [])];
+    const links = types.flatMap((type) => catalog.type(type)?.graphTriggers.map(({ linkType }) => linkType) ?? []);
+    return [...types, ...links, ...sourceTypes(types, catalog)];
   }
 
   /** Policies are asked about the type of the row that it is about, which the command does not name. */

@@ -133,8 +133,6 @@ export interface DeleteRows {
   readonly when?: Exclude<WriteCondition, 'absent'>;
   readonly listsRows?: true;
   readonly computedFrom?: readonly string[];
-  /** As in `PutRows`: what ends a row repeats its cells. */
-  readonly subject?: string;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** What every decide function is given and what it answers: entries to append and facts for the caller. Pure types. */
 import type { Vector } from '../log/values/columns.ts';
-import type { EntryContext, EntryDraft, TypeDefinition } from '../log/entries/entry.ts';
+import type { EntryContext, EntryDraft, RowsBody, TypeDefinition } from '../log/entries/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';
 import type { ServiceError } from '../errors.ts';
 import type { DeleteRows, Outcome, PutRows, RowRejection } from './command.ts';
@@ -28,6 +28,16 @@ export interface WriteChecks {
   readonly ofStep?: (step: PutRows | DeleteRows) => WriteChecks;
 }
 
+/** What the rows of a body are sealed under. `stated`: as `PutRows.subject`. */
+export interface RowSeals {
+  of(
+    type: TypeDefinition,
+    written: Pick<RowsBody, 'ops' | 'keys' | 'closes' | 'closeOffsets' | 'cells'>,
+    path: string | null,
+    stated?: string,
+  ): Pick<RowsBody, 'subjects'>;
+}
+
 export interface DecideContext extends WriteChecks {
   /** Who, where and why: becomes the context of every draft. Rows land in `entry.path`. */
   readonly entry: EntryContext;
@@ -35,6 +45,8 @@ export interface DecideContext extends WriteChecks {
   newKey(): string;
   /** Most tokens that may be registered and neither revoked nor expired. */
   readonly tokensMax: number;
+  /** A batch has these for all of its steps: they know what steps before wrote. */
+  readonly seals?: RowSeals;
 }
 
 /** `drafts` belong at `next`, in this order, in one append of the same turn. */

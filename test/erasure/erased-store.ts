@@ -6,15 +6,18 @@ import { openHttpDoor } from '../../src/cli/serve.ts';
 import { systemClock, systemRandom } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config.ts';
 import { doorStatuses } from '../../src/doors/doors.ts';
+import type { Caller } from '../../src/governance/caller.ts';
 import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { inlineWorker } from '../../src/log/threads/workers.ts';
 import { verifyDirectory } from '../../src/log/verify/verify.ts';
 import type { Segment } from '../../src/projections/rows/segments/segment.ts';
 import { Service } from '../../src/service.ts';
+import { analyst } from '../harness.ts';
 import { type Reply, send } from '../doors/http/door-world.ts';
 import type { Needle } from './haystack.ts';
 
+const writer: Caller = { ...analyst, path: 'acme' };
 const adminSecret = 'admin-secret-for-tests';
 
 /** What is planted of one subject. Those that end in `Only` stand in no row. */
@@ -170,7 +173,14 @@ export class ErasedStore {
     // What is made of its rows stands in a type that says of nobody whose it is.
     await this.good('POST', '/types', {
       name: 'Answer',
-      properties: { id: text, content: text, confidence: { type: 'number' }, derived_from: { type: 'json' }, tool_call_id: text },
+      properties: {
+        id: text,
+        content: text,
+        confidence: { type: 'number' },
+        derived_from: { type: 'json' },
+        extra: { type: 'json' },
+        tool_call_id: text,
+      },
       primary_key: 'id',
     });
     await this.fork('trial');
@@ -234,11 +244,47 @@ export class ErasedStore {
     await verb('remember', { content: `Loosely: ${words(subject)}`, derived_from: [told['id']] });
     await verb('quarantine', { id: told['id'], reason: `Nobody is to read: ${words(subject)}` });
     await verb('lift_quarantine', { id: told['id'] });
+    await this.#program(subject, words(subject), String(better['new_id']));
     const before = this.#memories[subject - 1];
     if (before === undefined) return;
     const both = { content: `${words(subject)} ${words(subject - 1)}`, derived_from: [before, this.#memories[subject]] };
     const joint = await verb('remember', both);
     await verb('remember', { ...both, type: 'Answer', derived_from: [joint['id']] });
+  }
+
+  /** The same by doors that know of no makers: rows that name what they were made from, changed and ended in every way. */
+  async #program(subject: number, words: string, source: string): Promise<void> {
+    const ids = ['first', 'second', 'third', 'fourth'].map((nth) => `${nth}-${subject}`);
+    const row = (i: number): object => ({
+      id: ids[i],
+      content: `${i}: ${words}`,
+      derived_from: [i === 0 ? source : ids[i - 1]],
+      extra: { said: [{ by: words }] },
+    });
+    await this.good('POST', '/ingest?object_type=Answer', [row(0)]);
+    await this.good('POST', '/ingest?object_type=Answer', [row(2), row(1)]);
+    await this.#run([`INSERT INTO Answer (id, content, derived_from) VALUES ('${ids[3]}', '${words}', '["${ids[2]}"]')`]);
+    await this.#run([`UPDATE Answer SET content = 'Changed: ${words}' WHERE id = '${ids[0]}'`]);
+    await this.good('PATCH', `/types/Answer/${ids[1]}`, { content: `Patched: ${words}` });
+    // What a transaction comes to is sealed as what is written at once.
+    await this.#run([
+      `UPDATE Answer SET derived_from = NULL WHERE id = '${ids[2]}'`,
+      `UPDATE Answer SET content = 'Twice: ${words}' WHERE id = '${ids[2]}'`,
+      `INSERT INTO Answer (id, content, derived_from) VALUES ('fifth-${subject}', '${words}', '["${ids[3]}"]')`,
+    ]);
+    await this.#run([`UPDATE Answer SET content = 'Again: ${words}' WHERE id = '${ids[2]}'`]);
+    await this.#run([`DELETE FROM Answer WHERE id = '${ids[0]}'`]);
+    await this.good('DELETE', `/types/Answer/${ids[1]}`);
+  }
+
+  /** Statements of the relational door; of several, in one transaction. */
+  async #run(statements: readonly string[]): Promise<void> {
+    const { gate, planner } = this.service;
+    const asked = { action: 'query', purpose: 'test', correlationId: 'c' } as const;
+    const transaction = statements.length > 1 ? gate.begin(writer) : null;
+    const within = transaction === null ? asked : { ...asked, transaction };
+    for (const sql of statements) await gate.invoke(writer, within, (invocation) => planner.execute(invocation, { sql }));
+    if (transaction !== null) await gate.invoke(writer, within, (invocation) => invocation.commit({}));
   }
 
   /** Whatever a subject’s texts can be put into. */

@@ -1,11 +1,11 @@
 /** Whose a row is that is made from others: its sources' subject, or all of theirs together. It is erased with each of them. */
 import { ServiceError } from '../../errors.ts';
 import { builtinSubjects } from '../../projections/catalog/builtin-types.ts';
-import { namingColumns } from '../../projections/catalog/naming-columns.ts';
+import { namesIn, namingColumns } from '../../projections/catalog/naming-columns.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/subjects.ts';
-import { listOf, quoted, type Row, textOf } from './rows.ts';
+import { quoted, type Row, textOf } from './rows.ts';
 import type { VerbSession } from './session.ts';
 
 /** A row that is about to be made from others. */
@@ -15,6 +15,7 @@ export interface MadeRow {
   readonly sources: readonly string[];
 }
 
+const integer = /^(?:0|-?[1-9]\d{0,17})$/;
 const idsAtOnce = 500;
 /** Rows that are looked at on the way to whose they are; what is made of more is sealed by itself, as what is made of several people's is. */
 const sourcesMax = 4_000;
@@ -42,13 +43,15 @@ export async function carrySubject(
       `the row is derived from more than ${sourcesMax} rows, counting those that they are derived from: whose they are can't be told`,
     );
   const stated = row[column];
-  const theirs: readonly unknown[] = [subject, ...subjectsIn(subject)];
-  if (stated !== undefined && stated !== null && !theirs.includes(stated))
+  const theirs = [subject, ...subjectsIn(subject)];
+  if (stated !== undefined && stated !== null && !theirs.includes(String(stated as string | number | bigint)))
     throw new ServiceError(
       'REL_INVALID',
       `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out, and it is theirs`,
     );
-  row[column] = subject;
+  if (definition.properties[column]!.type === 'string') row[column] = subject;
+  // A number names one of them alone, and only who has one; the seal of a row goes by its sources anyhow.
+  else if (isOne && integer.test(subject)) row[column] = BigInt(subject);
   return null;
 }
 
@@ -169,8 +172,7 @@ async function knownOf(session: VerbSession, ids: readonly string[]): Promise<Re
       if (isMasked) source.masked = own;
       const whose = own === null ? null : textOf(row[own]);
       if (whose !== null) source.whose.add(whose);
-      for (const column of naming)
-        for (const each of [...listOf(row[column]), textOf(row[column]) ?? []].flat()) source.names.add(each);
+      for (const column of naming) for (const each of namesIn(row[column] ?? null)) source.names.add(each);
     }
   }
   return known;
@@ -195,6 +197,5 @@ async function rowsOf(
 const guards: ReadonlySet<string> = new Set(['REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN', 'REL_ACL']);
 
 function subjectOf({ properties }: Pick<TypeDefinition, 'properties'>): string | null {
-  const found = Object.entries(properties).find(([, { subject, type }]) => subject && type === 'string');
-  return found?.[0] ?? null;
+  return Object.keys(properties).find((name) => properties[name]!.subject) ?? null;
 }

@@ -224,6 +224,24 @@ describe('erased means erased, through everything made of it', () => {
     expect(await contents()).toContain('orchids');
   });
 
+  test('whose subject is a number is carried like any other, and goes with it', async () => {
+    await good('POST', '/types/MemoryItem/schema', { properties: { person: { type: 'integer', subject: true } } });
+    const [one, two] = [
+      await remember(`${words}.`, null, { fields: { person: 7 }, session_id: 's1' }),
+      await remember(`${others}.`, null, { fields: { person: 8 } }),
+    ];
+    const made = await chain(one, 's1');
+    const both = await remember(`Both: ${words}; ${others}.`, null, { derived_from: [one, two] });
+    const peopleOf = async (ids: readonly string[]): Promise<unknown> =>
+      (await query(`SELECT DISTINCT person FROM MemoryItem WHERE _pk IN (${ids.map((id) => `'${id}'`).join(', ')})`)).json[
+        'rows'
+      ];
+    expect([await peopleOf(made), await peopleOf([both])]).toEqual([[{ person: 7 }], [{ person: null }]]);
+    expect((await erase('7')).json['rows']).toMatchObject([{ certified: true }]);
+    expect(await contents()).not.toContain('savings');
+    expect(await peopleOf([two])).toEqual([{ person: 8 }]);
+  });
+
   test('what was made from rows of several is of all of them together, and ends with any one', async () => {
     await sayWho();
     const [one, two] = [

@@ -85,6 +85,27 @@ export const mutants: readonly Mutant[] = [
     killedBy: erasure,
   },
   {
+    name: 'erasure: what ends or patches a row made from others is sealed for nobody',
+    file: 'src/projections/rows/checks/source-seals.ts',
+    find: 'for (const name of this.#namesBefore(table, position, naming)) names.add(name);',
+    replace: 'continue;',
+    killedBy: ['test/projections/rows/edges/subjects.test.ts'],
+  },
+  {
+    name: 'erasure: a row whose source rests on somebody’s is sealed for nobody',
+    file: 'src/projections/rows/checks/source-seals.ts',
+    find: 'namesIn(versions.cellOf(version, column))) seen.add(name);',
+    replace: 'namesIn(versions.cellOf(version, column))) void name;',
+    killedBy: ['test/projections/rows/edges/subjects.test.ts'],
+  },
+  {
+    name: 'erasure: the seal of a row that was made from others stays',
+    file: 'src/projections/rows/erasure/derived-versions.ts',
+    find: 'this.#subjects.add(ownSubject(type',
+    replace: 'void (ownSubject(type',
+    killedBy: ['test/erasure/scan.test.ts'],
+  },
+  {
     name: 'erasure: an intent takes what is held',
     file: 'src/projections/erasures/commands.ts',
     find: 'if (held.length > 0) {',

@@ -60,8 +60,6 @@ export const consolidate = verb({
       type,
       keys: [id],
       when: { unchangedSince: since },
-      // What ends it repeats what it said.
-      ...(step.subject !== undefined && { subject: step.subject }),
     };
     const decisionId = session.parts.ids.next();
     const decision = await decisionStep(session, {

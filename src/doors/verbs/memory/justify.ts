@@ -166,18 +166,8 @@ export const liftQuarantine = verb({
       session_id: null,
     };
     session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
-    const ended = rows.map((row) => ({ _pk: String(row['_pk']) }));
-    const sealed = await sealedTogether(session, ended, { type: 'Quarantine', sources: decision.inputs });
-    const ends = sealed.map(
-      // What ends a row repeats what it said.
-      ([subject, some]): DeleteRows => ({
-        kind: 'delete-rows',
-        type: 'Quarantine',
-        keys: some.map(({ _pk }) => _pk),
-        ...(subject !== null && { subject }),
-      }),
-    );
-    await session.commit([...ends, await decisionStep(session, decision)]);
+    const ends: DeleteRows = { kind: 'delete-rows', type: 'Quarantine', keys: rows.map((row) => String(row['_pk'])) };
+    await session.commit([ends, await decisionStep(session, decision)]);
     return { receipt_id: receiptId, id, items, count: items.length };
   },
 });

@@ -11,6 +11,8 @@ export interface StoredVersions {
   /** Newest version of a key, or -1. */
   newest(path: number, key: Uint8Array, start: number, end: number): number;
   newestOf(path: number, key: string): number;
+  /** Codes of the organisation paths that there are rows in. */
+  paths(): Iterable<number>;
   /** Appends the positions of the open versions of a key, newest first. `hash` is that of the key in its path. */
   openPositions(path: number, key: Uint8Array, start: number, end: number, hash: number, into: number[]): void;
   /** Open versions of a key, newest first, from its newest version. */

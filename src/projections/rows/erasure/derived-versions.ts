@@ -4,9 +4,9 @@
  */
 import type { ErasedVersions } from '../../../log/entries/entry.ts';
 import { ownSubject, subjectsIn } from '../../../log/keys/subjects.ts';
-import { compareText } from '../../../log/values/value.ts';
+import { type ColumnType, compareText } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
-import { namingColumns } from '../../catalog/naming-columns.ts';
+import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import type { Layer } from '../tables/layer.ts';
 import type { Scopes } from '../cells/scopes.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
@@ -26,6 +26,11 @@ export interface DerivedAsked {
   readonly subject: string;
   readonly layers: () => readonly Layer[];
   readonly scopes: Scopes;
+}
+
+interface NamedType {
+  readonly name: string;
+  readonly type: ColumnType;
 }
 
 interface Found {
@@ -84,12 +89,13 @@ export class DerivedVersions {
   }
 
   *#findIn(table: Table, own: string | null, from: number): Generator<undefined, void> {
-    const columns = namingColumns(table.type, table.columnTypes());
+    const types = table.columnTypes();
+    const columns = namingColumns(table.type, types).map((name) => ({ name, type: types.get(name)!.type }));
     if (columns.length === 0) return;
     const { type } = table;
     const known: Found = this.#found.get(type) ?? { positions: new Set(), paths: new Set(), rows: new Set() };
     this.#found.set(type, known);
-    const subject = own !== null && table.columnTypes().get(own)?.type === 'string' ? own : null;
+    const subject = own !== null && types.get(own)?.type === 'string' ? own : null;
     for (const segment of table.segments) {
       for (let row = segment.rowAtOrAfter(from); row < segment.length; row += ROWS_A_STEP) {
         const end = Math.min(segment.length, row + ROWS_A_STEP);
@@ -102,13 +108,16 @@ export class DerivedVersions {
   #look(
     segment: Segment,
     { row: first, end }: { readonly row: number; readonly end: number },
-    { type, columns, own }: { readonly type: string; readonly columns: readonly string[]; readonly own: string | null },
+    { type, columns, own }: { readonly type: string; readonly columns: readonly NamedType[]; readonly own: string | null },
     known: Found,
   ): void {
     const rooted = this.#rooted.get(type);
     const keys = segment.cells.glance(null, sameBytes());
     if (!keys) return;
-    const naming = columns.flatMap((name) => segment.cells.glance(name, sameBytes()) ?? []);
+    const naming = columns.flatMap((column) => {
+      const vector = segment.cells.glance(column.name, sameBytes());
+      return vector ? [{ vector, type: column.type }] : [];
+    });
     const subjects = own === null ? undefined : segment.cells.glance(own, sameBytes());
     for (let row = first; row < end; row++) {
       if (segment.isRemoved(row)) continue;
@@ -117,7 +126,8 @@ export class DerivedVersions {
       const path = segment.paths.at(row);
       const whose = subjects ? cellAt(subjects, 'string', row) : null;
       const joint = typeof whose === 'string' && this.#isJoint(whose) ? whose : null;
-      const isNamed = joint !== null || naming.some((vector) => this.#names(cellAt(vector, 'string', row)));
+      const isNamed =
+        joint !== null || naming.some((each) => namesIn(cellAt(each.vector, each.type, row)).some((name) => this.#ids.has(name)));
       if (!isNamed && known.rows.size === 0) continue;
       const key = String(cellAt(keys, 'string', row));
       const name = `${path} ${key}`;
@@ -126,7 +136,8 @@ export class DerivedVersions {
       known.paths.add(path);
       known.rows.add(name);
       this.#ids.add(key);
-      this.#subjects.add(joint ?? ownSubject(type, this.#asked.scopes.path(path), key));
+      if (joint !== null) this.#subjects.add(joint);
+      this.#subjects.add(ownSubject(type, this.#asked.scopes.path(path), key));
     }
   }
 
@@ -139,18 +150,6 @@ export class DerivedVersions {
   #isJoint(subject: string): boolean {
     const { subject: erased } = this.#asked;
     return subject !== erased && subjectsIn(subject).includes(erased);
-  }
-
-  #names(cell: unknown): boolean {
-    if (typeof cell !== 'string') return false;
-    if (this.#ids.has(cell)) return true;
-    if (!cell.startsWith('[')) return false;
-    try {
-      const list: unknown = JSON.parse(cell);
-      return Array.isArray(list) && list.some((each) => typeof each === 'string' && this.#ids.has(each));
-    } catch {
-      return false;
-    }
   }
 }
 

@@ -40,6 +40,10 @@ export class BranchTable implements StoredVersions {
     return types;
   }
 
+  paths(): Iterable<number> {
+    return new Set(this.#layers.flatMap(({ table }) => [...table.paths()]));
+  }
+
   touch(hashes: Int32Array, count: number): void {
     for (const { table } of this.#layers) table.touch(hashes, count);
   }

@@ -133,6 +133,10 @@ export class Table implements StoredKeys, StoredVersions {
     return this.#storage.pruned;
   }
 
+  paths(): Iterable<number> {
+    return this.#counts.keys();
+  }
+
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
     return this.#columns.types;
   }

@@ -8,6 +8,7 @@ import { MadeTypes } from '../../catalog/made-types.ts';
 import { type Batch, batchRowsMax, type DeleteRows, type PutRows } from '../../command.ts';
 import { type DecideContext, type Decision, outcomeLimits } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
+import { SourceSeals } from '../checks/source-seals.ts';
 import { decideDelete, decidePut } from './commands.ts';
 
 export function decideBatch(
@@ -27,18 +28,21 @@ export function decideBatch(
   const drafts: EntryDraft[] = [];
   const made = new MadeTypes(catalog);
   const keys = new WrittenKeys();
+  const seals = new SourceSeals(made, rows);
   const outcomes: Decision['outcome'][] = [];
   let [position, time] = [next.position, next.time];
   steps.forEach((step, number) => {
-    const own = { ...context, ...context.ofStep?.(step) };
+    const own = { ...context, ...context.ofStep?.(step), seals };
     const decision = refusing(number, () => decideStep(step, made, rows, own, { position, time }));
     for (const draft of decision.drafts) {
       if (draft.body.kind === 'type') {
         refuseWidened(draft.body.definition, made.made(draft.body.definition.name));
         made.add(draft.body.definition);
       }
-      if (draft.body.kind === 'rows')
+      if (draft.body.kind === 'rows') {
         keys.add(number, draft.body.type, draft.body.keys.columns[0]!.vector, draft.body.ops.length);
+        seals.note(draft.body);
+      }
       drafts.push(draft);
       const taken = positionsOf(draft.body);
       position += taken;

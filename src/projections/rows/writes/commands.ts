@@ -8,9 +8,8 @@ import { checkIdentifier, limits } from '../../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../../access-paths.ts';
 import { classifiedTypes } from '../../catalog/builtin-types.ts';
 import { typeDraft } from '../../catalog/commands.ts';
-import { subjectProperty } from '../../catalog/subject.ts';
 import type { DeleteRows, Outcome, PutRows, RemoveRows, RowOutcome, RowRejection } from '../../command.ts';
-import { type DecideContext, type Decision, decideNothing, outcomeLimits } from '../../decision.ts';
+import { type DecideContext, type Decision, decideNothing, outcomeLimits, type RowSeals } from '../../decision.ts';
 import { heldBy } from '../../retention/holds.ts';
 import { checkBatch } from '../checks/batch-contract.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
@@ -27,7 +26,7 @@ import { byProvenance, checkProvenance, rowProvenances } from '../cells/row-prov
 import { removalOf } from '../checks/removal.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
-import { subjectsOf } from '../edges/subjects.ts';
+import { SourceSeals } from '../checks/source-seals.ts';
 import { type OpenVersion, VersionPlan } from '../checks/version-plan.ts';
 import { planned, textVector } from '../checks/written.ts';
 
@@ -87,13 +86,12 @@ export function decidePut(
     const nothing = decideNothing('put-rows', rejections.count, errors);
     return { ...nothing, outcome: { ...nothing.outcome, ...listed } };
   }
-  const { subject } = batch;
   const body: RowsBody = {
     kind: 'rows',
     type,
     ...written,
     provenance: command.provenance,
-    ...subjectsOf(written.cells, subject, command.subject),
+    ...sealing(context, catalog, rows).of(batch.definition, written, context.entry.path, command.subject),
   };
   const drafts: EntryDraft[] = [];
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
@@ -176,7 +174,7 @@ export function decideDelete(
     return { ...nothing, outcome: { ...nothing.outcome, ...told } };
   }
   const written = planned(plan, textVector(keys), cells.columns(plan.cells));
-  const subjects = subjectsOf(written.cells, subjectProperty(known), command.subject);
+  const subjects = sealing(context, catalog, rows).of(known, written, context.entry.path);
   const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
   const outcome = outcomeOf('delete-rows', body, null, next, rejections.count, errors);
   const deleted = [...new Set(keys)];
@@ -295,6 +293,10 @@ function outcomeOf(
 
 function listed(keys: readonly string[]): { ids: readonly string[]; idsTruncated: boolean } {
   return { ids: keys.slice(0, outcomeLimits.idsListed), idsTruncated: keys.length > outcomeLimits.idsListed };
+}
+
+function sealing(context: DecideContext, catalog: CatalogReader, rows: BranchRows): RowSeals {
+  return context.seals ?? new SourceSeals(catalog, rows);
 }
 
 function refuseClassified(type: string): void {

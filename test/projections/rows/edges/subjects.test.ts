@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { ownSubject } from '../../../../src/log/keys/subjects.ts';
 import { mainBranch, type PropertyDefinition, type RowsBody } from '../../../../src/log/entries/entry.ts';
-import type { RegisterType } from '../../../../src/projections/command.ts';
+import type { PutRows, RegisterType } from '../../../../src/projections/command.ts';
 import { plain, property, registerPatients } from '../../histories.ts';
 import type { ErrorCode } from '../../../../src/errors.ts';
 import { batchOf, Store, texts } from '../../store.ts';
@@ -133,5 +134,138 @@ describe('rows of subjects', () => {
     expect(store.read('Patient', ['_pk'])).toEqual([]);
     const told = store.snapshot().removals.removedAfter('Patient', 0n);
     expect(told).toMatchObject([{ path: 'acme', keys: ['b'] }]);
+  });
+});
+
+describe('rows that are made from others', () => {
+  const made = (key: string): string => ownSubject('Note', 'acme', key);
+  const notes = { id: 'string', text: 'string', derived_from: 'json' } as const;
+
+  function filed(of: 'string' | 'integer' = 'string'): Store {
+    const store = Store.of('acme');
+    store.append({ kind: 'genesis', logId: 'l', origin: 'o', engineVersion: 'e' });
+    const properties = { who: subject(of), name: plain };
+    store.run({ kind: 'register-type', name: 'Person', properties, primaryKey: null, graphTriggers: [] });
+    const who = of === 'string' ? 'ann' : 7n;
+    store.put('Person', { id: 'string', who: of }, [{ id: 'p-ann', who }, { id: 'p-nobody' }], { path: 'acme' });
+    store.run({
+      kind: 'register-type',
+      name: 'Note',
+      properties: { text: plain, derived_from: property('json') },
+      primaryKey: null,
+      graphTriggers: [],
+    });
+    return store;
+  }
+  const note = (store: Store, rows: Parameters<Store['put']>[2], options: Parameters<Store['put']>[3] = {}) =>
+    store.put('Note', notes, rows, { path: 'acme', ...options });
+  const patched = (store: Store, row: Parameters<Store['put']>[2][number], sent: readonly string[], branch = 'main') => {
+    const rows = batchOf(Object.fromEntries(['id', ...sent].map((name) => [name, notes[name as 'id']])), [row]);
+    const patch = new Map(sent.map((name) => [name, Uint8Array.of(1)]));
+    const provenance = { source: 's', method: 'm', confidence: 1, derivedFrom: null };
+    return store.run(
+      { kind: 'put-rows', type: 'Note', rows, atomic: true, createType: false, provenance, patch },
+      'acme',
+      branch,
+    );
+  };
+
+  test('are sealed by themselves, where any of their sources is somebody’s, however many steps lie between', () => {
+    const store = filed();
+    note(store, [{ id: 'n1', derived_from: '["p-ann","x"]' }, { id: 'n2', derived_from: '["p-nobody"]' }, { id: 'n3' }]);
+    expect(whose(store)).toEqual([[made('n1'), null, null]]);
+    note(store, [
+      { id: 'n4', derived_from: '["n2"]' },
+      { id: 'n5', derived_from: '["n1"]' },
+    ]);
+    expect(whose(store)).toEqual([[null, made('n5')]]);
+  });
+
+  test('of one body may name each other, in any order', () => {
+    const store = filed();
+    note(store, [
+      { id: 'n3', derived_from: '["n2"]' },
+      { id: 'n2', derived_from: '["n1"]' },
+      { id: 'n1', derived_from: '["p-ann"]' },
+      { id: 'n4', derived_from: '["n5"]' },
+    ]);
+    expect(whose(store)).toEqual([[made('n3'), made('n2'), made('n1'), null]]);
+  });
+
+  test('stay sealed whatever ends, patches or replaces them, also where the new version names no source', () => {
+    const store = filed();
+    note(store, [{ id: 'n1', text: 'words', derived_from: '["p-ann"]' }]);
+    const latest = (): unknown => [...new Set(whose(store)[0] ?? [null])];
+    patched(store, { id: 'n1', text: 'others' }, ['text']);
+    expect(latest()).toEqual([made('n1')]);
+    patched(store, { id: 'n1', derived_from: null }, ['derived_from']);
+    expect(latest()).toEqual([made('n1')]);
+    store.run({ kind: 'fork-branch', name: 'dev', source: mainBranch, shares: 'everything' });
+    patched(store, { id: 'n1', text: 'elsewhere' }, ['text'], 'dev');
+    expect(latest()).toEqual([made('n1')]);
+    note(store, [{ id: 'n1', text: 'again' }]);
+    expect(latest()).toEqual([made('n1')]);
+    note(store, [{ id: 'n2', text: 'of nobody' }]);
+    expect(latest()).toEqual([null]);
+    store.run({ kind: 'delete-rows', type: 'Note', keys: ['n1', 'n2'] }, 'acme');
+    expect(latest()).toEqual([made('n1'), null]);
+  });
+
+  test('of steps of one batch rest on what steps before them write', () => {
+    const store = filed();
+    const provenance = { source: 's', method: 'm', confidence: 1, derivedFrom: null };
+    const put = (type: string, rows: PutRows['rows']): PutRows => ({
+      kind: 'put-rows',
+      type,
+      rows,
+      atomic: true,
+      createType: false,
+      provenance,
+    });
+    const steps = [
+      put('Person', batchOf({ id: 'string', who: 'string' }, [{ id: 'p-bob', who: 'bob' }])),
+      put('Note', batchOf(notes, [{ id: 'n1', derived_from: '["p-bob"]' }])),
+    ];
+    store.run({ kind: 'batch', steps }, 'acme');
+    expect(whose(store, 2)).toEqual([['bob'], [made('n1')]]);
+  });
+
+  test('know whose a row is that says so by a number, and sources that are named by one', () => {
+    const store = filed('integer');
+    note(store, [{ id: 'n1', derived_from: '["p-ann"]' }]);
+    expect(whose(store)).toEqual([[made('n1')]]);
+    store.put('Person', { id: 'string', who: 'integer' }, [{ id: '12', who: 8n }], { path: 'acme' });
+    store.put(
+      'Part',
+      { id: 'string', source_id: 'integer' },
+      [
+        { id: 'a', source_id: 12n },
+        { id: 'b', source_id: 13n },
+      ],
+      {
+        path: 'acme',
+      },
+    );
+    expect(whose(store)).toEqual([[ownSubject('Part', 'acme', 'a'), null]]);
+  });
+
+  test('say nothing of rows of another tenant', () => {
+    const store = filed();
+    store.put('Note', notes, [{ id: 'n1', derived_from: '["p-ann"]' }], { path: 'globex' });
+    expect(whose(store)).toEqual([null]);
+  });
+
+  test('are nobody’s while no row is anybody’s', () => {
+    const store = typed({ derived_from: plain });
+    store.put('T', { id: 'string', derived_from: 'string' }, [{ id: 'a', derived_from: 'b' }, { id: 'b' }]);
+    expect(whose(store)).toEqual([null]);
+  });
+
+  test('are all sealed where more is named than is looked for', () => {
+    const store = filed();
+    const rows = Array.from({ length: 20_000 }, (_, i) => ({ id: `n${i}`, derived_from: `["x${i}"]` }));
+    note(store, rows);
+    const [of] = whose(store);
+    expect([of!.at(0), of!.at(-1)]).toEqual([null, made('n19999')]);
   });
 });

@@ -1,0 +1,186 @@
+/**
+ * Whom rows are sealed for of which no cell says whose they are, but which were made from rows that are somebody's: each is sealed by
+ * itself, under a key that goes with an erasure of any of those. What must hold: what ends, patches or takes the place of a version that
+ * was sealed so is sealed so, too, whatever it says of its own. Pure.
+ */
+import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
+import { ownSubject } from '../../../log/keys/subjects.ts';
+import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
+import type { CatalogReader } from '../../access-paths.ts';
+import type { RowSeals } from '../../decision.ts';
+import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
+import { subjectProperty } from '../../catalog/subject.ts';
+import type { StoredVersions } from '../cells/stored-versions.ts';
+import { subjectsOf } from '../edges/subjects.ts';
+import { NO_ROW } from '../segments/segment.ts';
+import type { BranchRows } from '../tables/branch-rows.ts';
+import type { Written } from './written.ts';
+
+/** Keys that are looked up for one command: what names more is sealed without looking. */
+const lookUpsMax = 16_384;
+/** Versions of a key that are looked at, the newest first. */
+const versionsMax = 64;
+
+/** Rows that may be somebody's, and rows that are made from others. */
+interface SourceTable {
+  readonly versions: StoredVersions;
+  readonly property: string | null;
+  readonly naming: readonly string[];
+}
+
+export class SourceSeals implements RowSeals {
+  readonly #catalog: CatalogReader;
+  readonly #rows: BranchRows;
+  /** Keys of rows that are somebody's, of steps of this command that are not stored yet. */
+  readonly #written = new Set<string>();
+  readonly #known = new Map<string, boolean>();
+  #tables: readonly SourceTable[] | null = null;
+  #left = lookUpsMax;
+
+  constructor(catalog: CatalogReader, rows: BranchRows) {
+    this.#catalog = catalog;
+    this.#rows = rows;
+  }
+
+  of(
+    type: TypeDefinition,
+    { ops, keys, closes, closeOffsets, cells }: Written,
+    path: string | null,
+    stated?: string,
+  ): Pick<RowsBody, 'subjects'> {
+    const property = subjectProperty(type);
+    const told = subjectsOf(cells, property, stated);
+    if (property === null && stated !== undefined) return told;
+    const table = this.#rows.versions(type.name);
+    const stored = closes.length > 0 ? table?.columnTypes() : undefined;
+    const isThere = (name: string): boolean => cells.columns.some((each) => each.name === name) || stored?.has(name) === true;
+    const naming = namingColumns(type.name, { has: isThere });
+    if (naming.length === 0) return told;
+    if (told.subjects === undefined && this.#written.size === 0 && !this.#isAnybodys) return told;
+    const { length } = cells;
+    const { vector } = keys.columns[0]!;
+    const keyOf = (row: number): string => cellAt(vector, 'string', row) as string;
+    const isTold = (row: number): boolean => told.subjects !== undefined && cellAt(told.subjects, 'string', row) !== null;
+    const own = cells.columns.filter(({ name }) => naming.includes(name));
+    const sealed = new Uint8Array(length);
+    const waiting = new Map<string, number[]>();
+    const found: number[] = [];
+    const seal = (row: number): void => {
+      if (sealed[row] === 1) return;
+      sealed[row] = 1;
+      found.push(row);
+    };
+    for (let row = 0; row < length; row++) {
+      if (isTold(row)) {
+        seal(row);
+        continue;
+      }
+      const names = new Set(own.flatMap((column) => namesIn(cellAt(column.vector, column.type, row))));
+      const closed = closes.subarray(closeOffsets[row], closeOffsets[row + 1]);
+      for (const position of closed) for (const name of this.#namesBefore(table, position, naming)) names.add(name);
+      if ([...names].some((name) => this.#isSomebodys(name))) {
+        seal(row);
+        continue;
+      }
+      if (length === 1) continue;
+      // Rows of one body may name each other, close each other, and be what is left of a version that another of them closes.
+      if (closed.length > 0 || ops[row] !== rowOp.put) names.add(keyOf(row));
+      for (const name of names) waitFor(waiting, name, row);
+    }
+    for (let row = found.pop(); row !== undefined; row = found.pop()) {
+      const key = keyOf(row);
+      const next = waiting.get(key) ?? [];
+      waiting.delete(key);
+      for (const each of next) seal(each);
+    }
+    if (!sealed.includes(1)) return told;
+    const builder = new VectorBuilder('string', length);
+    for (let row = 0; row < length; row++) {
+      if (isTold(row)) builder.append(cellAt(told.subjects!, 'string', row));
+      else builder.append(sealed[row] === 1 ? ownSubject(type.name, path, keyOf(row)) : null);
+    }
+    return { subjects: builder.build() };
+  }
+
+  /** Rows of a step that are not stored yet: what names them rests on them. */
+  note({ keys, subjects, ops }: RowsBody): void {
+    if (subjects === undefined) return;
+    this.#known.clear();
+    for (let row = 0; row < ops.length; row++)
+      if (cellAt(subjects, 'string', row) !== null) this.#written.add(String(cellAt(keys.columns[0]!.vector, 'string', row)));
+  }
+
+  /** Some row may be. */
+  get #isAnybodys(): boolean {
+    return this.#sources.some(({ property, versions }) => property !== null && versions.columnTypes().has(property));
+  }
+
+  get #sources(): readonly SourceTable[] {
+    return (this.#tables ??= this.#catalog.types().flatMap((type): readonly SourceTable[] => {
+      const property = subjectProperty(type);
+      const versions = this.#rows.versions(type.name);
+      if (versions === undefined) return [];
+      const stored = versions.columnTypes();
+      const naming = namingColumns(type.name, stored);
+      return property === null && naming.length === 0 ? [] : [{ versions, property, naming }];
+    }));
+  }
+
+  /** Rows that a stored version of a key, and those before it, were made from. */
+  *#namesBefore(table: StoredVersions | undefined, position: number, naming: readonly string[]): Iterable<string> {
+    const version = table?.at(position) ?? NO_ROW;
+    if (version === NO_ROW) return;
+    for (const each of table!.allVersions(version).slice(0, versionsMax))
+      for (const column of naming) yield* namesIn(table!.cellOf(each, column));
+  }
+
+  /** Whether a row of this key is somebody's, or was made from one that is. */
+  #isSomebodys(id: string): boolean {
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const seen = new Set([id]);
+    const isSomebodys = this.#leadsToSomebody(seen);
+    if (isSomebodys) this.#known.set(id, true);
+    else for (const each of seen) this.#known.set(each, false);
+    return isSomebodys;
+  }
+
+  /** Goes on from the ids that are seen, and adds what they name. */
+  #leadsToSomebody(seen: Set<string>): boolean {
+    for (const id of seen) {
+      const known = this.#known.get(id);
+      if (known === true || this.#written.has(id)) return true;
+      if (known === false) continue;
+      for (const { versions, property, naming } of this.#sources) {
+        for (const path of versions.paths()) {
+          if (--this.#left < 0) return true;
+          const newest = versions.newestOf(path, id);
+          if (newest === NO_ROW) continue;
+          for (const version of versions.allVersions(newest).slice(0, versionsMax)) {
+            if (property !== null && versions.cellOf(version, property) !== null) return true;
+            for (const column of naming) for (const name of namesIn(versions.cellOf(version, column))) seen.add(name);
+          }
+        }
+      }
+    }
+    return false;
+  }
+}
+
+/** Types whose keys are looked for where rows of these types are written. */
+export function sourceTypes(types: readonly string[], catalog: CatalogReader): readonly string[] {
+  const namingOf = ({ name, properties }: TypeDefinition): number =>
+    namingColumns(name, { has: (column) => Object.hasOwn(properties, column) }).length;
+  const isMade = types.some((name) => {
+    const type = catalog.type(name);
+    return type !== undefined && namingOf(type) > 0;
+  });
+  if (!isMade) return [];
+  return catalog.types().flatMap((type) => (subjectProperty(type) !== null || namingOf(type) > 0 ? type.name : []));
+}
+
+function waitFor(waiting: Map<string, number[]>, name: string, row: number): void {
+  const rows = waiting.get(name);
+  if (rows === undefined) waiting.set(name, [row]);
+  else rows.push(row);
+}
