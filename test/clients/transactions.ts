@@ -1,4 +1,5 @@
 /** Programs that write a row, read it and write it again before they commit. */
+import { readFileSync } from 'node:fs';
 import type { Client, Place } from './list.ts';
 
 const python = '/usr/bin/python3';
@@ -349,4 +350,24 @@ END`,
   ],
 };
 
-export const transactionClients: readonly Client[] = [pgbench, alchemy, django, jdbc, interactive, psycopg];
+/** The one of docs/postgres.md, as it stands there. */
+const documented: Client = {
+  name: 'SQLAlchemy, the example of the documentation',
+  door: 'relational',
+  package: 'python3-sqlalchemy python3-psycopg2',
+  probe: `${python} -c 'import psycopg2, sqlalchemy'`,
+  steps: ({ port, secret }) => [
+    {
+      name: 'a transfer, run again where another one came between',
+      script: `PGPASSWORD=${secret} PGPORT=${port} ${python} - <<'END'\n${exampleIn('docs/postgres.md')}END`,
+      prints: /^6 4\n$/,
+    },
+  ],
+};
+
+function exampleIn(file: string): string {
+  const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+  return /^```python\n([^]*?)^```$/m.exec(text)![1]!;
+}
+
+export const transactionClients: readonly Client[] = [documented, pgbench, alchemy, django, jdbc, interactive, psycopg];

@@ -335,6 +335,7 @@ const writes: readonly Act[] = [
   ],
   ['types', 'http', 'schema', 'Made', 1, () => http('POST', '/types', { name: 'Made', ...made })],
   ['CREATE TABLE', 'relational', 'schema', 'Table1', 1, () => sql.query('CREATE TABLE Table1 (id text PRIMARY KEY)')],
+  ['TRUNCATE', 'relational', 'delete', 'Table1', 0, () => sql.query('TRUNCATE Table1')],
   [
     'a view',
     'http',
@@ -393,6 +394,17 @@ describe('an act leaves the same record by whichever door it came', () => {
       // Nothing of it is written before the end.
       { ...of, row_count: 0, template: expect.stringMatching(/^INSERT INTO Secret/) },
       { ...of, template: 'COMMIT' },
+    ]);
+  });
+
+  test('an advisory lock leaves one of its function, refused or not', async () => {
+    const entries = await leftBy(async () => {
+      for (const each of ['pg_try_advisory_lock(7)', 'pg_advisory_unlock_all()']) await sql.query(`SELECT ${each}`);
+    });
+    const of = { door: 'relational', action: 'inspect', object_type: null, decision: 'allow', purpose: 'test' };
+    expect(entries).toMatchObject([
+      { ...of, template: 'SELECT pg_try_advisory_lock' },
+      { ...of, template: 'SELECT pg_advisory_unlock_all' },
     ]);
   });
 

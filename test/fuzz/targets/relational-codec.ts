@@ -75,6 +75,9 @@ export function seeds(): Uint8Array[] {
     `SET a = ${' '.repeat(3_000)}x`,
     ...literalForms,
     'START TRANSACTION ISOLATION LEVEL SERIALIZABLE',
+    'TRUNCATE TABLE ONLY a, public."b;" RESTART IDENTITY CASCADE; SAVEPOINT "s p"; ROLLBACK WORK TO SAVEPOINT x; RELEASE x',
+    'SELECT pg_catalog.pg_try_advisory_xact_lock_shared(-1::int4, $2::bigint) AS "x;y"; SELECT pg_advisory_unlock_all()',
+    'SELECT a FROM t WHERE b = 1 FOR NO KEY UPDATE OF t NOWAIT; SELECT 1 FOR SHARE; DISCARD ALL; CLOSE ALL; UNLISTEN *',
   ];
   return [
     start,
