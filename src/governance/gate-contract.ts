@@ -440,8 +440,11 @@ export interface GateContract {
    * can't be, the promise rejects with REL_UNAVAILABLE and no data leaves.
    */
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
-  /** A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. */
-  begin(caller: Caller): Transaction;
+  /**
+   * A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. `after`: the
+   * one that its client had before; where that met a conflict, the first invocation waits a while for others that write the same rows.
+   */
+  begin(caller: Caller, after?: Transaction | null): Transaction;
   /** The one of this id that the caller began, on whatever branch, and has not ended. REL_NOT_FOUND where there is none. */
   transaction(id: string, caller: Caller): Transaction;
   /** Transactions that are open: those that a caller began, and of whom it looks after; without one, all of them. */

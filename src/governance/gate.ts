@@ -29,6 +29,7 @@ import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/standing.ts';
 import { branchesNow, held } from './tenancy/usage.ts';
+import { openOf } from './transactions/transaction.ts';
 import { transactionBounds, Transactions } from './transactions/transactions.ts';
 import { VisibleWrites } from './visible-writes.ts';
 
@@ -101,6 +102,9 @@ export class Gate implements GateContract {
     try {
       let ending: Ending<T>;
       try {
+        // Before it takes a place: others may need it.
+        const waits = openOf(request)?.waits(request.gone) ?? null;
+        if (waits !== null) await waits;
         if (this.#draining) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining');
         const turn = invocation.enter();
         if (turn !== null) await turn;
@@ -131,8 +135,8 @@ export class Gate implements GateContract {
     }
   }
 
-  begin(caller: Caller): Transaction {
-    return this.#transactions.begin(caller);
+  begin(caller: Caller, after: Transaction | null = null): Transaction {
+    return this.#transactions.begin(caller, openOf({ transaction: after ?? undefined }));
   }
 
   transaction(id: string, caller: Caller): Transaction {

@@ -35,7 +35,7 @@ import { registryPart } from './tenancy/registry.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
 import { sourceTypes } from '../projections/rows/checks/source-seals.ts';
 import { netEffect } from '../projections/rows/writes/net-effect.ts';
-import { openOf, type OpenTransaction, stale, type WaitingCommand } from './transactions/transaction.ts';
+import { type ConflictingRow, openOf, type OpenTransaction, type WaitingCommand } from './transactions/transaction.ts';
 import { writtenRows } from './written-rows.ts';
 
 /** What commands on exhibits and policies are held against. */
@@ -166,7 +166,7 @@ export class GovernedWrites {
       held = bytes;
       for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
       const { outcome, acknowledged } = await this.#placeAll(transaction, options);
-      transaction.end();
+      transaction.end(acknowledged);
       const durability = await acknowledged;
       for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome.steps![i]!);
       return steps.length === 0 ? null : { ...outcome, durability };
@@ -225,12 +225,16 @@ export class GovernedWrites {
     const head = projections.privately({ position: next.position, instant: next.time - 1n }, branch, tenantOf(path));
     let looked = 0;
     const isWritten = head.writtenSince(basis?.position ?? next.position);
+    const conflicting: ConflictingRow[] = [];
     for (const { type, path: of, keys } of transaction.touched()) {
       for (const key of keys) {
-        if (isWritten(type, of, key)) throw stale(`a row of ${JSON.stringify(type)} was written since the transaction began`);
-        if (++looked % rowsPerTurn === 0) yield;
+        if (isWritten(type, of, key)) conflicting.push({ type, path: of, key });
+        if (++looked % rowsPerTurn > 0) continue;
+        if (conflicting.length > 0) break;
+        yield;
       }
     }
+    if (conflicting.length > 0) throw transaction.meets(conflicting.slice(0, conflictingMax));
     const outcome: Decision['outcome'][] = [];
     const decided: EntryDraft[] = [];
     for (const { command, keys, rows } of steps) {
@@ -434,6 +438,8 @@ interface Settled {
   readonly drafts: readonly EntryDraft[];
 }
 
+/** Rows of a conflict that are remembered. */
+const conflictingMax = 16;
 /** Rows of a transaction that are looked at or decided within a turn. */
 const rowsPerTurn = 1_024;
 /** For each time that all of it is decided in turns, how long a row may take. */

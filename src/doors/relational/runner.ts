@@ -54,6 +54,8 @@ export class Runner {
   #explicit: Transaction | null = null;
   /** Several statements of one query, or up to one Sync. */
   #implicit: Transaction | null = null;
+  /** The newest one, open or not. */
+  #last: Transaction | null = null;
   #copying: CopyIn | null = null;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
@@ -98,7 +100,7 @@ export class Runner {
   }
 
   #begin(): Transaction {
-    return this.#parts.gate.begin(this.#parts.caller);
+    return (this.#last = this.#parts.gate.begin(this.#parts.caller, this.#last));
   }
 
   get #transaction(): Transaction | null {

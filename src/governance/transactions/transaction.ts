@@ -4,6 +4,7 @@
  *
  * - nothing of it is in the log, an index, a change set or an answer to anybody else before the commit;
  * - it holds no lock, no place and no fsync: who writes what it wrote too, and commits first, wins, and this one is refused as stale;
+ *   the next one of its client waits then for those who write the same (`turns.ts`);
  * - it is its opener's alone, and what governs rows now governs its own rows at every statement.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -18,6 +19,7 @@ import { partsOf } from '../actions.ts';
 import { bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { Caller } from '../caller.ts';
 import type { StatementFacts, Transaction } from '../gate-contract.ts';
+import type { Turn } from './turns.ts';
 
 /** What waits for a commit. */
 export type WaitingCommand = PutRows | DeleteRows | Batch;
@@ -64,6 +66,8 @@ interface Parts {
   readonly basis: () => Basis;
   readonly nowMs: () => number;
   readonly bounds: TransactionBounds;
+  /** Among those that write rows of which its client met a conflict. */
+  readonly turn: Turn | null;
   readonly onEnd: () => void;
 }
 
@@ -71,6 +75,12 @@ export interface TouchedRows {
   readonly type: string;
   readonly path: string | null;
   readonly keys: ReadonlySet<string>;
+}
+
+export interface ConflictingRow {
+  readonly type: string;
+  readonly path: string | null;
+  readonly key: string;
 }
 
 /** Rows by type, path and key. */
@@ -116,6 +126,8 @@ export class OpenTransaction implements Transaction {
   /** Keys of rows that must stand at the commit as they were read, beside those that are written. */
   readonly #locked = new Touched();
   #over: ServiceError | null = null;
+  /** Rows of which it met a conflict. */
+  #met: ReadonlySet<string> | null = null;
 
   constructor(id: string, caller: Caller, parts: Parts) {
     this.id = id;
@@ -135,6 +147,17 @@ export class OpenTransaction implements Transaction {
     const begun = this.#begun;
     if (begun !== null && begun.removals !== this.#parts.state.removals(path))
       throw this.#ended(stale('rows were removed for good since the transaction began'));
+  }
+
+  /** Before the first statement: null where it waits for nobody. */
+  waits(gone: AbortSignal | undefined): Promise<void> | null {
+    return this.#over === null && this.#begun === null ? (this.#parts.turn?.begin(gone) ?? null) : null;
+  }
+
+  /** What the next transaction of its client had better take a turn for; null: nothing. */
+  get contended(): ReadonlySet<string> | null {
+    const { turn } = this.#parts;
+    return this.#met ?? (turn?.isContended === true ? turn.rows : null);
   }
 
   /** Ends it where it was left alone for too long. */
@@ -307,9 +330,16 @@ export class OpenTransaction implements Transaction {
     return true;
   }
 
-  /** Drops all of it. */
-  end(): void {
-    if (this.#over === null) this.#ended(new ServiceError('REL_NOT_FOUND', 'no such transaction'));
+  /** Drops all of it. Others have their turn when `shown` is settled: what it has committed is read by then. */
+  end(shown: Promise<unknown> | null = null): void {
+    if (this.#over === null) this.#ended(new ServiceError('REL_NOT_FOUND', 'no such transaction'), shown);
+  }
+
+  /** Others have written these. */
+  meets(rows: readonly ConflictingRow[]): ServiceError {
+    const { branch } = this.caller;
+    this.#met = new Set(rows.map(({ type, path, key }) => JSON.stringify([branch, path, type, key])));
+    return stale(`a row of ${JSON.stringify(rows[0]!.type)} was written since the transaction began`);
   }
 
   /** What must stand at the commit as it did at its basis: rows that it wrote, left as they were, or locked. */
@@ -340,13 +370,17 @@ export class OpenTransaction implements Transaction {
     return this.#parts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
   }
 
-  #ended(by: ServiceError): ServiceError {
+  #ended(by: ServiceError, shown: Promise<unknown> | null = null): ServiceError {
     this.#over = by;
     this.#begun = null;
     this.#clear();
     this.#savepoints.length = 0;
     this.#locked.clear();
-    this.#parts.onEnd();
+    const { turn, onEnd } = this.#parts;
+    const leave = (): void => turn?.leave();
+    if (shown === null) leave();
+    else shown.then(leave, leave);
+    onEnd();
     return by;
   }
 }

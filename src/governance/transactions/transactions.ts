@@ -5,6 +5,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import type { Basis } from '../../log/log-store.ts';
 import type { Caller } from '../caller.ts';
 import { isShownTo } from '../jobs/job-runner.ts';
+import { Turn, Turns } from './turns.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 export interface TransactionsBounds extends TransactionBounds {
@@ -16,7 +17,7 @@ export const transactionBounds: TransactionsBounds = { rowsMax: 100_000, bytesMa
 interface Parts {
   readonly state: ForkedState;
   readonly basis: () => Basis;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
   readonly ids: Pick<Ids, 'next'>;
   readonly bounds: TransactionsBounds;
 }
@@ -24,13 +25,15 @@ interface Parts {
 export class Transactions {
   readonly #parts: Parts;
   readonly #open = new Map<string | null, Set<OpenTransaction>>();
+  readonly #turns: Turns;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#turns = new Turns(parts.clock);
   }
 
-  /** REL_QUEUE_FULL where the caller's tenant has as many as it may. */
-  begin(caller: Caller): OpenTransaction {
+  /** REL_QUEUE_FULL where the caller's tenant has as many as it may. `after`: the one that its client had before. */
+  begin(caller: Caller, after?: OpenTransaction): OpenTransaction {
     const { state, basis, clock, ids, bounds } = this.#parts;
     this.sweep();
     const tenant = tenantOf(caller.path);
@@ -39,11 +42,13 @@ export class Transactions {
     if (open.size >= bounds.openMax)
       throw new ServiceError('REL_QUEUE_FULL', `${bounds.openMax} transactions are open: end one of them first`);
     const own = open;
+    const contended = after !== undefined && tenantOf(after.caller.path) === tenant ? after.contended : null;
     const begun: OpenTransaction = new OpenTransaction(ids.next(), caller, {
       state,
       basis,
       nowMs: () => clock.monotonicMs(),
       bounds,
+      turn: contended && new Turn(this.#turns, tenant, contended),
       onEnd: () => {
         own.delete(begun);
         if (own.size === 0 && this.#open.get(tenant) === own) this.#open.delete(tenant);

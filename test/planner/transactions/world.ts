@@ -15,10 +15,15 @@ export class Teller {
   readonly caller: Caller;
   readonly transaction: Transaction;
 
-  constructor(store: TestStore, caller = ann) {
+  constructor(store: TestStore, caller = ann, after: Transaction | null = null) {
     this.store = store;
     this.caller = caller;
-    this.transaction = store.service.gate.begin(caller);
+    this.transaction = store.service.gate.begin(caller, after);
+  }
+
+  /** The next one of the same client. */
+  next(): Teller {
+    return new Teller(this.store, this.caller, this.transaction);
   }
 
   invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
