@@ -40,6 +40,7 @@ import { tenants } from './measures/tenants.ts';
 import { tpch } from './measures/tpch.ts';
 import { text } from './measures/text.ts';
 import { textArrival } from './measures/text-arrival.ts';
+import { transactions } from './measures/transactions.ts';
 import { vectors } from './measures/vectors.ts';
 import { watch } from './measures/watch.ts';
 import { Postgres } from './peers/postgres.ts';
@@ -78,6 +79,7 @@ const measures: Readonly<Record<string, Measure>> = {
   vectors,
   facets,
   doors,
+  transactions,
   'agent-memory': agentMemory,
   graph,
 };

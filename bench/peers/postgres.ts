@@ -36,24 +36,44 @@ export interface PostgresTarget {
   readonly password?: string;
 }
 
-/** Transactions a second of a script. Null where pgbench is not installed. */
+/** Transactions a second of a script, or of one that pgbench brings. Throws where one failed. */
 export async function pgbenchOn(
   target: PostgresTarget,
-  script: { readonly file: string; readonly text: string },
+  script: { readonly file: string; readonly text: string } | 'tpcb-like',
   asked: {
     readonly clients: number;
     readonly seconds: number;
     readonly mode: 'simple' | 'prepared';
     readonly cores?: string | null;
+    readonly triesMax?: number;
   },
 ): Promise<number> {
-  writeFileSync(script.file, `${script.text}\n`);
-  const { clients, seconds, mode } = asked;
-  const options = ['-n', '-f', script.file, '-c', String(clients), '-j', '1', '-T', String(seconds), '-M', mode];
+  const { clients, seconds, mode, triesMax = 1 } = asked;
+  const own = script === 'tpcb-like' ? ['-b', script] : ['-f', script.file];
+  if (script !== 'tpcb-like') writeFileSync(script.file, `${script.text}\n`);
+  const options = [
+    '-n',
+    ...own,
+    '--max-tries',
+    String(triesMax),
+    '-c',
+    String(clients),
+    '-j',
+    '1',
+    '-T',
+    String(seconds),
+    '-M',
+    mode,
+  ];
   const { stdout } = await mustRun(clientOn(target, asked.cores ?? clientCore, 'pgbench', ...options));
   const tps = /tps = ([\d.]+)/.exec(stdout);
-  if (!tps) throw new Error(`pgbench said: ${stdout.slice(0, 500)}`);
+  if (!tps || !/failed transactions: 0 /.test(stdout)) throw new Error(`pgbench said: ${stdout.slice(0, 1000)}`);
   return Number(tps[1]);
+}
+
+/** Fills the tables of its own scripts, at scale 1. */
+export async function pgbenchFill(target: PostgresTarget): Promise<void> {
+  await mustRun(clientOn(target, clientCore, 'pgbench', '-i', '-I', 'g', '-s', '1'));
 }
 
 /** Seconds that psql took for a statement. */

@@ -1,0 +1,121 @@
+/** Transactions over the relational door beside PostgreSQL's: by pgbench's clients, and what a read of its own rows costs one of them. */
+import { join } from 'node:path';
+import pg from 'pg';
+import { AnnalsServer } from '../annals-server.ts';
+import type { BenchContext } from '../context.ts';
+import type { AimName } from '../goals.ts';
+import { type PostgresTarget, pgbenchFill, pgbenchOn, psqlOn } from '../peers/postgres.ts';
+import { quotient } from '../report.ts';
+
+const secret = 'bench';
+const accounts = 100_000;
+const ownRows = 1_000;
+const reads = 2_000;
+
+const tables = [
+  'branches (bid int PRIMARY KEY, bbalance int, filler text)',
+  'tellers (tid int PRIMARY KEY, bid int, tbalance int, filler text)',
+  'accounts (aid int PRIMARY KEY, bid int, abalance int, filler text)',
+  'history (tid int, bid int, aid int, delta int, mtime timestamp, filler text)',
+].map((table) => `CREATE TABLE pgbench_${table}`);
+
+const byKey = `\\set aid random(1, ${accounts})
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+COMMIT;`;
+
+const loads = {
+  'by-key': { measure: 'BEGIN, UPDATE by key, SELECT it, COMMIT, 16 clients', clients: 16 },
+  tpcb: { measure: 'pgbench TPC-B, scale 1, 8 clients', clients: 8 },
+} as const;
+
+export async function transactions(context: BenchContext): Promise<void> {
+  const { report, directory, postgres, repeats, seconds, port } = context;
+  if (!postgres) {
+    console.log('transactions: PostgreSQL is not installed, so its clients are not');
+    return;
+  }
+  const found = Object.fromEntries(Object.keys(loads).map((name) => [name, { ours: [] as number[], theirs: [] as number[] }]));
+  const run = async (target: PostgresTarget, whose: 'ours' | 'theirs'): Promise<void> => {
+    for (const table of tables) await psqlOn(target, table);
+    await pgbenchFill(target);
+    for (const [name, { clients }] of Object.entries(loads)) {
+      const script = name === 'tpcb' ? 'tpcb-like' : { file: join(directory, 'by-key.sql'), text: byKey };
+      const asked = { clients, mode: 'simple', triesMax: 50 } as const;
+      await pgbenchOn(target, script, { ...asked, seconds: 1 });
+      found[name]![whose].push(await pgbenchOn(target, script, { ...asked, seconds }));
+    }
+    await checkSums(target);
+  };
+  const inside: number[] = [];
+  const outside: number[] = [];
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const doorPort = port();
+    const settings = { SERVICE_BEARER_TOKEN: secret, SERVICE_RELATIONAL_PORT: String(doorPort) };
+    const server = await AnnalsServer.start(directory, `transactions-${repeat}`, port(), { settings });
+    const own: PostgresTarget = { port: doorPort, user: 'bench', database: 'annals', password: secret };
+    try {
+      await run(own, 'ours');
+      const [within, without] = await ownReads(own);
+      inside.push(within);
+      outside.push(without);
+    } finally {
+      await server.stop();
+    }
+    await psqlOn(postgres.target, 'DROP TABLE IF EXISTS pgbench_branches, pgbench_tellers, pgbench_accounts, pgbench_history');
+    await run(postgres.target, 'theirs');
+  }
+  for (const [name, { measure }] of Object.entries(loads)) {
+    const { ours, theirs } = found[name]!;
+    const shape = { measure, unit: 'transactions/s', better: 'larger' } as const;
+    report.add({ ...shape, product: 'annals', samples: ours });
+    report.add({ ...shape, product: 'PostgreSQL', samples: theirs });
+    report.figure(`transactions.${name}` as AimName, quotient(ours, theirs));
+  }
+  const shape = { unit: 'µs', better: 'smaller', product: 'annals' } as const;
+  report.add({ ...shape, measure: `read by key in a transaction of ${ownRows} own rows`, samples: inside });
+  report.add({ ...shape, measure: 'the same read outside', samples: outside });
+  report.figure('transactions.own-reads', quotient(inside, outside));
+}
+
+/** What was added to accounts, tellers and branches is what history says, but for accounts that another load has written. */
+async function checkSums(target: PostgresTarget): Promise<void> {
+  const client = await connected(target);
+  const { rows } = await client.query<Record<string, string>>(
+    'SELECT (SELECT SUM(bbalance) FROM pgbench_branches) AS b, (SELECT SUM(tbalance) FROM pgbench_tellers) AS t, (SELECT SUM(delta) FROM pgbench_history) AS h',
+  );
+  await client.end();
+  const { b, t, h } = rows[0]!;
+  if (b !== h || t !== h) throw new Error(`sums differ: branches ${b}, tellers ${t}, history ${h}`);
+}
+
+/** Microseconds of a read by key, of rows that its transaction wrote and of the same rows once they are committed. */
+async function ownReads(target: PostgresTarget): Promise<[number, number]> {
+  const client = await connected(target);
+  const read = async (): Promise<number> => {
+    const begun = performance.now();
+    for (let i = 0; i < reads; i++) {
+      const values = [10_000_000 + (i % ownRows)];
+      const { rows } = await client.query({ name: 'one', text: 'SELECT abalance FROM pgbench_accounts WHERE aid = $1', values });
+      if (rows.length !== 1) throw new Error('a row that was written is not read');
+    }
+    return ((performance.now() - begun) * 1000) / reads;
+  };
+  await client.query('BEGIN');
+  const values = Array.from({ length: ownRows }, (_, i) => `(${10_000_000 + i}, 1, 0, '')`).join();
+  await client.query(`INSERT INTO pgbench_accounts VALUES ${values}`);
+  await read();
+  const within = await read();
+  await client.query('COMMIT');
+  await read();
+  const without = await read();
+  await client.end();
+  return [within, without];
+}
+
+async function connected({ port, user, database, password }: PostgresTarget): Promise<pg.Client> {
+  const client = new pg.Client({ host: '127.0.0.1', port, user, database, password });
+  await client.connect();
+  return client;
+}
