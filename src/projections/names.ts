@@ -37,7 +37,8 @@ const BEGINNING = 3;
 /** What neither SQL nor JSON spells in another way. */
 const plain = /^[^'"\\\p{C}]*$/u;
 
-function spellingsOf(name: string): readonly string[] {
+/** As it is, as SQL quotes it, and as JSON spells both. */
+export function spellingsOf(name: string): readonly string[] {
   if (plain.test(name)) return [name];
   const quoted = name.replaceAll("'", "''");
   return [name, quoted, ...[name, quoted].map((each) => JSON.stringify(each).slice(1, -1))];
@@ -46,7 +47,8 @@ function spellingsOf(name: string): readonly string[] {
 const wordBefore = /[\p{L}\p{N}_]$/u;
 const wordAfter = /^[\p{L}\p{N}_]/u;
 
-function hasWord(text: string, word: string): boolean {
+/** The text repeats the word, not inside a longer one. */
+export function hasWord(text: string, word: string): boolean {
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) if (isWord(text, word, at)) return true;
   return false;
 }

@@ -51,6 +51,7 @@ import {
   saltOf,
   statementText,
   touchedBy,
+  wordsIn,
 } from './receipt.ts';
 import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
 import { residualScan } from './residual-scan.ts';
@@ -68,7 +69,7 @@ export interface ErasedState extends BranchesRead {
     /** Types of a tenant whose rows say what they were made from. */
     derivable(tenant: string | null): ReadonlySet<string>;
     /** Every text in cells of versions is said. */
-    cellsOf(versions: readonly ErasedVersions[], say: (text: string) => void): Generator<undefined, void>;
+    cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void>;
     /** Keys and texts of versions are told. */
     textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void>;
     /** Applying an erasure of these versions takes little time once this was done. */
@@ -154,14 +155,13 @@ interface Intended {
   readonly erasure: Erasure;
   /** Leaves of links that were found to say nothing of the subject, or stand among its mentions. */
   readonly links: ReadonlySet<number>;
-  readonly words: ErasedWords;
 }
 
 const reasonLengthMax = 4_096;
 const subjectLengthMax = 1_024;
 /** What was found before the intent, for the scan alone. */
-type Looked = Pick<Intended, 'links' | 'words'>;
-const nothing: Looked = { links: new Set(), words: new ErasedWords() };
+type Looked = Pick<Intended, 'links'>;
+const nothing: Looked = { links: new Set() };
 const caretaker = untenanted('annals', 'operator', 'internal');
 const sliceMs = 2;
 /** A shorter key names too much else to be looked for in texts. */
@@ -289,7 +289,7 @@ export class ErasureDesk {
     const early = together(found.versions, derived.versions);
     const words = new ErasedWords();
     // What was made of them may repeat words of others beside theirs.
-    await this.#inSlices(rows.cellsOf(found.versions, (text) => words.add(text)));
+    await this.#inSlices(rows.cellsOf(found.versions, (text, position) => words.add(text, position)));
     const names = new Set([subject]);
     const told = (text: string): void => reason.free(text);
     const key = (text: string): void => {
@@ -316,6 +316,7 @@ export class ErasureDesk {
       // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
       const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
       atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
+      atOnce(rows.cellsOf(late, (text, position) => words.add(text, position)));
       atOnce(derived.find(late, found.end));
       const versions = together(together(found.versions, late), derived.versions);
       const live = [subject, ...derived.subjects].flatMap((each) => keys.idsOf(tenant, each));
@@ -327,7 +328,7 @@ export class ErasureDesk {
       const id = `ers_${ids.next()}`;
       const retired = [...live, ...mentions.keys];
       const command = { kind: 'intend-erasure', id, commitment, reason: reason.text, keys: retired, versions } as const;
-      const statement = intentText(standing.digests(versions));
+      const statement = intentText(standing.digests(versions), words.isEmpty ? null : this.#parts.seals.seal(words.saved()));
       // No key of the subject need cover what was made of its rows: it leaves the log as texts do, and its vectors.
       const made = derived.versions.flatMap(({ positions }) => positions);
       const texts = [...mentions.positions, ...made, ...state.embeddings.entriesOf(made)];
@@ -336,7 +337,7 @@ export class ErasureDesk {
       if (placed !== undefined) keys.retire(retired);
       await durable;
       assert(placed, 'an intent that is on disk was placed');
-      return { erasure: placed, links: mentions.links, words };
+      return { erasure: placed, links: mentions.links };
     } finally {
       // What is within reach for one erasure may be for another that is made ready beside it.
       if (--this.#expected === 0) rows.expectNoErasure();
@@ -382,7 +383,7 @@ export class ErasureDesk {
     return run;
   }
 
-  #run(id: string, sought: Sought, { links, words }: Looked): Promise<void> {
+  #run(id: string, sought: Sought, { links }: Looked): Promise<void> {
     const { gate, ids } = this.#parts;
     const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
     const nextStep = (): Promise<void> => this.#nextStep(id);
@@ -405,6 +406,9 @@ export class ErasureDesk {
         );
       }
       await this.#inSlices(state.rows.wipe(), nextStep);
+      const { context, body } = (await log.proofs.entry({ leaf: erasure.intended.leaf }))!.open().entry;
+      assert(body.kind === 'erasure', 'an erasure was intended by an entry of its own');
+      const sealed = wordsIn(body.statement);
       const { hits, lookedAt } = await residualScan(erasure, sought, {
         state,
         log,
@@ -412,7 +416,7 @@ export class ErasureDesk {
         seals,
         stores: this.#stores,
         links,
-        words,
+        words: this.#opened(sealed),
         staleFiles: () => derived.stale(),
         yieldTurn: nextStep,
       });
@@ -420,8 +424,6 @@ export class ErasureDesk {
         this.#waiting.add(id);
         throw residual(id, hits);
       }
-      const { context, body } = (await log.proofs.entry({ leaf: erasure.intended.leaf }))!.open().entry;
-      assert(body.kind === 'erasure', 'an erasure was intended by an entry of its own');
       const statement = statementText({
         version: 1,
         receipt_id: id,
@@ -438,8 +440,16 @@ export class ErasureDesk {
         verification: { method: sought.method, looked_at: lookedAt, residual_hits: 0 },
         residuals: await backupsBefore(erasure.intended.position),
       });
+      // The words themselves are of the subject: no certificate while they can be read.
+      if (sealed !== null) await keys.destroy(sealedKeyOf(sealed), id);
       await invocation.submit({ kind: 'complete-erasure', id, statement }, { sync: true });
     });
+  }
+
+  /** Where a run was cut off between its scan and its end, the words were looked for already, and are gone. */
+  #opened(sealed: string | null): ErasedWords {
+    const saved = sealed === null ? null : this.#parts.seals.open(sealed);
+    return saved === null ? new ErasedWords() : ErasedWords.restored(saved);
   }
 
   /** Those of these ascending positions whose texts no key of their own covers. */

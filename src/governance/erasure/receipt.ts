@@ -47,6 +47,8 @@ export interface TouchedProjection {
 /** What the entry of an intent holds: RFC 8785 JSON; empty of earlier erasures. */
 export interface IntentStatement {
   readonly projections: readonly { readonly name: string; readonly digest_before: string; readonly digest_after: string }[];
+  /** What the scan looks for, sealed under a key of the run, which goes with its end. Absent where there is nothing, and of earlier erasures. */
+  readonly words?: string;
 }
 
 /** What the entry of a completion holds. Names of the members are part of what is signed. */
@@ -89,15 +91,21 @@ export interface Envelope {
 }
 
 /** Digests of both sides of an intent, by type. */
-export function intentText(standing: readonly StandingDigests[]): string {
+export function intentText(standing: readonly StandingDigests[], words: string | null): string {
   const statement: IntentStatement = {
     projections: standing.map(({ type, before, after }) => ({
       name: rowsOf(type),
       digest_before: before,
       digest_after: after,
     })),
+    ...(words !== null && { words }),
   };
   return canonicalJson(statement as unknown as Json);
+}
+
+/** The sealed words that an intent holds; null: none. */
+export function wordsIn(intent: string): string | null {
+  return intent === '' ? null : ((JSON.parse(intent) as IntentStatement).words ?? null);
 }
 
 /** What an erasure did, with the digests that its intent states. */

@@ -4,7 +4,6 @@
  */
 import { isBlank } from '../../log/entries/blank-body.ts';
 import { type ErasedVersions, isOpen, type OpenBody, tenantOfErased } from '../../log/entries/entry.ts';
-import { cellAt } from '../../log/values/vector-builder.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
@@ -14,7 +13,8 @@ import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
 import { covers } from '../caller.ts';
 import { isEmbedded, withoutVectors } from '../../log/entries/embedded.ts';
-import type { ErasedWords } from './erased-words.ts';
+import { named } from './blob-sweep.ts';
+import type { ErasedWords, WordSearch } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';
 import type { RecipeSeals } from './recipe-seals.ts';
@@ -40,7 +40,7 @@ export interface ScanParts {
   /** Leaves of exhibits' links that the search for mentions looked at, under the same name: no text of a link ever changes. */
   readonly links: ReadonlySet<number>;
   /** Words of what was erased. */
-  readonly words: Pick<ErasedWords, 'test'>;
+  readonly words: Pick<ErasedWords, 'search'>;
   /** Names of derived files of before the erasure that are on disk still. */
   readonly staleFiles: () => Promise<readonly string[]>;
   readonly yieldTurn: () => Promise<void>;
@@ -198,13 +198,14 @@ class Scan {
   async cells(tenant: string | null, sought: Sought, intended: bigint): Promise<void> {
     const { state, yieldTurn } = this.#parts;
     const paths = pathsOf(tenant, state.rows.scopes);
-    let [of, testOf] = ['', sought.column()];
+    let [of, testOf] = ['', sought.column('string')];
     for (const texts of state.rows.texts(paths)) {
       const name = `${texts.type}.${texts.column}`;
-      if (name !== of) [of, testOf] = [name, sought.column()];
+      if (name !== of) [of, testOf] = [name, sought.column(texts.of)];
       const says = testOf(texts.vector);
-      for (let from = 0; from < texts.length; from += sought.cellsPerTurn) {
-        const end = Math.min(texts.length, from + sought.cellsPerTurn);
+      const perTurn = texts.of === 'json' ? Math.min(sought.cellsPerTurn, jsonPerTurn) : sought.cellsPerTurn;
+      for (let from = 0; from < texts.length; from += perTurn) {
+        const end = Math.min(texts.length, from + perTurn);
         for (let row = from; row < end; row++) if (says(row) && texts.stands(row)) this.#said(texts, name, row, sought, intended);
         this.#looked['cells']! += end - from;
         await yieldTurn();
@@ -212,20 +213,24 @@ class Scan {
     }
   }
 
-  /** Rows of nobody that repeat words of what was erased, where rows are made from others. */
+  /** Rows of nobody that repeat words of what was erased. */
   async words(tenant: string | null): Promise<void> {
     const { state, words, yieldTurn } = this.#parts;
-    const test = words.test();
-    if (test === null) return;
+    const search = words.search();
+    if (search === null) return;
     const derivable = state.rows.derivable(tenant);
     for (const texts of state.rows.texts(pathsOf(tenant, state.rows.scopes))) {
-      if (!derivable.has(texts.type)) continue;
-      for (let row = 0; row < texts.length; row++) {
-        if (row % wordsPerTurn === wordsPerTurn - 1) await yieldTurn();
+      const isMade = derivable.has(texts.type);
+      const sinceOf = sinceReader(texts, search);
+      for (let row = 0, budget = wordsPerTurn; row < texts.length; row++) {
         this.#looked['words']!++;
-        const text = cellAt(texts.vector, 'string', row);
-        const isCopy = typeof text === 'string' && test.areIn(text) && texts.stands(row) && texts.subjectOf(row) === null;
-        if (isCopy) this.#hit('words', `${texts.type}.${texts.column}`, 1);
+        const { since, looked } = sinceOf(row);
+        const isLater = since !== Infinity && (isMade || texts.positionOf(row) > since);
+        if (isLater && texts.stands(row) && texts.subjectOf(row) === null) this.#hit('words', `${texts.type}.${texts.column}`, 1);
+        budget -= looked;
+        if (budget > 0) continue;
+        budget = wordsPerTurn;
+        await yieldTurn();
       }
       await yieldTurn();
     }
@@ -255,8 +260,64 @@ class Scan {
   }
 }
 
-/** Cells whose words are looked at within a turn. */
-const wordsPerTurn = 256;
+/** Cells of JSON that are tested within a turn. */
+const jsonPerTurn = 256;
+/** Bytes that are looked through for words within a turn; a cell counts for some. */
+const wordsPerTurn = 1 << 18;
+const cellBytes = 64;
+
+/** The earliest position of a sentence that a row repeats, and how much was looked at for that. */
+function sinceReader(
+  { vector, column, of }: StoredTexts,
+  search: WordSearch,
+): (row: number) => { since: number; looked: number } {
+  const nothing = { since: Infinity, looked: 1 };
+  if (vector.kind === 'dict') {
+    const known = new Map<number, number>();
+    return (row) => {
+      const code = vector.values[row]!;
+      if (vector.nulls?.[row] === 1) return nothing;
+      const before = known.get(code);
+      if (before !== undefined) return { since: before, looked: 1 };
+      const text = vector.dictionary.text(code);
+      const since = sinceInCell(Buffer.from(text, 'utf8'), { column, of }, search);
+      known.set(code, since);
+      return { since, looked: cellBytes + text.length };
+    };
+  }
+  const { heap, offsets, nulls } = vector;
+  return (row) => {
+    if (nulls?.[row] === 1) return nothing;
+    const bytes = heap.subarray(offsets[row]!, offsets[row + 1]!);
+    return { since: sinceInCell(bytes, { column, of }, search), looked: cellBytes + bytes.length };
+  };
+}
+
+/** JSON may spell letters by numbers, and bytes that are no text rest in base64. */
+function sinceInCell(bytes: Uint8Array, { column, of }: Pick<StoredTexts, 'column' | 'of'>, search: WordSearch): number {
+  const asItIs = search.sinceIn(bytes);
+  if (of === 'json') return bytes.includes(backslash) ? Math.min(asItIs, search.sinceInText(respelled(bytes))) : asItIs;
+  if (!column.endsWith('_base64') && !(column === named.column && isBase64(bytes))) return asItIs;
+  return Math.min(asItIs, search.sinceIn(Buffer.from(decoder.decode(bytes), 'base64')));
+}
+
+const backslash = '\\'.charCodeAt(0);
+const decoder = new TextDecoder();
+
+function respelled(bytes: Uint8Array): string {
+  const json = decoder.decode(bytes);
+  try {
+    return JSON.stringify(JSON.parse(json));
+  } catch {
+    return json;
+  }
+}
+
+const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+function isBase64(bytes: Uint8Array): boolean {
+  return bytes.length % 4 === 0 && base64.test(decoder.decode(bytes));
+}
 
 /** Whether an entry holds anything of what was erased: of vectors, those of these versions. */
 function holds(body: OpenBody, erased: ReadonlySet<number>): boolean {

@@ -14,8 +14,8 @@ export interface Sought {
   is(text: string): boolean;
   /** The text repeats the subject among others. */
   isIn(text: string): boolean;
-  /** The same as `is`, of the rows of a column, a vector of it after the other. */
-  column(): (vector: TextVector) => (row: number) => boolean;
+  /** The same as `is`, of the rows of a column, a vector of it after the other; in JSON, of any text that stands in it. */
+  column(of: 'string' | 'json'): (vector: TextVector) => (row: number) => boolean;
 }
 
 export class SoughtText implements Sought {
@@ -39,8 +39,10 @@ export class SoughtText implements Sought {
     return this.#names.areIn(text);
   }
 
-  column(): (vector: TextVector) => (row: number) => boolean {
-    return (vector) => this.#reader(vector);
+  column(of: 'string' | 'json'): (vector: TextVector) => (row: number) => boolean {
+    if (of === 'string') return (vector) => this.#reader(vector);
+    const spelled = JSON.stringify(this.#text);
+    return readerOf((json) => json.includes(spelled) || (json.includes('\\') && textsIn(json).includes(this.#text)));
   }
 
   #reader(vector: TextVector): (row: number) => boolean {
@@ -85,7 +87,7 @@ export class SoughtCommitment implements Sought {
     return [...new Set([text, ...quoted, ...text.split(/[\s,;:()'"]+/)])].some((part) => part !== '' && this.is(part));
   }
 
-  column(): (vector: TextVector) => (row: number) => boolean {
+  column(of: 'string' | 'json'): (vector: TextVector) => (row: number) => boolean {
     const known = new Map<string, boolean>();
     const says = (text: string): boolean => {
       let found = known.get(text);
@@ -94,11 +96,30 @@ export class SoughtCommitment implements Sought {
       if (known.size < KNOWN_MAX) known.set(text, found);
       return found;
     };
-    return (vector) => {
-      const { nulls } = vector;
-      if (vector.kind === 'dict') return (row) => nulls?.[row] !== 1 && says(vector.dictionary.text(vector.values[row]!));
-      const { offsets, heap } = vector;
-      return (row) => nulls?.[row] !== 1 && says(decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)));
-    };
+    return readerOf(of === 'string' ? says : (json) => textsIn(json).some(says));
   }
+}
+
+/** Tests texts of a vector; of one that is coded each text once. */
+function readerOf(test: (text: string) => boolean): (vector: TextVector) => (row: number) => boolean {
+  return (vector) => {
+    const { nulls } = vector;
+    if (vector.kind === 'text') {
+      const { heap, offsets } = vector;
+      return (row) => nulls?.[row] !== 1 && test(decoder.decode(heap.subarray(offsets[row]!, offsets[row + 1]!)));
+    }
+    const known = new Map<number, boolean>();
+    return (row) => {
+      if (nulls?.[row] === 1) return false;
+      const code = vector.values[row]!;
+      const found = known.get(code) ?? test(vector.dictionary.text(code));
+      known.set(code, found);
+      return found;
+    };
+  };
+}
+
+/** Texts that stand in a JSON text, names of members among them. */
+function textsIn(json: string): readonly string[] {
+  return Array.from(json.matchAll(/"(?:[^"\\]|\\.)*"/g), ([token]) => JSON.parse(token) as string);
 }

@@ -185,8 +185,8 @@ export class Rows implements Projection {
     return types;
   }
 
-  /** Every text in cells of these versions, a column of a segment a step. */
-  cellsOf(versions: readonly ErasedVersions[], say: (text: string) => void): Generator<undefined, void> {
+  /** Every text in cells of these versions, also inside JSON, with the position of its version; a column of a segment a step. */
+  cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void> {
     return cellsOf(versions, this.#ordered(), say);
   }
 

@@ -52,9 +52,17 @@ describe('what is sought', () => {
     const dictionary = { size: 2, text: (code: number) => words[code]!, codeOf: (word: string) => words.indexOf(word) };
     const dict = { kind: 'dict', values: Int32Array.of(1, 1, 0, 1), nulls: Uint8Array.of(0, 1, 0, 0), dictionary } as const;
     for (const vector of [text, dict]) {
-      const says = sought.column()(vector);
+      const says = sought.column('string')(vector);
       expect([0, 1, 2, 3].map((row) => says(row))).toEqual([true, false, false, true]);
     }
+  });
+
+  test.each(both)('in JSON wherever a text is that, however it is spelled: $method', (sought) => {
+    const cells = ['{"by":["alice"]}', '[{"a":{"b":"\\u0061lice"}}]', '{"alice":1}', '"alice b"', '[7]', '"\\"alice\\""'];
+    const builder = new VectorBuilder('json', cells.length);
+    for (const cell of cells) builder.append(cell);
+    const says = sought.column('json')(builder.build() as Extract<Vector, { kind: 'text' }>);
+    expect(cells.map((_, row) => says(row))).toEqual([true, true, true, false, false, false]);
   });
 
   test('a text is told by a commitment as the commitment was made, whatever is in it and however long it is', () => {

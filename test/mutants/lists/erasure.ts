@@ -106,6 +106,20 @@ export const mutants: readonly Mutant[] = [
     killedBy: ['test/erasure/scan.test.ts'],
   },
   {
+    name: 'erasure: a run that goes on has no words to look for',
+    file: 'src/governance/erasure/erasure-desk.ts',
+    find: 'const saved = sealed === null ? null : this.#parts.seals.open(sealed);',
+    replace: 'const saved = sealed === null || this.#awaited.size === 0 ? null : this.#parts.seals.open(sealed);',
+    killedBy: ['test/governance/erasure/words.test.ts'],
+  },
+  {
+    name: 'erasure: words can be read beyond the certificate',
+    file: 'src/governance/erasure/erasure-desk.ts',
+    find: 'if (sealed !== null) await keys.destroy(sealedKeyOf(sealed), id);',
+    replace: '',
+    killedBy: ['test/governance/erasure/words.test.ts'],
+  },
+  {
     name: 'erasure: an intent takes what is held',
     file: 'src/projections/erasures/commands.ts',
     find: 'if (held.length > 0) {',

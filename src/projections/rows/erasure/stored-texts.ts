@@ -15,6 +15,8 @@ export interface StoredTexts {
   readonly type: string;
   /** `_pk`: the keys. */
   readonly column: string;
+  /** Texts, or texts of JSON. */
+  readonly of: 'string' | 'json';
   readonly vector: TextVector;
   readonly length: number;
   /** Whether a row is of the paths that were asked for, and not removed. */
@@ -22,6 +24,7 @@ export interface StoredTexts {
   /** Whose the row is, in words of the type; null where it does not say. */
   subjectOf(row: number): Cell;
   systemFrom(row: number): bigint;
+  positionOf(row: number): number;
 }
 
 /** Under paths of these tenants. All texts of a column one after the other. A step is one column of one segment, and the time of reading it where it rests. */
@@ -37,9 +40,11 @@ export function* storedTexts(
       const { type } = table;
       if (only !== null && only.type !== type) continue;
       const subject = layer.names.subjectOf(table.tenant, type);
-      const names = [...table.columnTypes()].filter(([, each]) => each.type === 'string').map(([name]) => name);
-      for (const name of only === null ? [null, ...names] : names.filter((each) => each === only.column))
-        yield* textsOfColumn({ table, type, name, subject, paths, timeline });
+      const columns = [...table.columnTypes()].flatMap(([name, { type: of }]) =>
+        (of === 'string' || of === 'json') && (only === null || name === only.column) ? [{ name, of }] : [],
+      );
+      for (const { name, of } of only === null ? [{ name: null, of: 'string' as const }, ...columns] : columns)
+        yield* textsOfColumn({ table, type, name, of, subject, paths, timeline });
     }
   }
 }
@@ -48,12 +53,13 @@ interface Asked {
   readonly table: Table;
   readonly type: string;
   readonly name: string | null;
+  readonly of: StoredTexts['of'];
   readonly subject: string | null;
   readonly paths: ReadonlySet<number>;
   readonly timeline: Timeline;
 }
 
-function* textsOfColumn({ table, type, name, subject, paths, timeline }: Asked): Generator<StoredTexts, void> {
+function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: Asked): Generator<StoredTexts, void> {
   const [bytes, others] = [sameBytes(), sameBytes()];
   for (const segment of table.segments) {
     const { constant } = segment.paths;
@@ -65,11 +71,13 @@ function* textsOfColumn({ table, type, name, subject, paths, timeline }: Asked):
     yield {
       type,
       column: name ?? '_pk',
+      of,
       vector: isOwn ? vector : copied(vector, length),
       length,
       stands: (row) => !segment.isRemoved(row) && paths.has(segment.paths.at(row)),
       subjectOf: (row) => (subject === null ? null : cellOf(table, segment, subject, row, others)),
       systemFrom: (row) => timeline.timeOf(segment.positionOf(row)),
+      positionOf: (row) => segment.positionOf(row),
     };
   }
 }

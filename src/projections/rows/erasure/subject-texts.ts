@@ -2,7 +2,7 @@
 import { assert } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
-import type { ColumnType } from '../../../log/values/value.ts';
+import { type ColumnType, holdsTexts } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
 import type { Layer } from '../tables/layer.ts';
 import { NO_ROW } from '../segments/segment.ts';
@@ -41,11 +41,11 @@ export function* textsOf(
   }
 }
 
-/** Every text in cells of columns of texts. A step is one column of one segment. */
+/** Every text in cells of columns of texts and JSON, with the position of its version. A step is one column of one segment. */
 export function* cellsOf(
   versions: readonly ErasedVersions[],
   layers: readonly Layer[],
-  say: (text: string) => void,
+  say: (text: string, position: number) => void,
 ): Generator<undefined, void> {
   const bytes = sameBytes();
   for (const { type, paths, positions } of versions) {
@@ -55,9 +55,14 @@ export function* cellsOf(
       for (const rows of bySegment(positions, table)) {
         const { cells } = table.segmentOf(rows[0]!);
         for (const name of cells.names()) {
-          if (table.columnTypes().get(name)!.type !== 'string') continue;
+          const { type: column } = table.columnTypes().get(name)!;
+          if (!holdsTexts(column)) continue;
           const vector = cells.glance(name, bytes);
-          if (vector) tell(rows, vector, 'string', say);
+          for (const row of vector ? rows : []) {
+            const cell = cellAt(vector!, column, row & 0xffff);
+            const position = table.positionOf(row);
+            if (typeof cell === 'string') for (const text of column === 'json' ? textsInJson(cell) : [cell]) say(text, position);
+          }
           yield;
         }
       }
@@ -84,6 +89,26 @@ function* textsOfRows(
     if (!(cells.isCoded(name) ? yield* dictionaries.concern(name) : told.cellsIn.mayHold(cells.beginnings(name)))) continue;
     tell(rows, cells.glance(name, bytes)!, type, (text) => told.cell(text));
     yield;
+  }
+}
+
+/** Texts in a JSON text, however deep they lie; names of members are not among them. */
+function textsInJson(json: string): readonly string[] {
+  const found: string[] = [];
+  const left: unknown[] = [parsed(json)];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === 'string') found.push(value);
+    else if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) left.push(inner);
+  }
+  return found;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
   }
 }
 
