@@ -24,6 +24,11 @@ export interface ScopeTable {
   readonly isOffered?: () => boolean;
 }
 
+interface Candidate {
+  readonly table: ScopeTable;
+  readonly position: number;
+}
+
 /** A query around a subquery: what it knows, the subquery may name. */
 export interface OuterQuery {
   knows(reference: ColumnRef): boolean;
@@ -63,8 +68,8 @@ export class Scope {
   }
 
   column(reference: ColumnRef): Bound {
-    const { table: qualifier, name, place } = reference;
-    const candidates = this.#candidates(qualifier, name);
+    const { name, place } = reference;
+    const candidates = this.#candidates(reference);
     const [found, another] = candidates;
     if (found && another) {
       const where = candidates.map(({ table }) => JSON.stringify(table.name ?? 'a subquery')).join(' and ');
@@ -113,15 +118,33 @@ export class Scope {
   }
 
   knows(reference: ColumnRef): boolean {
-    return this.#candidates(reference.table, reference.name).length > 0;
+    return this.#candidates(reference).length > 0;
   }
 
-  #candidates(qualifier: string | null, name: string): readonly { readonly table: ScopeTable; readonly position: number }[] {
-    if (qualifier === null) return this.#places.get(name) ?? [];
-    return this.tables.flatMap((table) => {
-      const position = table.name === qualifier ? table.columns.findIndex((column) => column.name === name) : -1;
+  #candidates(reference: ColumnRef): readonly Candidate[] {
+    const { table: qualifier, name, quoted } = reference;
+    if (qualifier === null) {
+      const found = this.#places.get(name);
+      return found ?? (quoted ? [] : this.#folded(this.tables, name));
+    }
+    const exact = this.tables.filter((table) => table.name === qualifier);
+    const named = exact.length > 0 || quoted ? exact : this.tables.filter((table) => isLike(table.name, qualifier));
+    const found = named.flatMap((table) => {
+      const position = table.columns.findIndex((column) => column.name === name);
       return position < 0 ? [] : [{ table, position }];
     });
+    return found.length > 0 || quoted ? found : this.#folded(named, name);
+  }
+
+  /** Without quotes a name that the statement itself gives, or the catalogue, may be written in letters of either case; columns of types may not. */
+  #folded(tables: readonly ScopeTable[], name: string): readonly Candidate[] {
+    return tables.flatMap((table) =>
+      table.type !== null
+        ? []
+        : table.columns.flatMap((column, position) =>
+            isLike(column.name, name) && table.hidden?.has(position) !== true ? [{ table, position }] : [],
+          ),
+    );
   }
 
   #noTable(name: string, place: Place): Error {
@@ -151,6 +174,8 @@ export class Scope {
     return at('REL_UNKNOWN_COLUMN', `${owner} ${JSON.stringify(name)}${hint}`, place);
   }
 }
+
+const isLike = (name: string | null, other: string): boolean => name !== null && name.toLowerCase() === other.toLowerCase();
 
 function columnOf(table: ScopeTable, position: number): Bound {
   const { name, type, wire } = table.columns[position]!;

@@ -51,9 +51,11 @@ function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
       return throughSetOperation(node, conditions);
     case 'function':
       return throughFunction(node, conditions);
-    case 'window': {
-      const width = node.input.columns.length;
-      const ofRows = (each: Bound): boolean => node.type !== 'session' && !mayRaise(each) && within(each, 0, width);
+    case 'window':
+    case 'spread': {
+      const width = node.kind === 'spread' ? node.width : node.input.columns.length;
+      const isSession = node.kind === 'window' && node.type === 'session';
+      const ofRows = (each: Bound): boolean => !isSession && !mayRaise(each) && within(each, 0, width);
       const [below, above] = divided(conditions, ofRows);
       return filtered(withInput(node, pushed(node.input, below)), above);
     }

@@ -24,6 +24,13 @@ afterAll(async () => {
 });
 
 test.each([
+  // Names that the statement gives, and those of the catalogue, are the same in letters of either case.
+  ['SELECT result.MY_ID FROM (SELECT id AS My_Id, n FROM A) Result WHERE N = 2', '4'],
+  ['SELECT C.OID::int * 0 FROM pg_class c WHERE c.RELNAME = $$A$$', '0'],
+  [
+    'SELECT b.v FROM (SELECT id AS V, (SELECT MAX(B.id) FROM B WHERE B.n = q.W) AS v FROM (SELECT id, n AS w FROM A) q) b ORDER BY "V" LIMIT 1',
+    '2',
+  ],
   ['SELECT n FROM A EXCEPT ALL SELECT n FROM B ORDER BY n', '1 2 null'],
   ['SELECT n FROM A INTERSECT ALL SELECT n FROM B ORDER BY n', '1 1 null'],
   ['SELECT n FROM B INTERSECT ALL SELECT n FROM A ORDER BY n', '1 1 null'],
