@@ -2,32 +2,29 @@
  * Answers a document about the schema, piece by piece: the library's own definitions of `__Schema` and `__Type` say what a field
  * is, and here is only how a selection is walked. It works for milliseconds at a time, however many types there are.
  */
+import type {
+  DocumentNode,
+  FieldNode,
+  FragmentDefinitionNode,
+  GraphQLOutputType,
+  GraphQLResolveInfo,
+  OperationDefinitionNode,
+  SelectionSetNode,
+} from 'graphql';
+import { getArgumentValues, getDirectiveValues, getVariableValues } from 'graphql/execution/values.js';
 import {
-  type DocumentNode,
-  type FieldNode,
-  type FragmentDefinitionNode,
-  getArgumentValues,
-  getDirectiveValues,
   getNamedType,
   getNullableType,
-  getVariableValues,
-  GraphQLIncludeDirective,
-  type GraphQLOutputType,
   GraphQLObjectType,
-  type GraphQLResolveInfo,
-  GraphQLSchema,
-  GraphQLSkipDirective,
-  GraphQLString,
   isLeafType,
   isListType,
   isObjectType,
-  type OperationDefinitionNode,
-  SchemaMetaFieldDef,
-  type SelectionSetNode,
-  TypeMetaFieldDef,
-  TypeNameMetaFieldDef,
-  validate,
-} from 'graphql';
+} from 'graphql/type/definition.js';
+import { GraphQLIncludeDirective, GraphQLSkipDirective } from 'graphql/type/directives.js';
+import { SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef } from 'graphql/type/introspection.js';
+import { GraphQLString } from 'graphql/type/scalars.js';
+import { GraphQLSchema } from 'graphql/type/schema.js';
+import { validate } from 'graphql/validation/validate.js';
 import { ServiceError } from '../../errors.ts';
 import { at } from '../places.ts';
 import type { SchemaView } from './graphql-schema.ts';

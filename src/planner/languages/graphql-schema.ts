@@ -2,26 +2,24 @@
  * The types that a caller sees, as GraphiQL and generators of code read them: a root field for each type, a filter for each, and
  * scalars for what GraphQL has none. A type or column whose name GraphQL can't write can't be asked for, and is left out.
  */
+import type {
+  GraphQLDirective,
+  GraphQLFieldConfig,
+  GraphQLFieldConfigMap,
+  GraphQLInputType,
+  GraphQLNamedType,
+  GraphQLOutputType,
+} from 'graphql';
 import {
-  GraphQLBoolean,
-  type GraphQLDirective,
-  type GraphQLFieldConfig,
-  type GraphQLFieldConfigMap,
-  GraphQLFloat,
   GraphQLInputObjectType,
-  type GraphQLInputType,
-  GraphQLInt,
   GraphQLList,
-  type GraphQLNamedType,
   GraphQLNonNull,
   GraphQLObjectType,
-  type GraphQLOutputType,
   GraphQLScalarType,
-  GraphQLString,
-  introspectionTypes,
-  specifiedDirectives,
-  specifiedScalarTypes,
-} from 'graphql';
+} from 'graphql/type/definition.js';
+import { specifiedDirectives } from 'graphql/type/directives.js';
+import { introspectionTypes } from 'graphql/type/introspection.js';
+import { GraphQLBoolean, GraphQLFloat, GraphQLInt, GraphQLString, specifiedScalarTypes } from 'graphql/type/scalars.js';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { readableColumns } from '../binding/source-binder.ts';

@@ -6,20 +6,20 @@
  *
  * A document about the schema alone (`__schema`, `__type`, `__typename`) is handed on as it is: `graphql-introspection.ts`.
  */
-import {
-  type ArgumentNode,
-  type DocumentNode,
-  type FieldNode,
-  type FragmentDefinitionNode,
-  GraphQLError,
-  type ObjectValueNode,
-  type OperationDefinitionNode,
-  parse,
-  type SelectionNode,
-  separateOperations,
-  type ValueNode,
-  type VariableNode,
+import type {
+  ArgumentNode,
+  DocumentNode,
+  FieldNode,
+  FragmentDefinitionNode,
+  ObjectValueNode,
+  OperationDefinitionNode,
+  SelectionNode,
+  ValueNode,
+  VariableNode,
 } from 'graphql';
+import { GraphQLError } from 'graphql/error/GraphQLError.js';
+import { parse } from 'graphql/language/parser.js';
+import { separateOperations } from 'graphql/utilities/separateOperations.js';
 import { didYouMean, ServiceError } from '../../errors.ts';
 import { checkText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
 import { at } from '../places.ts';

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { moreRows } from '../../../planner/formats/json-rows.ts';
+import { loadReading, loadSchemas } from '../../../planner/languages/graphql-library.ts';
 import { record } from '../../checked.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { spelled } from '../../spellings.ts';
@@ -72,7 +73,7 @@ async function answer(
   reply: FastifyReply,
   body: GraphqlBody,
 ): Promise<FastifyReply> {
-  const { readGraphql } = await import('../../../planner/languages/graphql.ts');
+  const { readGraphql } = await loadReading(context.yieldTurn);
   const { query, operationName = null, variables } = body;
   const given = variables ?? {};
   const purpose = body.purpose ?? headerText(request, 'x-service-purpose') ?? purposeByDefault;
@@ -82,8 +83,7 @@ async function answer(
     const found = await askParsed(context, request, read.question, { ...body, purpose });
     return sendPieces(context, request, reply, form.headers, rowPieces(found, read.type, form), found);
   }
-  const { introspect } = await import('../../../planner/languages/graphql-introspection.ts');
-  const { schemaOf } = await import('../../../planner/languages/graphql-schema.ts');
+  const { introspect, schemaOf } = await loadSchemas(context.yieldTurn);
   const told = introspect({ ...read, variables: given });
   const types = await invoke(context, request, 'inspect', purpose, async (invocation) => {
     const { catalog } = invocation.snapshot();

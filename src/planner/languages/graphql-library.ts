@@ -1,0 +1,47 @@
+/**
+ * The library of GraphQL, loaded with the first document: a hundred modules, of which each that is read and run holds the event loop.
+ * They come in portions, whatever one needs before it.
+ */
+type Portions = readonly (() => Promise<unknown>)[];
+
+const ofReading: Portions = [
+  () => import('graphql/error/GraphQLError.js'),
+  () => import('graphql/language/visitor.js'),
+  () => import('graphql/language/parser.js'),
+  () => import('graphql/utilities/separateOperations.js'),
+];
+
+const ofSchemas: Portions = [
+  () => import('graphql/type/definition.js'),
+  () => import('graphql/type/directives.js'),
+  () => import('graphql/type/schema.js'),
+  () => import('graphql/type/introspection.js'),
+  () => import('graphql/execution/values.js'),
+  () => import('graphql/utilities/TypeInfo.js'),
+  () => import('graphql/type/validate.js'),
+  () => import('graphql/validation/rules/FieldsOnCorrectTypeRule.js'),
+  () => import('graphql/validation/rules/OverlappingFieldsCanBeMergedRule.js'),
+  () => import('graphql/validation/specifiedRules.js'),
+  () => import('graphql/validation/validate.js'),
+];
+
+export async function loadReading(yieldTurn: () => Promise<void>) {
+  await load(ofReading, yieldTurn);
+  return import('./graphql.ts');
+}
+
+export async function loadSchemas(yieldTurn: () => Promise<void>) {
+  await load(ofSchemas, yieldTurn);
+  return { ...(await import('./graphql-introspection.ts')), ...(await import('./graphql-schema.ts')) };
+}
+
+const loaded = new WeakSet<Portions>();
+
+async function load(portions: Portions, yieldTurn: () => Promise<void>): Promise<void> {
+  if (loaded.has(portions)) return;
+  for (const portion of portions) {
+    await portion();
+    await yieldTurn();
+  }
+  loaded.add(portions);
+}
