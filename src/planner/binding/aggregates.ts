@@ -22,11 +22,15 @@ const known = new WeakMap<Expression, boolean>();
 
 /** Asked at every node of a tree, answered by one walk of it. */
 export function containsAggregate(expression: Expression): boolean {
+  // Of these there may be a hundred thousand in one list.
+  if (expression.kind === 'literal') return false;
   let found = known.get(expression);
   if (found === undefined)
     known.set(expression, (found = expression.kind === 'aggregate' || operandsOf(expression).some(containsAggregate)));
   return found;
 }
+
+const none: readonly Expression[] = [];
 
 /** Expressions that one is made of; queries inside it are their own. */
 export function operandsOf(expression: Expression): readonly Expression[] {
@@ -45,7 +49,7 @@ export function operandsOf(expression: Expression): readonly Expression[] {
     // A query groups its own rows.
     case 'scalar-query':
     case 'exists':
-      return [];
+      return none;
     case 'row':
       return expression.items;
     case 'over':

@@ -230,16 +230,16 @@ class ExpressionBinder {
 
   /** `matched`, and what whoever asks should know of a comparison that holds of no row. */
   #matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
-    const { caveats } = this.#context.environment;
-    for (const [side, other] of [
-      [left, right],
-      [right, left],
-    ] as const) {
-      if (side.kind !== 'literal') continue;
-      if (side.type === 'null') caveats?.push({ kind: 'null', slot: side.slot });
-      else if (side.type === 'string' && isJson(other)) caveats?.push({ kind: 'quoted', slot: side.slot });
-    }
+    this.#noteCaveat(left, right);
+    this.#noteCaveat(right, left);
     return matched(left, right, op, place);
+  }
+
+  #noteCaveat(side: Bound, other: Bound): void {
+    if (side.kind !== 'literal') return;
+    const { caveats } = this.#context.environment;
+    if (side.type === 'null') caveats?.push({ kind: 'null', slot: side.slot });
+    else if (side.type === 'string' && isJson(other)) caveats?.push({ kind: 'quoted', slot: side.slot });
   }
 
   /** Rule 6: how a column sounds, beside how a text sounds that is the same for every row, and so is encoded once. */
@@ -304,10 +304,17 @@ class ExpressionBinder {
   #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Place): [Bound, Bound[]] {
     const bounds = values.map((value) => this.bind(value));
     const beside = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
-    const pairs = bounds.map((bound, i) => this.#matched(beside, bound, op, values[i]!.place));
-    const types = new Set(pairs.map(([each]) => each.type));
+    let first: Bound | null = null;
+    const types = new Set<ValueType>();
+    // In place: a list may be one of a hundred thousand.
+    for (let i = 0; i < bounds.length; i++) {
+      const [each, value] = this.#matched(beside, bounds[i]!, op, values[i]!.place);
+      first ??= each;
+      types.add(each.type);
+      bounds[i] = value;
+    }
     if (types.size > 1) throw mismatch(`one value can't be compared as ${[...types].join(' and ')}`, place);
-    return [pairs[0]?.[0] ?? beside, pairs.map(([, value]) => value)];
+    return [first ?? beside, bounds];
   }
 
   #arithmetic(op: ArithmeticOp, left: Bound, right: Bound, place: Place): Bound {

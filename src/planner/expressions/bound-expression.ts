@@ -144,7 +144,7 @@ export function childrenOf(bound: Bound): readonly Bound[] {
     case 'between':
       return [bound.operand, bound.low, bound.high];
     case 'in':
-      return [bound.operand, ...bound.items];
+      return childrenOfList(bound);
     case 'like':
       return [bound.operand, bound.pattern];
     case 'match':
@@ -154,6 +154,15 @@ export function childrenOf(bound: Bound): readonly Bound[] {
       return [...(bound.operand ? [bound.operand] : []), ...branches, ...(bound.otherwise ? [bound.otherwise] : [])];
     }
   }
+}
+
+const listed = new WeakMap<Bound, readonly Bound[]>();
+
+/** Many ask for them, and they may be a hundred thousand. */
+function childrenOfList(list: Extract<Bound, { kind: 'in' }>): readonly Bound[] {
+  let children = listed.get(list);
+  if (children === undefined) listed.set(list, (children = [list.operand, ...list.items]));
+  return children;
 }
 
 /** Whether any node of a tree is so. */
