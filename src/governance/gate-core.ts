@@ -8,7 +8,7 @@ import type { AccessPaths } from '../projections/access-paths.ts';
 import type { AuditProjection } from '../projections/audit/projection.ts';
 import type { Branches } from '../projections/branches/projection.ts';
 import type { Catalog } from '../projections/catalog/projection.ts';
-import type { Command } from '../projections/command.ts';
+import type { Command, DeleteRows, PutRows } from '../projections/command.ts';
 import type { Decision, WriteChecks } from '../projections/decision.ts';
 import type { Directory } from '../projections/directory/projection.ts';
 import type { Exhibits } from '../projections/exhibits/projection.ts';
@@ -51,6 +51,13 @@ export interface GovernedState {
   removals(path: string | null): number;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks): Decision;
+  /** The same in steps: it holds where nothing was written and nothing ruled between them. */
+  decideInSteps(
+    command: PutRows | DeleteRows,
+    context: EntryContext,
+    next: NextPlace,
+    checks: WriteChecks,
+  ): Generator<undefined, Decision>;
   /** Feeds every projection, the audit projection included. */
   apply(entry: CommittedEntry): void;
   /** Schedules and holds on the row of a key; undefined where there is no such row. */

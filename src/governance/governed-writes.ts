@@ -102,7 +102,8 @@ export class GovernedWrites {
       }
       held = bytes;
       for (const within of this.#keysWithin(command)) if (within !== null) await within;
-      const { outcome, receiptLeaf, acknowledged, isWritten = true } = this.#place(command, options);
+      const placed = this.#isLong(command) ? await this.#placeInTurns(command, options) : this.#place(command, options);
+      const { outcome, receiptLeaf, acknowledged, isWritten = true } = placed;
       const durability = await acknowledged;
       // What a transaction holds is told as written by its commit.
       if (isWritten) this.#asked.wrote(command, outcome);
@@ -179,38 +180,80 @@ export class GovernedWrites {
     }
   }
 
-  /**
-   * All that a transaction holds, decided again on what stands now, in one append. What is much is decided in turns, for an instant that
-   * is to come: those who read meanwhile hold earlier ones. It is decided again where something was written or ruled before then, or
-   * the instant has passed; in the end within one turn.
-   */
-  async #placeAll(
+  /** All that a transaction holds, decided again on what stands now, in one append. */
+  #placeAll(
     transaction: OpenTransaction,
     options: SubmitOptions,
   ): Promise<Settled & { readonly acknowledged: Promise<Durability> }> {
-    const { log, settings, clock } = this.#core.parts;
+    const { log, settings } = this.#core.parts;
+    const deciding = (next: NextPlace) => this.#decideAll(transaction, next);
+    return this.#settleInTurns(transaction.rows, deciding, ({ outcome, drafts }, next) => {
+      transaction.enter(this.#asked.caller);
+      for (const { command } of transaction.steps) this.#admit(command, true);
+      const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
+      return { outcome, drafts, acknowledged };
+    });
+  }
+
+  /** Rows that are decided one by one, and too many for one turn. Those of a transaction are decided in turns by its commit. */
+  #isLong(command: Command): command is PutRows | DeleteRows {
+    if (command.kind === 'delete-rows') return command.keys.length > rowsPerTurn && !this.#isWithin();
+    if (command.kind !== 'put-rows' || command.rows.length <= rowsPerTurn || this.#isWithin()) return false;
+    return command.receipt === undefined && (command.patch !== undefined || typeof command.when === 'object');
+  }
+
+  #isWithin(): boolean {
+    return openOf(this.#asked.request) !== undefined;
+  }
+
+  #placeInTurns(command: PutRows | DeleteRows, options: SubmitOptions): Promise<Placed> {
+    const { projections, clock } = this.#core.parts;
+    const rows = command.kind === 'put-rows' ? command.rows.length : command.keys.length;
+    const deciding = (next: NextPlace) => {
+      this.#admit(command, false);
+      const checks = writeChecks(this.#core.judge, this.#asked.judged, command, clock.now());
+      return projections.decideInSteps(command, this.#context(), next, checks);
+    };
+    return this.#settleInTurns(rows, deciding, (decision, next) => {
+      this.#admit(command, true);
+      return this.#appended(decision, next, options);
+    });
+  }
+
+  /**
+   * What is much is decided in turns, for an instant that is to come: those who read meanwhile hold earlier ones. It is decided again
+   * where something was written or ruled before then, or the instant has passed; in the end within one turn. `place` runs in the turn
+   * that found all of it as it was decided.
+   */
+  async #settleInTurns<D, P>(
+    rows: number,
+    decide: (next: NextPlace) => Generator<undefined, D>,
+    place: (decided: D, next: NextPlace) => P,
+  ): Promise<P> {
+    const { log, clock } = this.#core.parts;
     for (let tries = 1; ; tries++) {
-      const isInTurns = transaction.rows > rowsPerTurn && tries <= decidingNs.length;
-      const aheadNs = isInTurns ? BigInt(transaction.rows * decidingNs[tries - 1]!) : 0n;
+      const isInTurns = rows > rowsPerTurn && tries <= decidingNs.length;
+      const aheadNs = isInTurns ? BigInt(rows * decidingNs[tries - 1]!) : 0n;
       const { position, time } = log.next();
       const next = { position, time: time + aheadNs };
       const { digest } = this.#core.judge.policies;
-      const deciding = this.#decideAll(transaction, next);
-      let step = deciding.next();
-      while (step.done !== true) {
-        if (isInTurns) await this.#core.turn();
+      const isAsDecided = (): boolean => log.claim(next) && this.#core.judge.policies.digest === digest;
+      let step: IteratorResult<undefined, D>;
+      try {
+        const deciding = decide(next);
         step = deciding.next();
+        while (step.done !== true) {
+          if (isInTurns) await this.#core.turn();
+          step = deciding.next();
+        }
+      } catch (error) {
+        if (isAsDecided()) throw error;
+        continue;
       }
       // No time of a row lies ahead of what its readers call now.
       const leftNs = isInTurns ? next.time - clock.now() : 0n;
       if (leftNs > 0n && leftNs <= aheadNs) await clock.sleep(Math.ceil(Number(leftNs) / 1e6));
-      if (!log.isFree(next) || this.#core.judge.policies.digest !== digest) continue;
-      transaction.enter(this.#asked.caller);
-      for (const { command } of transaction.steps) this.#admit(command, true);
-      const { outcome, drafts } = step.value;
-      // In the turn that found all of it as it was decided.
-      const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
-      return { outcome, drafts, acknowledged };
+      if (isAsDecided()) return place(step.value, next);
     }
   }
 
@@ -289,7 +332,11 @@ export class GovernedWrites {
     if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
     const next = log.next();
     const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
-    const { drafts, outcome, receiptLeaf } = projections.decide(this.#asMeant(command), this.#context(), next, checks);
+    return this.#appended(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
+  }
+
+  #appended({ drafts, outcome, receiptLeaf }: Decision, next: NextPlace, options: SubmitOptions): Placed {
+    const { log, settings } = this.#core.parts;
     options.before?.(outcome, () => writtenRows(drafts, next, this.#asked.caller.path, (type) => this.#reads(type)));
     // A command that changed nothing still rests on what was written before it.
     const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);

@@ -51,7 +51,7 @@ export interface Appended {
 }
 
 export interface AppendOptions {
-  /** Fails an assertion when the log has moved on since `next()`, as `isFree` tells: decide and append belong in one turn. */
+  /** Fails an assertion when the log has moved on since `next()`, as `claim` tells: decide and append belong in one turn. */
   readonly at?: NextPlace;
   /** Per-write `X-Service-Durability: sync`: this group is fsynced before the acknowledgement even under `off`. */
   readonly sync?: boolean;
@@ -128,8 +128,8 @@ export interface LogStatus {
 export interface LogStore {
   status(): LogStatus;
   next(): NextPlace;
-  /** Whether an append may still be given this place, or one that was meant to come later than `next()`. */
-  isFree(place: NextPlace): boolean;
+  /** Whether an append may still be given a place that was meant to come later than `next()`: it is kept for this turn then. */
+  claim(place: NextPlace): boolean;
   basis(): Basis;
   /** Synchronous placement, asynchronous durability. Throws REL_UNAVAILABLE at once when the log is full, failed or closed. */
   append(drafts: readonly EntryDraft[], options?: AppendOptions): Appended;

@@ -194,8 +194,8 @@ export class LocalLog implements LogStore {
     return this.#placement.next();
   }
 
-  isFree(place: NextPlace): boolean {
-    return this.#placement.isFree(place);
+  claim(place: NextPlace): boolean {
+    return this.#placement.claim(place);
   }
 
   basis(): Basis {
@@ -332,7 +332,7 @@ export class LocalLog implements LogStore {
   #place(drafts: readonly EntryDraft[], { at, sync = false }: AppendOptions): Appended {
     assert(drafts.length > 0, 'an append holds an entry');
     const place = at ?? this.next();
-    assert(this.isFree(place), 'decide and append belong in one turn: the log has moved on');
+    assert(this.#placement.isFree(place), 'decide and append belong in one turn: the log has moved on');
     let { position, time } = place;
     const placed: PlacedEntry[] = [];
     try {

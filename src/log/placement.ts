@@ -39,13 +39,22 @@ export class Placement {
 
   /** Kept until the end of the calling turn: a decision reads the place that its append will get. */
   next(): NextPlace {
-    if (!this.#promised) {
-      this.#promised = { position: this.#position, time: this.#nextTime() };
+    return this.#promised ?? this.#promise({ position: this.#position, time: this.#nextTime() });
+  }
+
+  /** Whether a place that was meant to come later than `next` is free; it is kept as that is then. */
+  claim(place: NextPlace): boolean {
+    const isFree = this.isFree(place);
+    if (isFree) this.#promise(place);
+    return isFree;
+  }
+
+  #promise(place: NextPlace): NextPlace {
+    if (this.#promised === null)
       queueMicrotask(() => {
         this.#promised = null;
       });
-    }
-    return this.#promised;
+    return (this.#promised = place);
   }
 
   basis(): Basis {

@@ -9,7 +9,7 @@ import { decideEvolve, decideRegister } from './catalog/commands.ts';
 import { decideMigrate } from './catalog/migration.ts';
 import { subjectProperty } from './catalog/subject.ts';
 import type { Catalog } from './catalog/projection.ts';
-import type { Command, CommandKind, PutRows } from './command.ts';
+import type { Command, CommandKind, DeleteRows, PutRows } from './command.ts';
 import type { DecideContext, Decision } from './decision.ts';
 import { decideMint, decideRevoke, decideRotate } from './directory/commands.ts';
 import type { Directory } from './directory/projection.ts';
@@ -26,7 +26,7 @@ import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
 import { decideBatch } from './rows/writes/batch.ts';
-import { decideDelete, decidePut, decideRemove } from './rows/writes/commands.ts';
+import { decideDelete, decidePut, decideRemove, deleteSteps, putSteps } from './rows/writes/commands.ts';
 import type { BranchRows } from './rows/tables/branch-rows.ts';
 import { type Rows, rowsOf } from './rows/projection.ts';
 import { decideChange, decideMove, decidePropose } from './tenants/agreements.ts';
@@ -171,4 +171,20 @@ function onMain(context: DecideContext): DecideContext {
 export function decide(command: Command, state: CurrentState, context: DecideContext, next: NextPlace): Decision {
   const decider = deciders[command.kind] as Decide<CommandKind>;
   return decider(command, state, context, next);
+}
+
+/**
+ * The same of rows, so many a step. What is decided holds where nothing was written and nothing ruled between its steps; where that is
+ * not so, it may fail in any way.
+ */
+export function* decideInSteps(
+  command: PutRows | DeleteRows,
+  state: CurrentState,
+  context: DecideContext,
+  next: NextPlace,
+): Generator<undefined, Decision> {
+  const [catalog, rows] = onBranch(state, context);
+  if (command.kind === 'delete-rows') return yield* deleteSteps(command, catalog, rows, context, next);
+  refuseViewsMade(command, catalog, state, context);
+  return yield* putSteps(command, catalog, rows, context, next);
 }

@@ -6,8 +6,8 @@ import type { AccessPaths } from './access-paths.ts';
 import { Branches } from './branches/projection.ts';
 import { CatalogHistory } from './catalog/history.ts';
 import { Catalog } from './catalog/projection.ts';
-import type { Command } from './command.ts';
-import { decide } from './decide.ts';
+import type { Command, DeleteRows, PutRows } from './command.ts';
+import { decide, decideInSteps } from './decide.ts';
 import type { Decision, WriteChecks } from './decision.ts';
 import { Directory } from './directory/projection.ts';
 import { Embeddings } from './embeddings/projection.ts';
@@ -161,6 +161,17 @@ export class Projections {
   decide(command: Command, context: EntryContext, next: NextPlace, checks: WriteChecks = {}): Decision {
     const { newKey, tokensMax } = this.#options;
     return decide(command, this, { entry: context, newKey, tokensMax, ...checks }, next);
+  }
+
+  /** See `decideInSteps`. */
+  decideInSteps(
+    command: PutRows | DeleteRows,
+    context: EntryContext,
+    next: NextPlace,
+    checks: WriteChecks,
+  ): Generator<undefined, Decision> {
+    const { newKey, tokensMax } = this.#options;
+    return decideInSteps(command, this, { entry: context, newKey, tokensMax, ...checks }, next);
   }
 
   digests(): Readonly<Record<string, string>> {

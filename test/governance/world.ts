@@ -98,7 +98,7 @@ export class FakeLog implements LogStore {
     return { position, time: 1000n + BigInt(position) };
   }
 
-  isFree({ position }: NextPlace): boolean {
+  claim({ position }: NextPlace): boolean {
     return position === this.next().position;
   }
 
@@ -253,6 +253,11 @@ export class FakeState implements GovernedState {
 
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     return this.snapshot({ position: Number(instant - 1000n), instant }, branch, tenant);
+  }
+
+  *decideInSteps(command: Command): Generator<undefined, Decision> {
+    yield;
+    return this.decide(command);
   }
 
   decide(command: Command): Decision {

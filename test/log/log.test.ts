@@ -54,10 +54,13 @@ test('a place that lies ahead is free until a reader holds its instant', async (
   const ahead = { position, time: time + 1000n };
   log.append([accessDraft('ada')]);
   log.basis();
-  expect(log.isFree(ahead)).toBe(true);
+  expect(log.claim(ahead)).toBe(true);
   world.clock.nanoseconds = ahead.time;
-  log.basis();
-  expect(log.isFree(ahead)).toBe(false);
+  // Whoever claims a place writes there within the turn: readers wait behind it until then.
+  expect(log.basis().instant).toBe(ahead.time - 1n);
+  await Promise.resolve();
+  expect(log.basis().instant).toBe(ahead.time);
+  expect(log.claim(ahead)).toBe(false);
 });
 
 test('an append at a place that is gone fails an assertion and leaves no trace', async () => {

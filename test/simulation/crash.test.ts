@@ -79,7 +79,7 @@ function overriding(log: LogStore, methods: Partial<LogStore>): LogStore {
   return {
     status: () => log.status(),
     next: () => log.next(),
-    isFree: (place) => log.isFree(place),
+    claim: (place) => log.claim(place),
     basis: () => log.basis(),
     append: (drafts, options) => log.append(drafts, options),
     read: (fromLeaf) => log.read(fromLeaf),

@@ -19,7 +19,7 @@ import { EdgeRemovals } from '../edges/edge-removals.ts';
 import { hasEdges, RowEdges } from '../edges/edges.ts';
 import { putWhole } from './put-whole.ts';
 import { Rejections } from '../cells/rejections.ts';
-import { newestStated, openVersions, putByRow, versionsSince } from './row-by-row.ts';
+import { newestStated, openVersions, putByRow, rowsPerStep, versionsSince } from './row-by-row.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { refusedKeys, rejectUnwritable } from '../checks/row-check.ts';
 import { byProvenance, checkProvenance, rowProvenances } from '../cells/row-provenance.ts';
@@ -31,6 +31,14 @@ import { type OpenVersion, VersionPlan } from '../checks/version-plan.ts';
 import { planned, textVector } from '../checks/written.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+/** All steps within one turn. */
+function atOnce<T>(steps: Generator<undefined, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 /** Soft deletes are Annals' own doing: the caller brought no cells. */
 const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
 
@@ -41,6 +49,17 @@ export function decidePut(
   context: DecideContext,
   next: NextPlace,
 ): Decision {
+  return atOnce(putSteps(command, catalog, rows, context, next));
+}
+
+/** See `decideInSteps`. */
+export function* putSteps(
+  command: PutRows,
+  catalog: CatalogReader,
+  rows: BranchRows,
+  context: DecideContext,
+  next: NextPlace,
+): Generator<undefined, Decision> {
   const { type, patch } = command;
   refuseClassified(type);
   if (patch !== undefined && command.replace)
@@ -72,7 +91,7 @@ export function decidePut(
   const whole = when === 'absent' && put !== null && put.closes.length > 0 ? null : put;
   const { written, origins, outcomes } =
     whole === null
-      ? putByRow({ put: command, batch, cells, edges, rows, context, at, rejections })
+      ? yield* putByRow({ put: command, batch, cells, edges, rows, context, at, rejections })
       : { written: whole, origins: null, outcomes: null };
 
   if (command.atomic && rejections.count > 0) {
@@ -110,6 +129,17 @@ export function decideDelete(
   context: DecideContext,
   next: NextPlace,
 ): Decision {
+  return atOnce(deleteSteps(command, catalog, rows, context, next));
+}
+
+/** See `decideInSteps`. */
+export function* deleteSteps(
+  command: DeleteRows,
+  catalog: CatalogReader,
+  rows: BranchRows,
+  context: DecideContext,
+  next: NextPlace,
+): Generator<undefined, Decision> {
   refuseClassified(command.type);
   const known = catalog.type(command.type);
   if (!known) throw unknownType(command.type);
@@ -131,8 +161,9 @@ export function decideDelete(
     within === undefined
       ? table!.opOf(version.cells) !== rowOp.delete
       : version.from < version.to && version.from < (within.to ?? FOREVER) && within.from < version.to;
-  command.keys.forEach((key, index) => {
-    if (seen.has(key)) return;
+  for (const [index, key] of command.keys.entries()) {
+    if (index > 0 && index % rowsPerStep === 0) yield;
+    if (seen.has(key)) continue;
     seen.add(key);
     const newest = table ? newestOf(table, path, key) : NO_ROW;
     const standing = newest === NO_ROW ? [] : openVersions(table!, newest).filter(isEnded);
@@ -141,7 +172,10 @@ export function decideDelete(
       outcomes.push({ index, key, became: 'refused', systemFrom: 0n });
     };
     const why = mayEnd(key, standing.length > 0);
-    if (why !== null && (why.code === 'REL_ACL' || command.when === undefined)) return refuse(why.code, why.detail);
+    if (why !== null && (why.code === 'REL_ACL' || command.when === undefined)) {
+      refuse(why.code, why.detail);
+      continue;
+    }
     const now = plan.nextTime;
     const conflict =
       command.when === undefined
@@ -153,7 +187,10 @@ export function decideDelete(
             rows,
             next,
           );
-    if (conflict !== null) return refuse('REL_CONFLICT', conflict);
+    if (conflict !== null) {
+      refuse('REL_CONFLICT', conflict);
+      continue;
+    }
     const mark = plan.mark;
     for (const version of standing) {
       if (within === undefined) plan.end(version);
@@ -162,11 +199,12 @@ export function decideDelete(
     const unfollowed = edges?.follow(key, standing, versionsSince(plan, mark.versions, next)) ?? null;
     if (unfollowed !== null) {
       plan.goBack(mark);
-      return refuse(unfollowed.code, unfollowed.detail);
+      refuse(unfollowed.code, unfollowed.detail);
+      continue;
     }
     while (keys.length < plan.length) keys.push(key);
     outcomes.push({ index, key, became: 'deleted', systemFrom: now });
-  });
+  }
   const errors = rejections.list(outcomeLimits.errorsListed);
   const told = command.listsRows ? { rows: outcomes } : {};
   if (plan.length === 0) {

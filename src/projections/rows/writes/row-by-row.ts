@@ -42,6 +42,9 @@ export interface PutByRow {
   readonly outcomes: readonly RowOutcome[] | null;
 }
 
+/** Rows that are decided without a pause. */
+export const rowsPerStep = 512;
+
 /** A key that the batch writes. */
 interface Key {
   open: readonly OpenVersion[];
@@ -51,7 +54,8 @@ interface Key {
   readonly stored: number;
 }
 
-export function putByRow(asked: RowByRow): PutByRow {
+/** So many rows a step. */
+export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
   const { put, batch, cells, rows, context, at, rejections } = asked;
   const { length, keys, validFrom, validTo } = batch;
   const table = rows.versions(batch.definition.name);
@@ -64,6 +68,7 @@ export function putByRow(asked: RowByRow): PutByRow {
   const whole = new WholeRows(asked);
   const keyOf = (row: number): string => cellAt(keys, 'string', row) as string;
   for (let row = 0; row < length; row++) {
+    if (row > 0 && row % rowsPerStep === 0) yield;
     if (rejections.has(row)) continue;
     const from = boundAt(validFrom, row);
     const to = boundAt(validTo, row);
@@ -106,6 +111,7 @@ export function putByRow(asked: RowByRow): PutByRow {
       outcomes.push({ index: row, key: keyOf(row), became, systemFrom: at.time + BigInt(mark.versions) });
     }
   }
+  yield;
   const made = Int32Array.from(origins);
   const asSent = made.length === length && made.every((row, i) => row === i);
   const written = planned(plan, asSent ? keys : gather(keys, made), cells.columns(plan.cells));
