@@ -22,7 +22,7 @@ const known = new WeakMap<Expression, boolean>();
 
 /** Asked at every node of a tree, answered by one walk of it. */
 export function containsAggregate(expression: Expression): boolean {
-  // Of these there may be a hundred thousand in one list.
+  // A list may have a hundred thousand of them.
   if (expression.kind === 'literal') return false;
   let found = known.get(expression);
   if (found === undefined)

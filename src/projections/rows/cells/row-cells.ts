@@ -3,13 +3,14 @@
  * rows that were merged from both.
  */
 import { assert } from '../../../errors.ts';
-import type { NamedColumn } from '../../../log/values/columns.ts';
+import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { SentCells } from '../../command.ts';
 import { gather } from './gather.ts';
 import type { StoredVersions } from './stored-versions.ts';
+import { atOnce } from '../steps.ts';
 
 /** A row of a patch: its cells, in the order of `types`, where it is over another row of the batch, else the version that it is over. */
 interface Merged {
@@ -93,8 +94,12 @@ export class RowCells {
     return this.columns(rows.map((row) => -1 - row));
   }
 
-  /** Columns of planned versions: gathered from the batch, or cell by cell where some are stored or merged. */
   columns(versions: readonly number[]): NamedColumn[] {
+    return atOnce(this.columnSteps(versions));
+  }
+
+  /** Columns of planned versions, one a step: gathered from the batch, or cell by cell where some are stored or merged. */
+  *columnSteps(versions: readonly number[]): Generator<undefined, NamedColumn[]> {
     if (this.#patch === null && versions.every((cells) => cells < 0)) {
       const rows = Int32Array.from(versions, (cells) => -1 - cells);
       const whole = rows.length === this.#length && rows.every((row, i) => row === i);
@@ -103,16 +108,21 @@ export class RowCells {
         .filter((column) => column.vector.kind !== 'null');
     }
     const sent = this.#rowsSent(versions);
-    return [...this.types]
-      .map(([name, type]) => {
-        const own = this.#own.get(name);
-        if (sent !== null && own?.type === type && sent.every((row) => this.#sent(name, row)))
-          return { name, type, vector: gather(own.vector, sent) };
-        const builder = new VectorBuilder(type, Math.max(1, versions.length));
-        for (const cells of versions) builder.append(this.cell(cells, name));
-        return { name, type, vector: builder.build() };
-      })
-      .filter((column) => column.vector.kind !== 'null');
+    const columns: NamedColumn[] = [];
+    for (const [name, type] of this.types) {
+      yield;
+      const vector = this.#vector(versions, sent, name, type);
+      if (vector.kind !== 'null') columns.push({ name, type, vector });
+    }
+    return columns;
+  }
+
+  #vector(versions: readonly number[], sent: Int32Array | null, name: string, type: ColumnType): Vector {
+    const own = this.#own.get(name);
+    if (sent !== null && own?.type === type && sent.every((row) => this.#sent(name, row))) return gather(own.vector, sent);
+    const builder = new VectorBuilder(type, Math.max(1, versions.length));
+    for (const cells of versions) builder.append(this.cell(cells, name));
+    return builder.build();
   }
 
   /** Rows of a patch that these versions are made of; null where some are of stored versions alone. */

@@ -22,6 +22,7 @@ import { Rejections } from '../cells/rejections.ts';
 import { newestStated, openVersions, putByRow, rowsPerStep, versionsSince } from './row-by-row.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { refusedKeys, rejectUnwritable } from '../checks/row-check.ts';
+import { atOnce } from '../steps.ts';
 import { byProvenance, checkProvenance, rowProvenances } from '../cells/row-provenance.ts';
 import { removalOf } from '../checks/removal.ts';
 import { NO_ROW } from '../segments/segment.ts';
@@ -31,14 +32,6 @@ import { type OpenVersion, VersionPlan } from '../checks/version-plan.ts';
 import { planned, textVector } from '../checks/written.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-/** All steps within one turn. */
-function atOnce<T>(steps: Generator<undefined, T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
-
 /** Soft deletes are Annals' own doing: the caller brought no cells. */
 const deletion: Provenance = { source: 'annals', method: 'delete', confidence: 1, derivedFrom: null };
 
@@ -211,7 +204,7 @@ export function* deleteSteps(
     const nothing = decideNothing('delete-rows', rejections.count, errors);
     return { ...nothing, outcome: { ...nothing.outcome, ...told } };
   }
-  const written = planned(plan, textVector(keys), cells.columns(plan.cells));
+  const written = planned(plan, textVector(keys), yield* cells.columnSteps(plan.cells));
   const subjects = sealing(context, catalog, rows).of(known, written, context.entry.path);
   const body: RowsBody = { kind: 'rows', type: command.type, ...written, provenance: deletion, ...subjects };
   const outcome = outcomeOf('delete-rows', body, null, next, rejections.count, errors);

@@ -114,7 +114,9 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
   yield;
   const made = Int32Array.from(origins);
   const asSent = made.length === length && made.every((row, i) => row === i);
-  const written = planned(plan, asSent ? keys : gather(keys, made), cells.columns(plan.cells));
+  const columns = yield* cells.columnSteps(plan.cells);
+  const written = planned(plan, asSent ? keys : gather(keys, made), columns);
+  yield;
   return { written, origins: made, outcomes: put.listsRows ? withRefused(outcomes, asked) : null };
 
   function write(
