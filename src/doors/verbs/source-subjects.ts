@@ -55,20 +55,6 @@ export async function carrySubject(
   return null;
 }
 
-/**
- * The same for many rows of a type without such a column, all made from the same sources: for each group that is sealed as one, under
- * which subject; null: nobody's.
- */
-export async function sealedTogether<R extends { readonly _pk: string }>(
-  session: VerbSession,
-  rows: readonly R[],
-  { type, sources }: { readonly type: string; readonly sources: readonly string[] },
-): Promise<readonly (readonly [string | null, readonly R[]])[]> {
-  const whose = await whoseAre(session, sources);
-  if (whose === null || whose.isOne) return [[whose === null ? null : whose.subject, rows]];
-  return rows.map((row) => [ownSubject(type, session.invocation.caller.path, row._pk), [row]]);
-}
-
 interface Whose {
   /** One, or all of them together; null: they are more than can be told. */
   readonly subject: string | null;

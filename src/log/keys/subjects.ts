@@ -25,5 +25,8 @@ export function subjectsIn(subject: string): readonly string[] {
   }
 }
 
-/** A name of its own for a row that was made from rows of several subjects, and whose type has no column that says so. */
+/** A name of its own for a row that was made from rows of somebody's, and of which no column says so. */
 export const ownSubject = (type: string, path: string | null, key: string): string => JSON.stringify(['made', type, path, key]);
+
+/** The row is sealed by itself. */
+export const isOwnSubject = (subject: string): boolean => subject.startsWith('["made",');

@@ -174,7 +174,7 @@ export class Rows implements Projection {
 
   /** What was made from versions of a subject, as far as it was looked for. */
   derivedFrom(tenant: string | null, subject: string): DerivedVersions {
-    return new DerivedVersions({ tenant, subject, layers: () => this.#ordered(), scopes: this.#scopes });
+    return new DerivedVersions({ tenant, subject, layers: () => this.#ordered(), scopes: this.#scopes, timeline: this.timeline });
   }
 
   /** Types of a tenant whose rows say what they were made from. */

@@ -1,9 +1,8 @@
 /** justify, and quarantine with its end: what a memory rests on and what rests on it. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { DeleteRows, PutRows } from '../../../projections/command.ts';
+import type { DeleteRows } from '../../../projections/command.ts';
 import { putting, quoted, type Row, textOf } from '../rows.ts';
-import { sealedTogether } from '../source-subjects.ts';
 import type { VerbSession } from '../session.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { decisionStep } from './consolidate.ts';
@@ -114,12 +113,8 @@ export const quarantine = verb({
     };
     session.note({ result: { receipt_id: receiptId, ids: decision.inputs } });
     const definition = session.type('Quarantine');
-    const sealed = await sealedTogether(session, rows, { type: definition.name, sources: decision.inputs });
-    const puts = sealed.map(([subject, some]): PutRows => {
-      const put = putting({ definition, rows: some, provenance: session.provenance() });
-      return subject === null ? put : { ...put, subject };
-    });
-    await session.commit([...puts, await decisionStep(session, decision)]);
+    const put = putting({ definition, rows, provenance: session.provenance() });
+    await session.commit([put, await decisionStep(session, decision)]);
     return {
       receipt_id: receiptId,
       id,

@@ -20,7 +20,7 @@ import { subjectProperty } from '../../catalog/subject.ts';
 import type { DecideContext } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 import { EdgeEnds, type Ends, type Refusal, refusal } from './edge-ends.ts';
-import { type EdgeRow, LinkRows } from './link-rows.ts';
+import { type EdgeRow, LinkRows, versionName } from './link-rows.ts';
 import { linkTypeOf } from './link-type.ts';
 import type { RowCells } from '../cells/row-cells.ts';
 import { subjectText } from './subjects.ts';
@@ -102,8 +102,8 @@ export class RowEdges {
     return null;
   }
 
-  /** Entries for all that followed, the first at a position. */
-  drafts(first: number): EntryDraft[] {
+  /** Entries for all that followed, the first at a position. Edges of rows that are sealed by themselves are so, too: `sealed` has their system_from. */
+  drafts(first: number, sealed: ReadonlySet<bigint>): EntryDraft[] {
     const drafts: EntryDraft[] = [];
     const { context } = this.#place;
     let position = first;
@@ -114,7 +114,7 @@ export class RowEdges {
         drafts.push(typeDraft(definition, context));
         position++;
       }
-      const written = link.written(position);
+      const written = link.written(position, new Set(Array.from(sealed, versionName)));
       const body: RowsBody = { kind: 'rows', type: name, ...written, provenance: fired };
       drafts.push({ context: context.entry, body });
       position += link.length;
@@ -154,7 +154,7 @@ export class RowEdges {
     return {
       link,
       rows: written.map(({ from, to, op, systemFrom, cells }, i) => {
-        const derivedFrom = BigInt.asUintN(64, systemFrom).toString(16).padStart(16, '0');
+        const derivedFrom = versionName(systemFrom);
         const subject = this.#subjectOf(cells);
         return row({ from, to, op, derivedFrom, subject, base: baseAt(from), closes: i === 0 ? touched : [] });
       }),

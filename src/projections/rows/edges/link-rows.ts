@@ -1,10 +1,12 @@
 /** Rows of one link type that a command writes: edge by edge, each key with what is open of it. Pure. */
 import { assert } from '../../../errors.ts';
-import { rowOp, type TypeDefinition } from '../../../log/entries/entry.ts';
+import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
+import { ownSubject } from '../../../log/keys/subjects.ts';
+import type { RowBatch } from '../../../log/values/columns.ts';
 import type { NextPlace } from '../../../log/log-store.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import type { Cell } from '../../../log/values/value.ts';
-import { VectorBuilder } from '../../../log/values/vector-builder.ts';
+import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { subjectProperty } from '../../catalog/subject.ts';
 import type { DecideContext, RowTest } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
@@ -120,8 +122,8 @@ export class LinkRows {
     this.#rows.push(row);
   }
 
-  /** All of them, the first at `position`. */
-  written(position: number): Written {
+  /** All of them, the first at `position`. `sealed`: versions of rows that are sealed by themselves. */
+  written(position: number, sealed: ReadonlySet<string>): Written & Pick<RowsBody, 'subjects'> {
     const rows = this.#rows;
     const closeOffsets = new Uint32Array(rows.length + 1);
     const closes: number[] = [];
@@ -138,8 +140,21 @@ export class LinkRows {
       closeOffsets,
       closes: Float64Array.from(closes),
       cells,
-      ...subjectsOf(cells, this.#subject),
+      ...this.#subjects(cells, sealed),
     };
+  }
+
+  #subjects(cells: RowBatch, sealed: ReadonlySet<string>): Pick<RowsBody, 'subjects'> {
+    const told = subjectsOf(cells, this.#subject);
+    const isSealed = ({ derivedFrom }: EdgeRow): boolean => derivedFrom !== null && sealed.has(derivedFrom);
+    if (!this.#rows.some(isSealed)) return told;
+    const { path } = this.#place.context.entry;
+    const builder = new VectorBuilder('string', this.#rows.length);
+    for (const [i, row] of this.#rows.entries()) {
+      const subject = told.subjects === undefined ? null : cellAt(told.subjects, 'string', i);
+      builder.append(subject ?? (isSealed(row) ? ownSubject(this.name, path, row.key) : null));
+    }
+    return { subjects: builder.build() };
   }
 
   #columns(rows: readonly EdgeRow[]) {
@@ -177,6 +192,11 @@ export class LinkRows {
       base: version,
     };
   }
+}
+
+/** What `derived_from` of an edge says of the version that it is of. */
+export function versionName(systemFrom: bigint): string {
+  return BigInt.asUintN(64, systemFrom).toString(16).padStart(16, '0');
 }
 
 function keysOf(rows: readonly EdgeRow[]) {

@@ -6,6 +6,8 @@ import type { ErasedVersions } from '../../../log/entries/entry.ts';
 import { ownSubject, subjectsIn } from '../../../log/keys/subjects.ts';
 import { type ColumnType, compareText } from '../../../log/values/value.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
+import { versionName } from '../edges/link-rows.ts';
+import type { Timeline } from '../../../log/values/timeline.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import type { Layer } from '../tables/layer.ts';
 import type { Scopes } from '../cells/scopes.ts';
@@ -18,14 +20,16 @@ export const isDerivable = (type: string, columns: { has(name: string): boolean 
   columns.has('tool_call_id') || namingColumns(type, columns).length > 0;
 
 const ROWS_A_STEP = 2_048;
-/** A shorter key of a type that is not made of others names too much else. */
+/** A shorter key of a type that is not made of others names too much else, but where rows say what they were derived from. */
 const KEY_LENGTH_MIN = 4;
+const loose: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
 
 export interface DerivedAsked {
   readonly tenant: string | null;
   readonly subject: string;
   readonly layers: () => readonly Layer[];
   readonly scopes: Scopes;
+  readonly timeline: Pick<Timeline, 'timeOf'>;
 }
 
 interface NamedType {
@@ -44,6 +48,8 @@ interface Found {
 export class DerivedVersions {
   readonly #asked: DerivedAsked;
   readonly #ids = new Set<string>();
+  /** Keys among them that a loose column does not name. */
+  readonly #short = new Set<string>();
   readonly #subjects = new Set<string>();
   readonly #found = new Map<string, Found>();
   readonly #rooted = new Map<string, Set<number>>();
@@ -77,7 +83,7 @@ export class DerivedVersions {
       this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
       for (const layer of layers()) {
         const table = layer.table(tenant, type);
-        if (table) yield* keysOf(table, positions, this.#ids);
+        if (table) yield* this.#addKeys(table, positions);
       }
     }
     for (let before = -1; before !== this.#size; ) {
@@ -116,7 +122,7 @@ export class DerivedVersions {
     if (!keys) return;
     const naming = columns.flatMap((column) => {
       const vector = segment.cells.glance(column.name, sameBytes());
-      return vector ? [{ vector, type: column.type }] : [];
+      return vector ? [{ ...column, vector }] : [];
     });
     const subjects = own === null ? undefined : segment.cells.glance(own, sameBytes());
     for (let row = first; row < end; row++) {
@@ -126,8 +132,7 @@ export class DerivedVersions {
       const path = segment.paths.at(row);
       const whose = subjects ? cellAt(subjects, 'string', row) : null;
       const joint = typeof whose === 'string' && this.#isJoint(whose) ? whose : null;
-      const isNamed =
-        joint !== null || naming.some((each) => namesIn(cellAt(each.vector, each.type, row)).some((name) => this.#ids.has(name)));
+      const isNamed = joint !== null || naming.some((each) => this.#names(each, namesIn(cellAt(each.vector, each.type, row))));
       if (!isNamed && known.rows.size === 0) continue;
       const key = String(cellAt(keys, 'string', row));
       const name = `${path} ${key}`;
@@ -136,8 +141,24 @@ export class DerivedVersions {
       known.paths.add(path);
       known.rows.add(name);
       this.#ids.add(key);
+      // Edges of a row name the version that they are of.
+      this.#ids.add(versionName(this.#asked.timeline.timeOf(position)));
       if (joint !== null) this.#subjects.add(joint);
       this.#subjects.add(ownSubject(type, this.#asked.scopes.path(path), key));
+    }
+  }
+
+  *#addKeys(table: Table, positions: readonly number[]): Generator<undefined, void> {
+    const isMade = isDerivable(table.type, table.columnTypes());
+    const bytes = sameBytes();
+    for (const [i, position] of positions.entries()) {
+      if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
+      const row = table.at(position);
+      if (row === NO_ROW) continue;
+      const key = cellAt(table.segmentOf(row).cells.glance(null, bytes)!, 'string', row & 0xffff);
+      if (typeof key !== 'string' || key === '') continue;
+      this.#ids.add(key);
+      if (!isMade && key.length < KEY_LENGTH_MIN) this.#short.add(key);
     }
   }
 
@@ -147,20 +168,13 @@ export class DerivedVersions {
     return size;
   }
 
+  #names({ name: column }: NamedType, names: readonly string[]): boolean {
+    const isLoose = loose.has(column);
+    return names.some((name) => this.#ids.has(name) && !(isLoose && this.#short.has(name)));
+  }
+
   #isJoint(subject: string): boolean {
     const { subject: erased } = this.#asked;
     return subject !== erased && subjectsIn(subject).includes(erased);
-  }
-}
-
-function* keysOf(table: Table, positions: readonly number[], into: Set<string>): Generator<undefined, void> {
-  const least = isDerivable(table.type, table.columnTypes()) ? 1 : KEY_LENGTH_MIN;
-  const bytes = sameBytes();
-  for (const [i, position] of positions.entries()) {
-    if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
-    const row = table.at(position);
-    if (row === NO_ROW) continue;
-    const key = cellAt(table.segmentOf(row).cells.glance(null, bytes)!, 'string', row & 0xffff);
-    if (typeof key === 'string' && key.length >= least) into.add(key);
   }
 }

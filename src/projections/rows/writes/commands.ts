@@ -2,7 +2,10 @@
 import { assert, type ErrorCode, ServiceError } from '../../../errors.ts';
 import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../../log/entries/entry.ts';
 import { rowOp } from '../../../log/entries/entry.ts';
+import { isOwnSubject } from '../../../log/keys/subjects.ts';
+import { subjectProperty } from '../../catalog/subject.ts';
 import type { NextPlace } from '../../../log/log-store.ts';
+import { cellAt } from '../../../log/values/vector-builder.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';
 import { checkIdentifier, limits } from '../../../log/values/value.ts';
 import type { CatalogReader, HoldReader } from '../../access-paths.ts';
@@ -109,7 +112,7 @@ export function* putSteps(
   if (batch.definitionChanged) drafts.push(typeDraft(batch.definition, context));
   const bodies = provenances === null ? [body] : byProvenance(body, origins, provenances);
   for (const each of bodies) drafts.push({ context: context.entry, body: each });
-  if (edges !== null) drafts.push(...edges.drafts(at.position + body.ops.length));
+  if (edges !== null) drafts.push(...edges.drafts(at.position + body.ops.length, sealedTimes(body, batch.subject, at)));
   const outcome = outcomeOf('put-rows', body, origins, at, rejections.count, errors, command.idsMax);
   return { drafts, outcome: { ...outcome, ...listed } };
 }
@@ -210,7 +213,8 @@ export function* deleteSteps(
   const outcome = outcomeOf('delete-rows', body, null, next, rejections.count, errors);
   const deleted = [...new Set(keys)];
   const drafts: EntryDraft[] = [{ context: context.entry, body }];
-  if (edges !== null) drafts.push(...edges.drafts(next.position + body.ops.length));
+  if (edges !== null)
+    drafts.push(...edges.drafts(next.position + body.ops.length, sealedTimes(body, subjectProperty(known), next)));
   return { drafts, outcome: { ...outcome, accepted: deleted.length, ...listed(deleted), ...told } };
 }
 
@@ -328,6 +332,17 @@ function listed(keys: readonly string[]): { ids: readonly string[]; idsTruncated
 
 function sealing(context: DecideContext, catalog: CatalogReader, rows: BranchRows): RowSeals {
   return context.seals ?? new SourceSeals(catalog, rows);
+}
+
+/** When the rows begin to be believed that are sealed without a cell that says for whom: their edges have none either. */
+function sealedTimes({ subjects, ops }: RowsBody, property: string | null, { time }: NextPlace): ReadonlySet<bigint> {
+  const times = new Set<bigint>();
+  if (subjects === undefined) return times;
+  for (let row = 0; row < ops.length; row++) {
+    const subject = cellAt(subjects, 'string', row) as string | null;
+    if (subject !== null && (property === null || isOwnSubject(subject))) times.add(time + BigInt(row));
+  }
+  return times;
 }
 
 function refuseClassified(type: string): void {

@@ -249,6 +249,34 @@ describe('rows that are made from others', () => {
     expect(whose(store)).toEqual([[ownSubject('Part', 'acme', 'a'), null]]);
   });
 
+  test('have edges that are sealed as they are', () => {
+    const store = filed();
+    store.run({
+      kind: 'register-type',
+      name: 'Tie',
+      properties: { derived_from: plain, to: plain, at: plain },
+      primaryKey: null,
+      graphTriggers: [{ linkType: 'Tied', sourceField: 'to', targetField: 'at' }],
+    });
+    const columns = { id: 'string', derived_from: 'string', to: 'string', at: 'string' } as const;
+    store.put(
+      'Tie',
+      columns,
+      [
+        { id: 't1', derived_from: 'p-ann', to: 'x', at: 'y' },
+        { id: 't2', to: 'x', at: 'z' },
+      ],
+      {
+        path: 'acme',
+      },
+    );
+    const [rows, edges] = whose(store, 2);
+    expect(rows).toEqual([ownSubject('Tie', 'acme', 't1'), null]);
+    expect(edges).toEqual([expect.stringMatching(/^\["made","Tied","acme",/), null]);
+    store.run({ kind: 'delete-rows', type: 'Tie', keys: ['t1'] }, 'acme');
+    expect(whose(store, 2)).toEqual([[rows![0]], [edges![0]]]);
+  });
+
   test('say nothing of rows of another tenant', () => {
     const store = filed();
     store.put('Note', notes, [{ id: 'n1', derived_from: '["p-ann"]' }], { path: 'globex' });

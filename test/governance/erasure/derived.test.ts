@@ -1,0 +1,84 @@
+/** Rows that were made from a subject's, of whom no cell says whose they are: none of their versions is readable after the erasure, in no copy of the log. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Caller } from '../../../src/governance/caller.ts';
+import { batchOf } from '../../projections/store.ts';
+import { acme, ErasureWorld } from './erasure-world.ts';
+
+let world: ErasureWorld;
+beforeEach(async () => {
+  world = await (await new ErasureWorld().open()).fill();
+  await world.store.register('Note', { id: 'string', text: 'string', derived_from: 'json' }, 'id');
+});
+afterEach(() => world.store.close());
+
+const columns = { id: 'string', text: 'string', derived_from: 'json' } as const;
+const note = (id: string, sources: readonly string[], subject?: string): Promise<unknown> =>
+  world.store.invoke(acme, 'ingest', (invocation) =>
+    invocation.submit({
+      kind: 'put-rows',
+      type: 'Note',
+      rows: batchOf(columns, [{ id, text: `of ${id}`, derived_from: JSON.stringify(sources) }]),
+      atomic: true,
+      createType: false,
+      provenance: { source: 's', method: 'm', confidence: 1, derivedFrom: null },
+      ...(subject !== undefined && { subject }),
+    }),
+  );
+const run = (sql: string, caller: Caller = acme): Promise<unknown> => world.store.execute(sql, [], caller);
+
+/** Of each stored version of notes the id of the key that its row lies under in the log; null: of nobody. */
+async function keysOfNotes(): Promise<(string | null)[]> {
+  const keys: (string | null)[] = [];
+  for await (const { body, leaf } of world.store.service.log.read(0)) {
+    if (body.kind !== 'rows' || body.type !== 'Note') continue;
+    const rowKeys = (await world.store.service.log.proofs.entry({ leaf }))!.rowKeys();
+    for (let row = 0; row < body.ops.length; row++) keys.push(rowKeys?.of(row) ?? null);
+  }
+  return keys;
+}
+
+async function ended(before: readonly (string | null)[]): Promise<void> {
+  expect(before).not.toContain(null);
+  expect((await world.erase()).certified).toBe(true);
+  const { subjects } = world.store.service.keyring;
+  expect(before.map((id) => subjects.opening(id!))).toEqual(before.map(() => null));
+  expect(await world.store.rows('SELECT * FROM Note', acme)).toEqual([]);
+  await world.restart();
+  expect(await world.store.rows('SELECT * FROM Note', acme)).toEqual([]);
+}
+
+test('one that only its command says whose it is is found by what it was made from', async () => {
+  await note('n1', ['p1'], 'alice');
+  await ended(await keysOfNotes());
+});
+
+test('so is what changed and ended it, by any statement, and in a transaction', async () => {
+  await note('n1', ['p1'], 'alice');
+  await note('n2', ['n1']);
+  await run("UPDATE Note SET text = 'other' WHERE id = 'n1'");
+  await run("UPDATE Note SET derived_from = NULL WHERE id = 'n2'");
+  const { gate, planner } = world.store.service;
+  const transaction = gate.begin(acme);
+  const within = { action: 'query', purpose: 'test', correlationId: 'c', transaction } as const;
+  for (const sql of [
+    "UPDATE Note SET text = 'again' WHERE id = 'n2'",
+    `INSERT INTO Note (id, text, derived_from) VALUES ('n3', 'x', '["n1"]')`,
+    "UPDATE Note SET text = 'y' WHERE id = 'n3'",
+  ])
+    await gate.invoke(acme, within, (invocation) => planner.execute(invocation, { sql }));
+  await gate.invoke(acme, within, (invocation) => invocation.commit({}));
+  await run('DELETE FROM Note');
+  const keys = await keysOfNotes();
+  expect(keys.length).toBeGreaterThan(8);
+  await ended(keys);
+});
+
+test('made from rows of several, it ends with any one of them, and others stay', async () => {
+  await note('both', ['p1', 'p2']);
+  const [key] = await keysOfNotes();
+  await note('of-bob', ['p2']);
+  await note('of-nobody', ['p3']);
+  expect((await world.erase()).certified).toBe(true);
+  expect(world.store.service.keyring.subjects.opening(key!)).toBe(null);
+  expect(await world.store.column('SELECT id FROM Note ORDER BY id', acme)).toEqual(['of-bob', 'of-nobody']);
+});
