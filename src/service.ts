@@ -20,6 +20,7 @@ import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
+import { onceAMinute } from './governance/once-a-minute.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
 import { Blobs } from './log/blobs/blobs.ts';
 import { noteSigner } from './log/tree/checkpoint-note.ts';
@@ -329,6 +330,7 @@ export class Service {
     erasing.run(signal).catch(failed);
     redacting.run(signal).catch(failed);
     this.embeddings.run(signal).catch(failed);
+    onceAMinute(clock, signal, async () => gate.endIdle()).catch(failed);
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 

@@ -147,6 +147,11 @@ export class Gate implements GateContract {
     return caller === undefined ? this.#transactions.all() : this.#transactions.shownTo(caller);
   }
 
+  /** Ends transactions that were left alone for too long: what they pin is free, though nobody asks for them any more. */
+  endIdle(): void {
+    this.#transactions.sweep();
+  }
+
   checkStanding(caller: Caller): void {
     checkStanding(this.#core.parts.projections.tenants, caller);
   }

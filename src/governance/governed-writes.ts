@@ -23,7 +23,7 @@ import type { About } from './authorization/judge.ts';
 import { administers } from './authorization/policy.ts';
 import type { PolicyRequest } from './authorization/policy.ts';
 import type { Described } from './described.ts';
-import type { ExhibitDesk, SubmitOptions } from './gate-contract.ts';
+import type { ExhibitDesk, StatementFacts, SubmitOptions } from './gate-contract.ts';
 import type { Core, GateSettings } from './gate-core.ts';
 import type { PolicyDesk } from './desks.ts';
 import { grantedSnapshot } from './granted-snapshot.ts';
@@ -162,7 +162,7 @@ export class GovernedWrites {
     this.#underWay++;
     try {
       for (const { command } of steps) this.#asked.submits(command);
-      this.#asked.describe({ template: 'COMMIT', statements: steps.map(({ statement }) => statement) });
+      this.#asked.describe({ template: 'COMMIT', statements: named(steps.map(({ statement }) => statement)) });
       if (bytes > 0 && !backlog.take(bytes)) await backlog.wait(bytes);
       held = bytes;
       for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
@@ -478,6 +478,16 @@ function unconditional(command: WaitingCommand): WaitingCommand {
     return { ...command, steps: command.steps.map((step) => unconditional(step) as PutRows | DeleteRows) };
   return typeof command.when === 'object' ? { ...command, when: 'present' } : command;
 }
+
+/** As many as a record has room for; of the others, one digest. */
+function named(statements: readonly StatementFacts[]): readonly StatementFacts[] {
+  if (statements.length <= statementsMax) return statements;
+  const others = statements.slice(statementsMax - 1);
+  const literals = others.flatMap((each) => [each.template ?? '', ...(each.literals ?? [])]);
+  return [...statements.slice(0, statementsMax - 1), { template: `${others.length} more statements`, literals }];
+}
+
+const statementsMax = 256;
 
 /** What a transaction comes to where it is committed. */
 interface Settled {

@@ -125,6 +125,8 @@ export class OpenTransaction implements Transaction {
   readonly #savepoints: Savepoint[] = [];
   /** Keys of rows that must stand at the commit as they were read, beside those that are written. */
   readonly #locked = new Touched();
+  #isOver = false;
+  /** What ended it; null: its client. */
   #over: ServiceError | null = null;
   /** Rows of which it met a conflict. */
   #met: ReadonlySet<string> | null = null;
@@ -142,7 +144,7 @@ export class OpenTransaction implements Transaction {
     if (caller.principal !== principal || caller.path !== path || caller.branch !== branch)
       throw new ServiceError('REL_NOT_FOUND', 'no such transaction');
     this.checkIdle();
-    if (this.#over !== null) throw this.#over;
+    this.#checkOpen();
     this.#usedMs = this.#parts.nowMs();
     const begun = this.#begun;
     if (begun !== null && begun.removals !== this.#parts.state.removals(path))
@@ -151,7 +153,7 @@ export class OpenTransaction implements Transaction {
 
   /** Before the first statement: null where it waits for nobody. */
   waits(gone: AbortSignal | undefined): Promise<void> | null {
-    return this.#over === null && this.#begun === null ? (this.#parts.turn?.begin(gone) ?? null) : null;
+    return !this.#isOver && this.#begun === null ? (this.#parts.turn?.begin(gone) ?? null) : null;
   }
 
   /** What the next transaction of its client had better take a turn for; null: nothing. */
@@ -163,7 +165,7 @@ export class OpenTransaction implements Transaction {
   /** Ends it where it was left alone for too long. */
   checkIdle(): void {
     const { nowMs, bounds } = this.#parts;
-    if (this.#over === null && nowMs() - this.#usedMs > bounds.idleMs)
+    if (!this.#isOver && nowMs() - this.#usedMs > bounds.idleMs)
       this.#ended(
         new ServiceError('REL_TIMEOUT', `the transaction was idle for more than ${bounds.idleMs / 1000} s`, {
           reason: 'idle-transaction',
@@ -172,7 +174,7 @@ export class OpenTransaction implements Transaction {
   }
 
   get isOver(): boolean {
-    return this.#over !== null;
+    return this.#isOver;
   }
 
   /** Null before the first statement. */
@@ -332,7 +334,7 @@ export class OpenTransaction implements Transaction {
 
   /** Drops all of it. Others have their turn when `shown` is settled: what it has committed is read by then. */
   end(shown: Promise<unknown> | null = null): void {
-    if (this.#over === null) this.#ended(new ServiceError('REL_NOT_FOUND', 'no such transaction'), shown);
+    if (!this.#isOver) this.#end(shown);
   }
 
   /** Others have written these. */
@@ -354,7 +356,7 @@ export class OpenTransaction implements Transaction {
   }
 
   #entered(): Begun {
-    if (this.#over !== null) throw this.#over;
+    this.#checkOpen();
     if (this.#begun !== null) return this.#begun;
     const basis = this.#parts.basis();
     const removals = this.#parts.state.removals(this.caller.path);
@@ -370,8 +372,18 @@ export class OpenTransaction implements Transaction {
     return this.#parts.state.privately(basis, this.caller.branch, tenantOf(this.caller.path));
   }
 
-  #ended(by: ServiceError, shown: Promise<unknown> | null = null): ServiceError {
+  #checkOpen(): void {
+    if (this.#isOver) throw this.#over ?? new ServiceError('REL_NOT_FOUND', 'no such transaction');
+  }
+
+  #ended(by: ServiceError): ServiceError {
     this.#over = by;
+    this.#end(null);
+    return by;
+  }
+
+  #end(shown: Promise<unknown> | null): void {
+    this.#isOver = true;
     this.#begun = null;
     this.#clear();
     this.#savepoints.length = 0;
@@ -381,7 +393,6 @@ export class OpenTransaction implements Transaction {
     if (shown === null) leave();
     else shown.then(leave, leave);
     onEnd();
-    return by;
   }
 }
 
