@@ -7,6 +7,8 @@ export interface CancelKey {
   readonly secret: number;
   /** For the statement that begins now: aborts when it is cancelled, or the client is gone. One that nobody aborted serves the next, too. */
   signal(): AbortSignal;
+  /** Ends what runs now. */
+  cancel(): void;
 }
 
 export class CancelDesk {
@@ -33,6 +35,7 @@ export class CancelDesk {
         if (entry.running.signal.aborted && !gone.aborted) entry.running = new AbortController();
         return entry.running.signal;
       },
+      cancel: () => entry.running.abort(),
     };
   }
 

@@ -41,6 +41,8 @@ export interface RunnerParts extends DoorParts {
   readonly locks: HeldLocks;
   /** For the statement that begins now. */
   readonly signal: () => AbortSignal;
+  /** Ends the one that runs. */
+  readonly cancel: () => void;
 }
 
 const sliceMs = 2;
@@ -236,11 +238,38 @@ export class Runner {
   /** Asks the planner: one invocation, one access record. */
   async ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
     try {
-      return await this.#ask(command, bound);
+      return await this.#timed(() => this.#ask(command, bound));
     } catch (error) {
       if (bound === null || !(error instanceof ServiceError) || error.facts.reason !== 'no-such-parameter') throw error;
       const detail = `${bound.values.length} values are bound, and the statement takes more`;
       throw new ProtocolRefusal('08P01', 'REL_INVALID', detail);
+    }
+  }
+
+  /** Cancels what runs longer than `statement_timeout`. */
+  async #timed<T>(run: () => Promise<T>): Promise<T> {
+    const { variables, clock, signal, cancel } = this.#parts;
+    const ms = variables.statementTimeoutMs;
+    if (ms === 0) return run();
+    // What was cancelled before is over.
+    signal();
+    const ended = new AbortController();
+    let isLate = false;
+    void clock.sleep(ms, ended.signal).then(() => {
+      if (ended.signal.aborted) return;
+      isLate = true;
+      cancel();
+    });
+    try {
+      return await run();
+    } catch (error) {
+      if (!isLate || !(error instanceof ServiceError) || error.code !== 'REL_CANCELLED') throw error;
+      throw new ServiceError(
+        'REL_TIMEOUT',
+        `the statement ran longer than statement_timeout, which is ${variables.show('statement_timeout')}`,
+      );
+    } finally {
+      ended.abort();
     }
   }
 

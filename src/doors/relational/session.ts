@@ -163,6 +163,7 @@ export class RelationalSession implements Session<Frontend> {
       variables: this.#variables,
       locks: new HeldLocks(this.#parts.locks),
       signal: () => this.#key!.signal(),
+      cancel: () => this.#key!.cancel(),
     });
     this.#extended = new Extended(runner, this.#replies);
     this.#state = { at: 'open', runner };

@@ -100,6 +100,15 @@ const oneOf =
 const dateStyles = /^(iso|sql|postgres|german|default)?,?(dmy|mdy|ymd|us|euro(pean)?|noneuro(pean)?)?$/;
 const switches = /^(on|off|true|false|yes|no|1|0)$/;
 const zeroOnly = only(['0', '0s', '0ms'], /^\d+(\.\d+)?(us|ms|s|min|h|d)?$/);
+/** Milliseconds, or a number with its unit, which Postgres tells in the largest one that holds it. */
+const duration = (value: string): string => {
+  const parts = /^(\d{1,10}(?:\.\d{1,3})?)\s*(us|ms|s|min|h|d)?$/.exec(value.trim());
+  const ms = parts === null ? Number.NaN : Math.round(Number(parts[1]) * msOf[parts[2] ?? 'ms']!);
+  if (!(ms <= 2_147_483_647)) throw invalid('takes milliseconds, or a number with one of the units us, ms, s, min, h, d');
+  const unit = Object.keys(msOf).findLast((each) => ms > 0 && ms % msOf[each]! === 0);
+  return unit === undefined ? '0' : `${ms / msOf[unit]!}${unit}`;
+};
+const msOf: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 const onlyOn = only(['on', 'true', '1', 'yes'], switches);
 /** The weaker ones get the one that there is. */
 const isolation = (value: string): string => {
@@ -187,7 +196,11 @@ const variables: Readonly<Record<string, Variable>> = {
   server_version_num: variable('150000', fixed('150000'), 'the same as a number'),
   session_authorization: variable('', only(['']), 'the user of the connection', 'session_authorization'),
   standard_conforming_strings: variable('on', onlyOn, 'a backslash is a character', 'standard_conforming_strings'),
-  statement_timeout: variable('0', zeroOnly, 'SERVICE_QUERY_TIMEOUT_SECS ends what runs too long'),
+  statement_timeout: variable(
+    '0',
+    duration,
+    'a statement that runs longer is cancelled; 0: SERVICE_QUERY_TIMEOUT_SECS alone ends it',
+  ),
   synchronous_commit: variable('on', onlyOn, 'SERVICE_WAL_SYNC says when a write is acknowledged'),
   timezone: variable('UTC', utcOnly, 'times are UTC', 'TimeZone'),
   transaction_isolation: variable(
@@ -292,6 +305,12 @@ export class Variables {
 
   get instants(): InstantStyle {
     return this.show('annals.timestamps') as InstantStyle;
+  }
+
+  /** 0: there is none. */
+  get statementTimeoutMs(): number {
+    const [, number, unit] = /^(\d+)(\D*)$/.exec(this.show('statement_timeout'))!;
+    return Number(number) * (msOf[unit!] ?? 1);
   }
 
   get timestampDigits(): number {

@@ -97,6 +97,8 @@ function readFetch(cursor: TokenCursor): Slot {
   return limit;
 }
 
+const writes: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE']);
+
 export function readCommonTables(cursor: TokenCursor): CommonTable[] {
   cursor.expect('WITH');
   const recursive = cursor.accept('RECURSIVE');
@@ -113,6 +115,7 @@ export function readCommonTables(cursor: TokenCursor): CommonTable[] {
       cursor.next();
     }
     cursor.expect('(');
+    if (writes.has(cursor.key())) throw cursor.notImplemented(`${cursor.key()} in WITH`);
     tables.push({ name, columns, recursive, query: cursor.subquery() });
     cursor.expect(')');
   } while (cursor.accept(','));

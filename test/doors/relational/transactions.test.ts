@@ -142,6 +142,67 @@ describe('committing', () => {
   });
 });
 
+describe('WITH', () => {
+  test('stands before INSERT, UPDATE and DELETE, and reads what the transaction wrote', async () => {
+    await one.query('BEGIN');
+    await one.query("INSERT INTO account VALUES (3, 'cat', 5)");
+    const rich = 'WITH rich AS (SELECT id, balance FROM account WHERE balance >= 50)';
+    expect(
+      await rowsOf(one, `${rich} INSERT INTO account SELECT id + 10, 'heir', balance FROM rich RETURNING id, balance`),
+    ).toEqual([
+      ['11', '100'],
+      ['12', '50'],
+    ]);
+    expect((await one.query(`${rich} UPDATE account SET balance = 0 FROM rich WHERE rich.id = account.id`)).rowCount).toBe(4);
+    expect(
+      (
+        await one.query(
+          'WITH poor AS (SELECT id FROM account WHERE balance = 0) DELETE FROM account USING poor WHERE poor.id = account.id',
+        )
+      ).rowCount,
+    ).toBe(4);
+    await one.query('COMMIT');
+    expect(await rowsOf(other, balances)).toEqual([['3', '5']]);
+  });
+
+  test.each(['INSERT INTO account VALUES (7)', 'UPDATE account SET balance = 0', 'DELETE FROM account'])(
+    'holds no write: %s is 0A000',
+    async (write) => {
+      for (const rest of ['SELECT * FROM done', 'INSERT INTO account SELECT * FROM done'])
+        expect(await stateOf(one.query(`WITH done AS (${write} RETURNING *) ${rest}`))).toBe('0A000');
+    },
+  );
+});
+
+describe('statement_timeout', () => {
+  test('cancels the statement that waits longer, in a transaction, which ROLLBACK TO goes on with', async () => {
+    await other.query('SELECT pg_advisory_lock(20)');
+    await one.query('BEGIN');
+    await one.query("SET LOCAL statement_timeout = '20ms'");
+    await one.query('SAVEPOINT a');
+    expect(await stateOf(one.query('SELECT pg_advisory_lock(20)'))).toBe('57014');
+    expect(await stateOf(one.query('SELECT 1'))).toBe('25P02');
+    await one.query('ROLLBACK TO a');
+    expect(await rowsOf(one, 'SELECT COUNT(*) FROM owner')).toEqual([['2']]);
+    await one.query('COMMIT');
+    expect((await one.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
+    await other.query('SELECT pg_advisory_unlock_all()');
+  });
+
+  test.each([
+    ['1000', '1s'],
+    ["'90s'", '90s'],
+    ["'2 min'", '2min'],
+    ["'0.5s'", '500ms'],
+    ["'60000'", '1min'],
+    ['0', '0'],
+  ])('%s is shown as %s', async (given, shown) => {
+    await one.query(`SET statement_timeout = ${given}`);
+    expect((await one.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: shown }]);
+    await one.query('RESET statement_timeout');
+  });
+});
+
 describe('FOR UPDATE', () => {
   test.each([
     ['SELECT balance FROM account WHERE id = 1 FOR UPDATE', '40001'],

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AccessRecord } from '../../../src/log/entries/entry.ts';
 import { TestStore } from '../../harness.ts';
-import { ann, bob, refused, Teller } from './world.ts';
+import { bob, refused, Teller } from './world.ts';
 
 let store: TestStore;
 beforeAll(async () => {
