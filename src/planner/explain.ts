@@ -76,6 +76,26 @@ export function explain(
   return { lines, operators };
 }
 
+/** The lines of a plan as Postgres' clients read one: nodes with the plans of their inputs. */
+export function planAsJson(lines: readonly string[]): string {
+  interface Node {
+    'Node Type': string;
+    Plans?: Node[];
+  }
+  const roots: { Plan: Node }[] = [];
+  const open: Node[] = [];
+  for (const line of lines) {
+    const depth = /^ */.exec(line)![0].length / 2;
+    const node: Node = { 'Node Type': line.trim() };
+    open.length = Math.min(depth, open.length);
+    const above = open.at(-1);
+    if (above === undefined) roots.push({ Plan: node });
+    else (above.Plans ??= []).push(node);
+    open.push(node);
+  }
+  return JSON.stringify(roots, null, 2);
+}
+
 function figuresText({ state, rowsIn, rowsOut, rowsExpected, timeMs, memoryBytes, index }: OperatorFigures): string {
   const rows = [...(rowsIn === null ? [] : [`in ${rowsIn}`]), ...(rowsOut === null ? [] : [`out ${rowsOut}`])];
   return [

@@ -15,7 +15,7 @@ import { type Result, run, type RunRequest, type Scheduler } from './executor.ts
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
-import { explain, policyLines, type TextsOf } from './explain.ts';
+import { explain, planAsJson, policyLines, type TextsOf } from './explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
@@ -301,7 +301,7 @@ export class Planner implements PlannerDoor {
       const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
       const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
       if (isSlow) await this.#scheduler.yield();
-      if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, null);
+      if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, { question, run: null });
 
       const erasedMeanwhile = snapshot.erasing(plan.objectTypes);
       const result = await this.#run({
@@ -323,7 +323,7 @@ export class Planner implements PlannerDoor {
       const units = keys === null ? unitsOf(question.query) : Math.min(1, keys * unitsOfKey);
       const costUnits = units + Math.floor(execution.counters.looks / looksOfUnit);
       reading.describe({ rowCount: result.rowCount, costUnits });
-      if (watch) return this.#explained(plan, execution, startedMs, { actualRows: result.rowCount, watch });
+      if (watch) return this.#explained(plan, execution, startedMs, { question, run: { actualRows: result.rowCount, watch } });
       const { byGraph, leftOut, warm } = execution.counters;
       return {
         columns: cached.columns,
@@ -535,14 +535,17 @@ export class Planner implements PlannerDoor {
     plan: LogicalPlan,
     execution: Execution,
     startedMs: number,
-    run: { readonly actualRows: number; readonly watch: Measurements } | null,
+    {
+      question,
+      run,
+    }: { readonly question: Question; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
   ): Promise<Answer> {
     // To explain takes no part in what it explains.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.of(plan, execution.snapshot);
     const texts = await this.#textsOf(plan, execution);
     const { lines, operators } = explain(plan, execution, sketch, texts, run?.watch);
-    const answer = this.#lines(lines, execution.kernels.instant, startedMs);
+    const answer = this.#lines(question.asJson ? [planAsJson(lines)] : lines, execution.kernels.instant, startedMs);
     return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
   }
 

@@ -135,6 +135,8 @@ export interface Question {
   readonly withProvenance: boolean;
   readonly purposeSlot: number | null;
   readonly mode: 'run' | 'plan' | 'analyze' | 'policy';
+  /** A plan is told as one text of JSON. */
+  readonly asJson?: true;
   /** For the record. */
   readonly facts: InvocationFacts;
 }
@@ -153,7 +155,7 @@ export function questionOf(statement: Statement): Question {
     case 'explain': {
       const inner = statement.statement;
       const question = questionOf(inner);
-      return { ...question, mode: statement.mode };
+      return { ...question, mode: statement.mode, ...(statement.asJson && { asJson: true }) };
     }
     case 'control':
       throw at('REL_PARSE', 'EXPLAIN takes a query', statement.place);

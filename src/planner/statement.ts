@@ -65,7 +65,12 @@ export type DefaultTime = 'all' | 'current' | { readonly valid?: bigint | 'now';
 
 export type Statement =
   | { readonly kind: 'query'; readonly purpose: Slot | null; readonly query: Query; readonly withProvenance: boolean }
-  | { readonly kind: 'explain'; readonly mode: 'plan' | 'analyze' | 'policy'; readonly statement: Statement }
+  | {
+      readonly kind: 'explain';
+      readonly mode: 'plan' | 'analyze' | 'policy';
+      readonly asJson?: true;
+      readonly statement: Statement;
+    }
   /**
    * Parsed whole, executed by what a later capability brings: answers with its own typed error until then.
    * Never cached by template: `names` may hold what was written as a literal (a branch name in quotes).

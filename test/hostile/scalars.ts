@@ -70,6 +70,11 @@ export const scalarsAtLimits: Readonly<Record<string, readonly string[]>> = {
     "REGEXP_REPLACE({t}, '(.*)(.*)(.*)(.*)', '\\\\1', 'g')",
   ],
   DATE_TRUNC: ["DATE_TRUNC('quarter', t)"],
+  TO_TIMESTAMP: [
+    "TO_TIMESTAMP(LPAD('2024', 999999), 'YYYY')",
+    "TO_TIMESTAMP('2024', LPAD('YYYY', 100, ', '))",
+    'TO_TIMESTAMP(x)',
+  ],
   '->': ['{j} -> 400000', '{j} -> -1', "{o} -> 'zz'"],
   '->>': ['{j} ->> 400000', "{o} ->> 'b'"],
   JSON_EXTRACT: ["JSON_EXTRACT({j}, '$[400000]')", "JSON_EXTRACT({o}, '$.zz')"],

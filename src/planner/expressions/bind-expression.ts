@@ -2,7 +2,7 @@
  * Gives every node of an expression a type, or refuses it with its place. What a name means is the caller's business
  * (`Leaf`): a column of a type, an output of an aggregate, an alias.
  */
-import { didYouMean, type ServiceError } from '../../errors.ts';
+import { didYouMean, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import type { Expression, Literal, Place, Subselect } from '../statement.ts';
@@ -83,7 +83,7 @@ class ExpressionBinder {
   }
 
   bind(expression: Expression): Bound {
-    const known = this.#context.leaf(expression);
+    const known = this.#leaf(expression);
     if (known) return known;
     const place = expression.place;
     switch (expression.kind) {
@@ -154,6 +154,20 @@ class ExpressionBinder {
           place,
           'not-grouped',
         );
+    }
+  }
+
+  /** USER, which Postgres reserves, may be a column here: it is who asks where no table has one. */
+  #leaf(expression: Expression): Bound | undefined {
+    const { catalogue } = this.#context.environment;
+    const isUser =
+      expression.kind === 'column' && expression.table === null && !expression.quoted && /^user$/i.test(expression.name);
+    if (!isUser || catalogue === undefined) return this.#context.leaf(expression);
+    try {
+      return this.#context.leaf(expression);
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'REL_UNKNOWN_COLUMN') throw error;
+      return this.bind({ kind: 'call', name: 'USER', arguments: [], place: expression.place });
     }
   }
 

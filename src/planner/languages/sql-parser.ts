@@ -57,8 +57,33 @@ export function parseRankExpression(text: string): {
 
 function readStatement(cursor: TokenCursor): Statement {
   if (!cursor.accept('EXPLAIN')) return readPurposed(cursor);
+  if (cursor.dialect === 'wide' && cursor.key() === '(' && explainOptions.has(cursor.key(1))) return readExplainOptions(cursor);
   const mode = cursor.accept('ANALYZE') ? 'analyze' : cursor.accept('POLICY') ? 'policy' : 'plan';
   return { kind: 'explain', mode, statement: readPurposed(cursor) };
+}
+
+/** Options that Postgres knows: those that add figures which a plan here never has change nothing. */
+const explainOptions: ReadonlySet<string> = new Set(
+  'ANALYZE VERBOSE COSTS SETTINGS BUFFERS WAL TIMING SUMMARY FORMAT'.split(' '),
+);
+
+function readExplainOptions(cursor: TokenCursor): Statement {
+  let mode: 'analyze' | 'plan' = 'plan';
+  let asJson = false;
+  cursor.expect('(');
+  do {
+    const option = cursor.key();
+    if (!explainOptions.has(option)) throw cursor.expected('an option of EXPLAIN');
+    cursor.next();
+    const value = cursor.key() === ',' || cursor.key() === ')' ? 'TRUE' : cursor.name('a value').toUpperCase();
+    if (option === 'FORMAT') {
+      if (value !== 'TEXT' && value !== 'JSON') throw cursor.notImplemented(`EXPLAIN (FORMAT ${value})`);
+      asJson = value === 'JSON';
+    } else if (!['TRUE', 'ON', 'FALSE', 'OFF'].includes(value)) throw cursor.error('an option is on or off');
+    else if (option === 'ANALYZE') mode = value === 'TRUE' || value === 'ON' ? 'analyze' : 'plan';
+  } while (cursor.accept(','));
+  cursor.expect(')');
+  return { kind: 'explain', mode, ...(asJson && { asJson: true as const }), statement: readPurposed(cursor) };
 }
 
 function readPurposed(cursor: TokenCursor): Statement {

@@ -19,6 +19,7 @@ import type {
   Source,
 } from '../statement.ts';
 import { tenantTypeName } from '../../projections/access-paths.ts';
+import { isTableFunction } from '../functions/all.ts';
 import { readArguments, readColumn, readExpression, readInterval, readIntervalExpression } from './sql-expressions.ts';
 import { shown, type TokenCursor } from './token-cursor.ts';
 
@@ -394,8 +395,14 @@ function readTable(cursor: TokenCursor): Source {
     cursor.next();
   }
   const name = cursor.name('a type, a function or a subquery');
-  if (cursor.key() === '(' && cursor.dialect === 'wide' && setFunctions.has(name.toUpperCase()))
-    return readSet(cursor, name.toUpperCase(), place);
+  // Any other function is one row of its value, or the rows of its set.
+  if (cursor.key() === '(' && cursor.dialect === 'wide' && !isTableFunction(name.toUpperCase())) {
+    const relation = Object.hasOwn(relationFunctions, name.toUpperCase()) ? relationFunctions[name.toUpperCase()] : undefined;
+    if (relation === undefined) return readSet(cursor, name.toUpperCase(), place);
+    if (readArguments(cursor).length > 0) throw cursor.error(`${name} takes no arguments`, place);
+    const alias = readAlias(cursor) ?? name;
+    return { kind: 'table', name: tenantTypeName('pg_catalog', relation), alias, place };
+  }
   if (cursor.key() === '(') {
     const list = readArguments(cursor);
     return { kind: 'function', name: name.toUpperCase(), arguments: list, alias: readAlias(cursor), place };
@@ -405,13 +412,16 @@ function readTable(cursor: TokenCursor): Source {
   return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), place };
 }
 
-const setFunctions: ReadonlySet<string> = new Set([
-  'UNNEST',
-  'GENERATE_SERIES',
-  'GENERATE_SUBSCRIPTS',
-  '_PG_EXPANDARRAY',
-  'PG_GET_KEYWORDS',
-]);
+/** Functions that yield what a relation of the catalogue has. */
+const relationFunctions: Readonly<Record<string, string>> = {
+  PG_SHOW_ALL_SETTINGS: 'pg_settings',
+  PG_LOCK_STATUS: 'pg_locks',
+  PG_TIMEZONE_NAMES: 'pg_timezone_names',
+  PG_AVAILABLE_EXTENSIONS: 'pg_available_extensions',
+  PG_CURSOR: 'pg_cursors',
+  PG_PREPARED_STATEMENT: 'pg_prepared_statements',
+  PG_PREPARED_XACT: 'pg_prepared_xacts',
+};
 
 /** `unnest(x) WITH ORDINALITY AS t(a, n)`: the rows of a query that yields them, which may name the sources before it. */
 function readSet(cursor: TokenCursor, name: string, place: Place): Source {

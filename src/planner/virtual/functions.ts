@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import { type Facts, indexOf, type Table } from './facts.ts';
 import { type CatalogueNames, keyWords, quotedName } from './names.ts';
 import { procedures } from './procedures.ts';
-import { indexDefinition } from './relations.ts';
+import { constants, indexDefinition } from './relations.ts';
 import { compare, detailsOf, elementOf, isReference, textOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface FunctionContext {
@@ -110,7 +110,7 @@ const nothing: Run = () => null;
 const yes: Run = () => true;
 
 function setting({ facts }: FunctionContext, name: string, missing = false): Value {
-  const found = facts.session.variables.all().find((each) => each.name === name.toLowerCase());
+  const found = [...facts.session.variables.all(), ...constants].find((each) => each.name === name.toLowerCase());
   if (found) return found.value;
   if (missing) return null;
   throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}; SHOW ALL lists them`);
@@ -168,6 +168,14 @@ const functions: readonly CatalogueFunction[] = [
   made('current_role() name', currentUser),
   made('user() name', currentUser),
   made('current_setting(text, bool?) text', setting),
+  made(
+    'set_config(text, text, bool) text null',
+    ({ facts }, name: string | null, value: string | null, local: boolean | null) => {
+      if (name === null) throw new ServiceError('REL_INVALID', 'set_config() takes the name of a setting');
+      facts.session.variables.set(name.toLowerCase(), value, local === true);
+      return setting({ facts } as FunctionContext, name);
+    },
+  ),
   made('pg_backend_pid() int4', ({ facts }) => facts.session.process),
   // There is nothing to unlock: locks are never given.
   made('pg_advisory_unlock_all() void', () => ''),
@@ -202,6 +210,7 @@ const functions: readonly CatalogueFunction[] = [
   made('pg_get_statisticsobjdef_columns(oid) text', nothing),
   made('pg_get_serial_sequence(text, text) text', nothing),
   made('pg_get_functiondef(oid) text', nothing),
+  made('pg_get_function_sqlbody(oid) text', nothing),
   made('pg_get_function_result(oid) text', (_, oid) => {
     const found = procedures.find((each) => each.oid === oid);
     if (!found) return null;
@@ -279,6 +288,16 @@ const functions: readonly CatalogueFunction[] = [
     false,
     true,
   ),
+  plain(
+    'string_to_array(text, text, text?) _text null',
+    (_, text: string | null, by: string | null, nulls: string | null = null) => {
+      if (text === null) return null;
+      // Without a separator each character is an element.
+      const parts = text === '' ? [] : by === null ? Array.from(text) : by === '' ? [text] : text.split(by);
+      return parts.map((part) => (part === nulls ? null : part));
+    },
+  ),
+  made('parse_ident(text, bool?) _text', (_, text: string, strict = true) => identifiersIn(text, strict)),
   plain('array_length(anyarray, int4) int4', (_, values: Value[], dimension) =>
     dimension === 1 && values.length > 0 ? values.length : null,
   ),
@@ -359,6 +378,21 @@ function isVisible({ names, facts }: FunctionContext, oid: number): Value {
   if (table) return oid === table.oid || (table.key !== null && oid === indexOf(table)) ? true : null;
   const name = names.nameOf('regclass', oid);
   return name === null ? null : !name.startsWith('information_schema.');
+}
+
+/** The names of `a."B"."c"`, in lower case where they have no quotes. */
+function identifiersIn(text: string, strict: boolean): string[] {
+  const part = /\s*(?:"((?:[^"]|"")+)"|([\p{L}_][\p{L}\p{N}_$]*))\s*(\.?)/uy;
+  const names: string[] = [];
+  for (let goesOn = true; goesOn; ) {
+    const found = part.exec(text);
+    if (found === null) throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no name`);
+    names.push(found[1]?.replaceAll('""', '"') ?? found[2]!.toLowerCase());
+    goesOn = found[3] === '.';
+    if (!goesOn && strict && part.lastIndex < text.length)
+      throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no name`);
+  }
+  return names;
 }
 
 function trimmed(text: string, letters: string, before: boolean, behind: boolean): string {

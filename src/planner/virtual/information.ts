@@ -46,6 +46,18 @@ export const informationRows: Readonly<Record<string, Maker>> = {
         yield { catalog_name: session.database, schema_name: schema, schema_owner: owner.name };
     },
   },
+  'information_schema.character_sets': {
+    *all({ session }) {
+      yield {
+        character_set_name: 'UTF8',
+        character_repertoire: 'UCS',
+        form_of_use: 'UTF8',
+        default_collate_catalog: session.database,
+        default_collate_schema: 'pg_catalog',
+        default_collate_name: 'default',
+      };
+    },
+  },
   'information_schema.enabled_roles': {
     *all({ session }) {
       yield { role_name: session.user };

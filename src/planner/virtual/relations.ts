@@ -384,11 +384,37 @@ const makers: Readonly<Record<string, Maker>> = {
     names: { relid: 'oid', relname: 'name' },
     ofTable: ({ oid, name }) => [{ relid: oid, schemaname: 'public', relname: name }],
   },
+  'pg_catalog.pg_opfamily': {
+    *all() {
+      for (const { name, family } of operatorClasses)
+        yield { oid: family, opfmethod: 403, opfname: name, opfnamespace: namespaces.pg_catalog, opfowner: owner.oid };
+    },
+  },
+  // What others are doing is theirs.
+  'pg_catalog.pg_stat_activity': {
+    *all({ session, databases }) {
+      yield {
+        datid: databases.find(({ name }) => name === session.database)?.oid ?? null,
+        datname: session.database,
+        pid: session.process,
+        usesysid: userOid,
+        usename: session.user,
+        application_name: session.variables.all().find(({ name }) => name === 'application_name')?.value ?? '',
+        state: 'active',
+        backend_type: 'client backend',
+      };
+    },
+  },
+  'pg_catalog.pg_stat_gssapi': {
+    *all({ session }) {
+      yield { pid: session.process, gss_authenticated: false, encrypted: false };
+    },
+  },
   ...informationRows,
 };
 
 /** Asked for as settings, and not to be set. */
-const constants = [
+export const constants = [
   { name: 'max_identifier_length', value: '128', about: 'characters of a name' },
   { name: 'max_index_keys', value: '32', about: 'columns that are asked for of an index' },
 ];

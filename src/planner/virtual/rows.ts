@@ -1,4 +1,5 @@
 /** Rows of the relations that nobody stores, made of what one caller sees: a type that is hidden from it is in none of them. */
+import { ServiceError } from '../../errors.ts';
 import { assert } from '../../errors.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
@@ -32,7 +33,13 @@ const nobody: Session = {
   user: owner.name,
   database: owner.name,
   process: 0,
-  variables: { all: () => [], instants: 'timestamptz' },
+  variables: {
+    all: () => [],
+    instants: 'timestamptz',
+    set: (name) => {
+      throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
+    },
+  },
 };
 
 export function seenCatalogue({ session, snapshot, branches, columnsOf, check }: VirtualRequest): SeenCatalogue {

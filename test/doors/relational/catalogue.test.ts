@@ -264,7 +264,7 @@ describe('drivers and tools', () => {
 
 describe('what is not there is refused by its name', () => {
   test.each([
-    ['SELECT * FROM pg_catalog.pg_cast', '42P01', /pg_catalog.*pg_cast/],
+    ['SELECT * FROM pg_catalog.pg_authid', '42P01', /pg_catalog.*pg_authid/],
     ['SELECT pg_nothing() FROM pg_class', '42883', /PG_NOTHING\(\)/],
     ['SELECT nope FROM pg_class', '42703', /nope/],
     ['SELECT oid FROM pg_class, pg_type', '42702', /ambiguous/],

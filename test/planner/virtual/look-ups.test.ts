@@ -15,7 +15,12 @@ const snapshot = {
   offers: () => true,
   views: [{ name: 'cheap', sql: 'SELECT sku FROM Item' }],
 } as unknown as GovernedSnapshot;
-const session = { user: 'me', database: 'annals', process: 1, variables: { all: () => [], instants: 'timestamptz' } } as const;
+const session = {
+  user: 'me',
+  database: 'annals',
+  process: 1,
+  variables: { all: () => [], set: () => undefined, instants: 'timestamptz' },
+} as const;
 const facts = factsOf(session, snapshot, [], () => [{ name: 'sku', type: 'string' }]);
 
 test('by every column that says which table it is about', () => {

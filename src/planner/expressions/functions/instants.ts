@@ -1,7 +1,8 @@
 /** Functions of instants. All of time is UTC; a day begins at midnight, a week on Monday. */
 import { FOREVER, INSTANT_MIN } from '../../../log/values/timestamp.ts';
 import { exact } from './numbers.ts';
-import { integer, invalid, quick, type ScalarFunction, text } from './scalar-function.ts';
+import { instantBy } from './instant-templates.ts';
+import { integer, invalid, linear, quick, type ScalarFunction, text } from './scalar-function.ts';
 import { startOfDay } from './casts.ts';
 
 const nsPerMs = 1_000_000n;
@@ -287,6 +288,35 @@ export const instantFunctions: readonly ScalarFunction[] = [
         cost: quick,
         yields: 'timestamp',
         evaluate: (unit, x) => truncated(text(unit).trim().toLowerCase(), integer(x)),
+        raises: true,
+      },
+    ],
+  },
+  {
+    name: 'TO_TIMESTAMP',
+    group: 'time',
+    usage: "TO_TIMESTAMP(text, 'YYYY-MM-DD HH24:MI') or TO_TIMESTAMP(seconds)",
+    summary: 'The instant that a text tells by a template, or that is so many seconds after 1970.',
+    examples: [
+      ["TO_TIMESTAMP('17 May 2024, 3 pm', 'DD Mon YYYY, HH12 PM')", '2024-05-17T15:00:00Z'],
+      ['TO_TIMESTAMP(1.5)', '1970-01-01T00:00:01.500Z'],
+    ],
+    signatures: [
+      {
+        takes: ['string', 'string'],
+        cost: linear,
+        yields: 'timestamp',
+        evaluate: (value, template) => inRange(instantBy(text(template), text(value))),
+        raises: true,
+      },
+      {
+        takes: ['number'],
+        cost: quick,
+        yields: 'timestamp',
+        evaluate: (seconds) => {
+          if (!Number.isFinite(Number(seconds))) throw invalid('TO_TIMESTAMP takes a finite number of seconds');
+          return inRange(BigInt(Math.round(Number(seconds) * 1e6)) * 1_000n);
+        },
         raises: true,
       },
     ],
