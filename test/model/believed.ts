@@ -134,7 +134,7 @@ function keysOf(steps: readonly Step[]): string[] {
   return steps.flatMap((step) => [...new Set(step.kind === 'put' ? step.rows.map(({ key }) => key) : step.keys)]);
 }
 
-function placeStep(model: Bitemporal, path: string | null, step: Step, time: bigint): number[] {
+export function placeStep(model: Bitemporal, path: string | null, step: Step, time: bigint): number[] {
   return step.kind === 'put' ? model.put(path, step.rows, time, step.how) : model.delete(path, step.keys, time);
 }
 

@@ -78,6 +78,23 @@ const someHow: fc.Arbitrary<Pick<Extract<Write, { kind: 'put' }>, 'rows' | 'how'
 const somePut: fc.Arbitrary<Extract<Write, { kind: 'put' }>> = fc
   .tuple(fc.record({ kind: fc.constant('put' as const), branch: someBranch, path: somePath }), someHow)
   .map(([write, how]) => ({ ...write, ...how }));
+export const someStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: someHow.map((put): Step => ({ kind: 'put', ...put })) },
+  {
+    weight: 1,
+    arbitrary: fc.uniqueArray(someKey, { minLength: 1, maxLength: 2 }).map((ended): Step => ({ kind: 'delete', keys: ended })),
+  },
+);
+/** Each of a key of its own. */
+export const someOwnSteps: fc.Arbitrary<Step[]> = fc
+  .tuple(fc.array(fc.tuple(someHow, fc.nat(4)), { minLength: 1, maxLength: 3 }), fc.shuffledSubarray(keys, { minLength: 3 }))
+  .map(([steps, own]) =>
+    steps.map(([{ rows, how }, kind], i): Step => {
+      const key = own[i]!;
+      if (kind === 0) return { kind: 'delete', keys: [key] };
+      return { kind: 'put', rows: [{ ...rows[0]!, key }], ...(how !== undefined && { how }) };
+    }),
+  );
 /** Mostly of different keys, as most batches with a key in two of their steps are refused. */
 const someBatch: fc.Arbitrary<Write> = fc
   .tuple(

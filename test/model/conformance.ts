@@ -8,6 +8,7 @@ import { someStatements } from './statements.ts';
 import { someCopies } from './copies.ts';
 import { Subjects } from './erasures.ts';
 import { someForgetting } from './forgetting.ts';
+import { someTransactions } from './transactions.ts';
 import { compareNames, someNames } from './names.ts';
 import { type DerivedCounts, RealStore } from './store.ts';
 
@@ -43,11 +44,14 @@ export async function checkConformance(options: ConformanceOptions): Promise<Con
     // Rows of a type without subjects lie in other parts of entries, and removals name their keys.
     fc.integer({ min: 0, max: 3 }).map((each) => each > 0),
     fc.integer({ min: 0, max: 3 }).map((each) => each === 0),
-    fc.commands([...someCommands(), ...someForgetting(), ...someCopies(), ...someNames(), ...someStatements()], {
-      maxCommands: 40,
-      size: 'max',
-      ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),
-    }),
+    fc.commands(
+      [...someCommands(), ...someForgetting(), ...someCopies(), ...someNames(), ...someStatements(), ...someTransactions()],
+      {
+        maxCommands: 40,
+        size: 'max',
+        ...(options.replayPath === undefined ? {} : { replayPath: options.replayPath }),
+      },
+    ),
     async (hasSubjects, hasEdges, history) => {
       if (done >= options.commands) return;
       const believed = believing(new Branched(options.mistake, hasSubjects), new Subjects(), hasEdges);

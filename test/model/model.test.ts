@@ -34,10 +34,15 @@ describe('the store answers as the reference model does', () => {
       'expired',
       'held',
       'nothing to erase',
+      'refused meanwhile',
       'released',
       'removal refused by a hold',
       'restored what is of before an erasure',
       'scheduled',
+      'transaction in conflict',
+      'transaction rolled back',
+      'transaction written',
+      'written meanwhile',
     ]);
     // Whatever a crash leaves is a checkpoint that is of use.
     expect(derived.rebuilt).toBe(0);

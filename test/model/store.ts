@@ -8,7 +8,7 @@ import { ColumnMemory } from '../../src/log/values/column-memory.ts';
 import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
 import { ErasureChores } from '../../src/governance/erasure/erasure-chores.ts';
 import type { Caller } from '../../src/governance/caller.ts';
-import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
+import type { Action, Invocation, Transaction } from '../../src/governance/gate-contract.ts';
 import { readIngest } from '../../src/planner/formats/ingest-reader.ts';
 import type { Answer } from '../../src/planner/planner-contract.ts';
 import type { Literal } from '../../src/planner/statement.ts';
@@ -73,6 +73,20 @@ export interface DerivedCounts {
   /** Reads that brought columns back into memory. */
   hydrated: number;
   compactions: number;
+}
+
+/** Statements of one caller until it commits. */
+export interface RealTransaction {
+  write(step: Step): Promise<Outcome>;
+  rows(sql: string): Promise<RealRow[]>;
+  /** An instant at which nothing of it was written before. */
+  now(): bigint;
+  savepoint(name: string): void;
+  rollbackTo(name: string): boolean;
+  release(name: string): boolean;
+  /** Null where it wrote nothing. */
+  commit(): Promise<Outcome | null>;
+  end(): void;
 }
 
 export class RealStore {
@@ -393,8 +407,40 @@ export class RealStore {
     return disk;
   }
 
-  #invoke<T>(path: string | null, action: Action, run: (invocation: Invocation) => Promise<T>, branch = 'main'): Promise<T> {
-    const caller: Caller = {
+  begin(path: string | null, branch: string): RealTransaction {
+    const transaction = this.#service.gate.begin(this.#caller(path, branch));
+    const within = <T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> =>
+      this.#invoke(path, action, run, branch, transaction);
+    return {
+      write: (step) =>
+        step.kind === 'put'
+          ? within('ingest', async (invocation) => invocation.submit(await putOf(invocation, step, type)))
+          : within('delete', (invocation) => invocation.submit({ kind: 'delete-rows', type, keys: step.keys })),
+      rows: async (sql) =>
+        rowsOf(await within('query', (invocation) => this.#service.planner.query(invocation, { sql }))) as RealRow[],
+      now: () => (transaction.basis?.instant ?? this.clock.wallNs) + 1n,
+      savepoint: (name) => transaction.savepoint(name),
+      rollbackTo: (name) => transaction.rollbackTo(name),
+      release: (name) => transaction.release(name),
+      commit: () => within('ingest', (invocation) => invocation.commit({ sync: true })),
+      end: () => transaction.end(),
+    };
+  }
+
+  #invoke<T>(
+    path: string | null,
+    action: Action,
+    run: (invocation: Invocation) => Promise<T>,
+    branch = 'main',
+    transaction?: Transaction,
+  ): Promise<T> {
+    const caller = this.#caller(path, branch);
+    const request = { action, purpose: 'test', correlationId: 'model', ...(transaction && { transaction }) };
+    return this.#service.gate.invoke(caller, request, run);
+  }
+
+  #caller(path: string | null, branch: string): Caller {
+    return {
       principal: 'model',
       credential: 'token',
       tokenId: null,
@@ -408,7 +454,6 @@ export class RealStore {
       clientIp: null,
       sharedFrom: null,
     };
-    return this.#service.gate.invoke(caller, { action, purpose: 'test', correlationId: 'model' }, run);
   }
 }
 
