@@ -60,7 +60,7 @@ function checkSize(body: Buffer): NumbersIn {
       if (digits >= longDigits && body[from - 1] !== point && ++long > jsonMax.longIntegers)
         throw tooMany(`integers of ${longDigits} digits and more`, jsonMax.longIntegers);
     } else if (byte === quote) {
-      for (i++; i < body.length && body[i] !== quote; i++) if (body[i] === backslash) i++;
+      i = endOfText(body, i + 1);
     } else if (byte === comma) {
       if (++values > jsonMax.values) throw tooMany('values', jsonMax.values);
     } else if (byte === colon) {
@@ -74,6 +74,25 @@ function checkSize(body: Buffer): NumbersIn {
     } else if ((byte === closeList || byte === closeObject) && depth > 0) depth--;
   }
   return { areLong: long > 0, areHuge: isHuge };
+}
+
+/** Bytes of a text that are looked at one by one before its end is searched for: most end sooner. */
+const nearBytes = 64;
+
+/** Place of the quote that ends a text; behind the body where none does. */
+function endOfText(body: Buffer, from: number): number {
+  for (let i = from; ; ) {
+    for (const near = Math.min(body.length, i + nearBytes); i < near; i++) {
+      if (body[i] === quote) return i;
+      if (body[i] === backslash) i++;
+    }
+    const end = i < body.length ? body.indexOf(quote, i) : -1;
+    if (end < 0) return body.length;
+    let slashes = 0;
+    while (end - slashes > i && body[end - slashes - 1] === backslash) slashes++;
+    if (slashes % 2 === 0) return end;
+    i = end + 1;
+  }
 }
 
 const tooMany = (what: string, most: number): ServiceError =>

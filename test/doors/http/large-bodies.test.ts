@@ -97,3 +97,16 @@ test('a schema that takes lists or records of any size is found wherever it does
 test.each(verbs.map((verb) => [verb.name, verb.input] as const))('%s says how much it takes', (_name, input) => {
   expect(boundlessIn(input)).toBeNull();
 });
+
+test.each([63, 64, 65, 1_000])(
+  'what stands in a text is not counted, behind %d characters and any number of backslashes',
+  (before) => {
+    for (let slashes = 0; slashes < 6; slashes++) {
+      const text = `${'x'.repeat(before)}${'\\'.repeat(slashes)}"${'{,:'.repeat(40_000)}`;
+      const value = { text, after: [1] };
+      expect(parseJsonBody(Buffer.from(JSON.stringify(value)))).toEqual(value);
+      const many = `{"text":${JSON.stringify(text)},"after":[${'1,'.repeat(200_000)}1]}`;
+      expect(() => parseJsonBody(Buffer.from(many))).toThrow(/more than \d+ values/);
+    }
+  },
+);
