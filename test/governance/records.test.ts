@@ -4,6 +4,7 @@
  */
 import {
   CreateBucketCommand,
+  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
   GetObjectCommand,
@@ -17,20 +18,30 @@ import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { adminSecret, type StoreWorld } from '../doors/http/store-world.ts';
 import { send } from '../doors/http/door-world.ts';
+import { EventStream } from '../doors/http/event-stream.ts';
 import { kvConnected } from '../doors/kv/kv-client.ts';
 import { clientOf, objectWorld, putInto, textOf } from '../doors/object/object-client.ts';
-import { connected } from '../doors/relational/relational-client.ts';
+import { framed } from '../doors/relational/frames.ts';
+import { RawClient, simple } from '../doors/relational/raw-client.ts';
+import { connected, relationalSecret } from '../doors/relational/relational-client.ts';
 
 let world: StoreWorld;
 let sql: pg.Client;
 let redis: Redis;
 let mongo: MongoClient;
 let s3: S3Client;
+/** What is published comes by a connection of its own. */
+let listener: Redis;
+let raw: RawClient;
 
 beforeAll(async () => {
   world = await objectWorld(new MemoryDisk());
   [sql, mongo] = await Promise.all([connected(world), documentsConnected(world)]);
   redis = kvConnected(world);
+  listener = kvConnected(world);
+  await listener.call('ANNALS.SET', 'purpose', 'test');
+  raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
+  await raw.ask(simple("SET annals.purpose = 'test'"));
   s3 = clientOf(world, {}, { 'x-service-purpose': 'test' });
   await sql.query("SET annals.purpose = 'test'");
   await redis.call('ANNALS.SET', 'purpose', 'test');
@@ -63,6 +74,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   redis.disconnect();
+  listener.disconnect();
+  raw.close();
   s3.destroy();
   await Promise.all([sql.end(), mongo.close()]);
   await world.close();
@@ -171,6 +184,7 @@ const questions: readonly Act[] = [
     () => http('GET', `/sparql?query=${encodeURIComponent('SELECT ?s { ?s ?p ?o }')}`),
   ],
   ['COPY TO', 'relational', 'query', 'Secret', 2, () => sql.query(`COPY (${star}) TO STDOUT`)],
+  ['COPY table TO', 'relational', 'query', 'Secret', 2, () => sql.query('COPY Secret TO STDOUT')],
   ['MATCH', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: 'MATCH (s:Secret) RETURN s.id' })],
   ['a link of an exhibit', 'http', 'replay', 'Secret', 2, () => http('POST', `/exhibits/${exhibit}/links`, { sql: star })],
   ['search', 'http', 'search', 'Secret', 2, () => http('POST', '/search', { query: 'word', type: 'Secret' })],
@@ -193,6 +207,28 @@ const questions: readonly Act[] = [
     { call: 'hybrid_search ?' },
   ],
   ['export', 'http', 'export', 'Secret', 2, () => http('GET', `/export?sql=${encodeURIComponent(star)}`), { template: star }],
+  ['WATCH', 'http', 'watch', 'Secret', 0, () => http('POST', '/query', { sql: 'WATCH SELECT id FROM Secret' })],
+  [
+    'SUBSCRIBE',
+    'kv',
+    'watch',
+    'PubSubMessage',
+    0,
+    () => listener.subscribe('news').then(() => listener.unsubscribe('news')),
+    { template: 'SUBSCRIBE ?' },
+  ],
+  [
+    'PSUBSCRIBE',
+    'kv',
+    'watch',
+    'PubSubMessage',
+    0,
+    () => listener.psubscribe('n*').then(() => listener.punsubscribe('n*')),
+    { template: 'SUBSCRIBE ?' },
+  ],
+  ['CREATE INDEX', 'relational', 'inspect', 'Secret', 0, () => sql.query('CREATE INDEX i ON Secret (code)')],
+  ['DROP INDEX', 'relational', 'inspect', 'i', 0, () => sql.query('DROP INDEX IF EXISTS i'), { template: 'DROP INDEX' }],
+  ['DROP TABLE', 'relational', 'inspect', 'None', 0, () => sql.query('DROP TABLE IF EXISTS None'), { template: 'DROP TABLE' }],
   ['GET', 'kv', 'query', 'KvEntry', 1, () => redis.get('kept')],
   ['SCAN', 'kv', 'query', 'KvEntry', 1, () => redis.scan(0)],
   ['findOne', 'document', 'query', 'DocumentEntry', 1, () => documents().findOne({ _id: 'kept' }, stated)],
@@ -213,9 +249,25 @@ const questions: readonly Act[] = [
   ['recall', 'http', 'search', 'MemoryItem', -1, () => rpc('recall', { query: 'chess' }), { call: 'recall ?' }],
 ];
 
+async function copyIn(): Promise<void> {
+  raw.socket.write(simple('COPY Secret (id, n) FROM STDIN'));
+  await raw.until('G');
+  await raw.ask(framed('d', Buffer.from('c1\t1\nc2\t2\n')), framed('c'));
+}
+
 const writes: readonly Act[] = [
   ['ingest', 'http', 'ingest', 'Secret', 1, () => http('POST', '/ingest?object_type=Secret', { id: 's3', code: 'c', n: 3 })],
   ['INSERT', 'relational', 'ingest', 'Secret', 1, () => sql.query("INSERT INTO Secret (id, code) VALUES ('s4', 'd')")],
+  ['COPY FROM', 'relational', 'ingest', 'Secret', 2, copyIn, { template: 'COPY ? FROM STDIN' }],
+  [
+    'CreateMultipartUpload',
+    'object',
+    'ingest',
+    'ObjectStoreObject',
+    -1,
+    () => s3.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'm' })),
+    { template: 'CreateMultipartUpload ?' },
+  ],
   ['PATCH', 'http', 'ingest', 'Secret', 1, () => http('PATCH', '/types/Secret/s3', { n: 4 })],
   ['UPDATE', 'relational', 'ingest', 'Secret', 2, () => sql.query("UPDATE Secret SET n = 9 WHERE id IN ('s3', 's4')")],
   ['DELETE', 'http', 'delete', 'Secret', 1, () => http('DELETE', '/types/Secret/s3')],
@@ -335,7 +387,6 @@ const writes: readonly Act[] = [
   ],
   ['types', 'http', 'schema', 'Made', 1, () => http('POST', '/types', { name: 'Made', ...made })],
   ['CREATE TABLE', 'relational', 'schema', 'Table1', 1, () => sql.query('CREATE TABLE Table1 (id text PRIMARY KEY)')],
-  ['TRUNCATE', 'relational', 'delete', 'Table1', 0, () => sql.query('TRUNCATE Table1')],
   [
     'a view',
     'http',
@@ -397,6 +448,92 @@ describe('an act leaves the same record by whichever door it came', () => {
     ]);
   });
 
+  test('TRUNCATE is a transaction by itself: it leaves that of each DELETE, and that of its end', async () => {
+    await sql.query('CREATE TABLE Table2 (id text PRIMARY KEY)');
+    await sql.query("INSERT INTO Table2 VALUES ('a')");
+    const of = { door: 'relational', object_type: 'Table2', decision: 'allow', purpose: 'test' };
+    expect(await leftBy(() => sql.query('TRUNCATE Table2'))).toMatchObject([
+      { ...of, action: 'delete', template: 'DELETE FROM "Table2"' },
+      { ...of, row_count: 1, template: 'COMMIT' },
+    ]);
+  });
+
+  test('each page leaves one, by whatever cursor it is asked for', async () => {
+    const page = 'SELECT id FROM Secret AS OF CURRENT LIMIT 1';
+    const of = { object_type: 'Secret', action: 'query', row_count: 1, decision: 'allow', purpose: 'test', door: 'http' };
+    const pages = await leftBy(async () => {
+      const { json } = await world.call('POST', '/query', { sql: page }, { 'x-service-purpose': 'test' });
+      await http('POST', '/query', { sql: `${page} AFTER '${String(json['cursor'])}'` });
+    });
+    expect(pages).toMatchObject([of, { ...of, template: expect.stringContaining('AFTER ?') }]);
+    await documents().insertMany(
+      [
+        { _id: 'e1', n: 0 },
+        { _id: 'e2', n: 0 },
+      ],
+      stated,
+    );
+    const more = await leftBy(() =>
+      documents()
+        .find({ n: 0 }, { ...stated, batchSize: 1 })
+        .toArray(),
+    );
+    const ofDocuments = { ...of, row_count: 2, door: 'document', object_type: 'DocumentEntry' };
+    expect(more[0]).toMatchObject(ofDocuments);
+    expect(more.slice(1).length).toBeGreaterThan(0);
+    for (const each of more.slice(1))
+      expect(each).toMatchObject({ door: 'document', action: 'query', template: `getMore ${things}` });
+  });
+
+  test('what is delivered to who follows leaves one of its rows each time', async () => {
+    await listener.subscribe('news');
+    const published = await leftBy(async () => {
+      const heard = new Promise((resolve) => listener.once('message', resolve));
+      await redis.publish('news', 'x');
+      await heard;
+    });
+    const of = { action: 'watch', row_count: 1, decision: 'allow', purpose: 'test' };
+    const delivered = (entries: readonly Entry[]): Entry[] =>
+      entries.filter(({ action, row_count: rows }) => action === 'watch' && rows !== 0);
+    expect(delivered(published)).toMatchObject([{ ...of, door: 'kv', object_type: 'PubSubMessage' }]);
+    const path = `/watch/stream?sql=${encodeURIComponent('SELECT id FROM Secret')}`;
+    const stream = await new EventStream(world.door.port, path, {
+      authorization: `Bearer ${world.token}`,
+      'x-service-purpose': 'test',
+    }).opened();
+    const says = (text: string) => (events: readonly { readonly data: string }[]) =>
+      events.some(({ data }) => data.includes(text));
+    await stream.until(says('s1'));
+    const told = await leftBy(async () => {
+      await http('POST', '/ingest?object_type=Secret', { id: 'w1', code: 'c', n: 3 });
+      await stream.until(says('w1'));
+    });
+    await stream.close();
+    expect(delivered(told)).toMatchObject([{ ...of, door: 'http', object_type: 'Secret', template: 'SELECT id FROM Secret' }]);
+  });
+
+  test('policies leave one of each act, by the door of administrators', async () => {
+    const admin = (method: string, path: string, body?: unknown) =>
+      send(world.door.adminPort, method, path, body, { authorization: `Bearer ${adminSecret}` });
+    const entries = await leftBy(async () => {
+      const installed = await admin('PUT', '/admin/policies/p1', { policy: 'permit(principal, action, resource);' });
+      expect(installed.status).toBe(201);
+      for (const [method, path] of [
+        ['GET', '/admin/policies'],
+        ['GET', '/admin/policies/p1'],
+        ['DELETE', '/admin/policies/p1'],
+      ] as const)
+        expect((await admin(method, path)).status).toBe(200);
+    });
+    const of = { door: 'http-admin', decision: 'allow', object_type: null };
+    expect(entries).toMatchObject([
+      { ...of, action: 'administer', template: 'put-policy ?', row_count: 1 },
+      { ...of, action: 'inspect', template: 'GET /admin/policies', row_count: 1 },
+      { ...of, action: 'inspect', template: 'GET /admin/policies/:id' },
+      { ...of, action: 'administer', template: 'delete-policy ?', row_count: 1 },
+    ]);
+  });
+
   test('an advisory lock leaves one of its function, refused or not', async () => {
     const entries = await leftBy(async () => {
       for (const each of ['pg_try_advisory_lock(7)', 'pg_advisory_unlock_all()']) await sql.query(`SELECT ${each}`);
@@ -445,12 +582,16 @@ describe('an act leaves the same record by whichever door it came', () => {
       world.call('POST', '/mcp/tools/call', { name, arguments: given }, nonsense);
     await sql.query("SET annals.purpose = 'nonsense'");
     await redis.call('ANNALS.SET', 'purpose', 'nonsense');
-    const refused: readonly [string, string, () => Promise<unknown>][] = [
+    const refused: readonly [string, string, () => Promise<unknown>, string?][] = [
       ['http', 'query', () => world.query(star, nonsense)],
       ['http', 'query', call('query', { sql: star })],
       ['http', 'ingest', () => world.call('POST', '/ingest?object_type=Secret', { id: 'x' }, nonsense)],
       ['http', 'ingest', call('remember', { content: 'x' })],
-      ['relational', 'query', () => sql.query(star)],
+      ['relational', 'query', () => sql.query(star), 'Secret'],
+      ['relational', 'query', () => sql.query('COPY Secret TO STDOUT'), 'Secret'],
+      ['relational', 'query', () => sql.query(`COPY (${star}) TO STDOUT`), 'Secret'],
+      ['relational', 'inspect', () => sql.query('CREATE INDEX i ON Secret (code)'), 'Secret'],
+      ['relational', 'inspect', () => sql.query('DROP TABLE IF EXISTS Secret'), 'Secret'],
       ['relational', 'ingest', () => sql.query("INSERT INTO Secret (id) VALUES ('x')")],
       ['relational', 'ingest', () => sql.query('UPDATE Secret SET n = 1')],
       ['relational', 'delete', () => sql.query('DELETE FROM Secret')],
@@ -460,16 +601,18 @@ describe('an act leaves the same record by whichever door it came', () => {
       ['document', 'ingest', () => documents().insertOne({ _id: 'x', n: 1 }, because)],
       ['document', 'ingest', () => documents().updateOne({ _id: 'x' }, { $set: { n: 2 } }, because)],
       ['document', 'delete', () => documents().deleteOne({ _id: 'x' }, because)],
-      ['object', 'ingest', () => putInto(s3Of, 'x', 'x')],
+      ['object', 'ingest', () => putInto(s3Of, 'x', 'x'), 'ObjectStoreObject'],
+      ['object', 'ingest', () => s3Of.send(new CreateMultipartUploadCommand({ Bucket: 'docs', Key: 'x' })), 'ObjectStoreObject'],
       ['object', 'delete', () => s3Of.send(new DeleteObjectCommand({ Bucket: 'docs', Key: 'x' }))],
     ];
-    for (const [door, action, run] of refused) {
+    for (const [door, action, run, type] of refused) {
       const [own, ...others] = await leftBy(() => failing(run()));
       expect([door, action, own]).toMatchObject([
         door,
         action,
         { door, action, decision: 'deny', code: expect.stringMatching(/^REL_PURPOSE/) },
       ]);
+      if (type !== undefined) expect([door, own!['template'], own!['object_type']]).toEqual([door, own!['template'], type]);
       expect(own!['template']).toEqual(expect.stringMatching(/./));
       expect(others.every((each) => isOfCall(each) && each['decision'] === 'deny')).toBe(true);
     }

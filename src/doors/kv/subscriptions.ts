@@ -132,10 +132,15 @@ export class Subscriptions {
     const named = words.map((word) => ({ name: keyOf(word), ...replayOf(keyOf(word)) }));
     if (this.count + named.length > subscriptionsMax)
       throw new ServiceError('REL_WATCH_LIMIT', `a connection has at most ${subscriptionsMax} subscriptions`);
-    const now = await asker.ask({ terms, action: 'watch' }, ({ invocation }) => {
-      invocation.describe({ objectType: messageType, template: 'SUBSCRIBE ?', literals: named.map(({ name }) => name) });
-      return invocation.snapshot().instant;
-    });
+    // What is written since the snapshot was taken is to be read at once.
+    let isBehind = false;
+    const noLonger = asker.parts.gate.onVisible(this.#scope(terms), () => (isBehind = true));
+    const now = await asker
+      .ask({ terms, action: 'watch' }, ({ invocation }) => {
+        invocation.describe({ objectType: messageType, template: 'SUBSCRIBE ?', literals: named.map(({ name }) => name) });
+        return invocation.snapshot().instant;
+      })
+      .finally(noLonger);
     this.#terms = terms;
     const into = isPattern ? this.#byPattern : this.#byChannel;
     for (const { name, channel, from } of named) {
@@ -146,8 +151,7 @@ export class Subscriptions {
     }
     channels.add(this);
     if (this.#stop === null) this.#follow();
-    // What was written since the snapshot was taken woke nobody.
-    this.#changed();
+    if (isBehind || named.some(({ from }) => from !== null && from < now)) this.#changed();
   }
 
   /** UNSUBSCRIBE and PUNSUBSCRIBE; of all where nothing is named. */
@@ -183,13 +187,15 @@ export class Subscriptions {
     replies.integer(this.count);
   }
 
+  #scope({ branch }: Terms): Parameters<Asker['parts']['gate']['onVisible']>[0] {
+    const { caller } = this.#parts.asker;
+    const shows = (path: string | null): boolean => caller.sharedFrom !== null || sees(caller.path, path);
+    return { branch: branch ?? caller.branch, tenant: tenantOf(caller.path), type: messageType, shows };
+  }
+
   #follow(): void {
     const { asker, connection } = this.#parts;
-    const { caller, parts } = asker;
-    const shows = (path: string | null): boolean => caller.sharedFrom !== null || sees(caller.path, path);
-    const branch = this.#terms?.branch ?? caller.branch;
-    const scope = { branch, tenant: tenantOf(caller.path), type: messageType, shows };
-    this.#stop = parts.gate.onVisible(scope, () => this.#changed());
+    this.#stop = asker.parts.gate.onVisible(this.#scope(this.#terms!), () => this.#changed());
     connection.gone.addEventListener('abort', () => this.#wake(), { once: true });
     void this.#pump();
   }

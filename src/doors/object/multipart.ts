@@ -40,7 +40,7 @@ export async function createUpload(exchange: Exchange): Promise<Reply> {
   const checksum = checksumStated(request);
   const upload = await exchange.invoke('ingest', async (invocation) => {
     const asking = new Asking(exchange, invocation, 'CreateMultipartUpload');
-    await asking.bucket(true);
+    await asking.bucketOfObject();
     await rehearsePut(asking, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
     return parts.uploads.begin(exchange.caller, { bucket, key, facts, checksum });
   });
@@ -120,7 +120,7 @@ export async function copyPart(exchange: Exchange): Promise<Reply> {
   const copied = await exchange.invoke('ingest', async (invocation) => {
     const upload = uploadOf(exchange);
     const asking = new Asking(exchange, invocation, 'UploadPartCopy');
-    await asking.bucket(true);
+    await asking.bucketOfObject();
     const row = await asking.object(bodyColumns, source.bucket, source.key, source.versionId);
     if (row === null) throw refusals.noSuchKey();
     checkSource(request, row);
@@ -187,7 +187,7 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
   const complete = (): Promise<Completion> =>
     exchange.invoke('ingest', async (invocation) => {
       const asking = new Asking(exchange, invocation, 'CompleteMultipartUpload');
-      await asking.bucket(true);
+      await asking.bucketOfObject();
       const before = await parts.uploads.findCompletion(exchange.caller, query.get('uploadId')!, bucket, key);
       if (before === null) {
         const upload = uploadOf(exchange);

@@ -80,6 +80,15 @@ export class Asking {
     return row;
   }
 
+  /** The same on the way to an object: what is recorded is about objects, whatever becomes of it. */
+  async bucketOfObject(): Promise<void> {
+    try {
+      await this.bucket(true);
+    } finally {
+      this.invocation.describe({ objectType });
+    }
+  }
+
   /** An object, or one version of it. Throws NoSuchVersion for a version that is not there; null where there is no object. */
   async object(columns: string, bucket: string, key: string, versionId: string | undefined): Promise<Row | null> {
     const pk = objectKey(bucket, key);

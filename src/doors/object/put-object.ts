@@ -52,7 +52,7 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
   const put = (): Promise<bigint> =>
     exchange.invoke('ingest', async (invocation) => {
       const asking = new Asking(exchange, invocation, 'PutObject');
-      await asking.bucket(true);
+      await asking.bucketOfObject();
       const when = await conditionOf(exchange, asking);
       const row = { facts, when, sync, method: 'PutObject' };
       if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);
@@ -204,7 +204,7 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
   const copy = (): Promise<{ readonly version: bigint; readonly hash: string }> =>
     exchange.invoke('ingest', async (invocation) => {
       const asking = new Asking(exchange, invocation, 'CopyObject');
-      await asking.bucket(true);
+      await asking.bucketOfObject();
       const columns = `${bodyColumns}, content_type, metadata, headers`;
       const row = await asking.object(columns, source.bucket, source.key, source.versionId);
       if (row === null) throw refusals.noSuchKey();

@@ -1,5 +1,6 @@
 /** DROP of anything: there is little that could be dropped, and what is absent is told as Postgres tells it. */
 import { ServiceError } from '../../errors.ts';
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 import { Tokens } from './tokens.ts';
 
@@ -71,6 +72,13 @@ function notDropped(tokens: Tokens): ServiceError {
   if (tokens.next.kind === 'word' && others.has(word))
     return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${word} is not implemented`);
   return tokens.refused('expected what is dropped: TABLE, VIEW, INDEX …');
+}
+
+export function standingIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' | 'views'>): Standing {
+  return {
+    isTable: (name) => catalog.type(name) !== undefined,
+    isView: (wanted) => views.some(({ name }) => name === wanted),
+  };
 }
 
 function nameOf(tokens: Tokens, what: Droppable): DroppedName {

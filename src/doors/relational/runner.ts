@@ -3,7 +3,6 @@ import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
-import { systemColumns } from '../../log/values/value.ts';
 import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
@@ -20,7 +19,8 @@ import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/virtual/facts.ts';
 import type { InstantStyle, Session } from '../../planner/virtual/session.ts';
-import { droppedNotice } from './drop.ts';
+import { checkIndexed } from './create-index.ts';
+import { droppedNotice, standingIn } from './drop.ts';
 import { type Bound, parameterOf, statedType } from './parameters.ts';
 import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
 import { RowsOut } from './rows-out.ts';
@@ -328,12 +328,7 @@ export class Runner {
     const { replies } = this.#parts;
     await this.#enter('inspect', false, async (invocation) => {
       invocation.describe({ template: 'CREATE INDEX', objectType: table });
-      const definition = invocation.snapshot().catalog.type(table);
-      if (definition === undefined)
-        throw new ProtocolRefusal('42P01', 'REL_NOT_FOUND', `relation ${JSON.stringify(table)} does not exist`);
-      const known = (name: string): boolean => Object.hasOwn(definition.properties, name) || Object.hasOwn(systemColumns, name);
-      const unknown = columns.find((name) => !known(name) && name !== '_pk' && name !== 'id');
-      if (unknown !== undefined) throw new ServiceError('REL_UNKNOWN_COLUMN', `column ${JSON.stringify(unknown)} does not exist`);
+      checkIndexed(invocation.snapshot().catalog.type(table), table, columns);
     });
     replies.notice('indexes are made as questions need them: nothing was created');
     replies.complete('CREATE INDEX');
@@ -356,11 +351,7 @@ export class Runner {
     const { replies } = this.#parts;
     const notices = await this.#enter('inspect', false, async (invocation) => {
       invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
-      const { catalog, views } = invocation.snapshot();
-      const standing = {
-        isTable: (name: string) => catalog.type(name) !== undefined,
-        isView: (wanted: string) => views.some(({ name }) => name === wanted),
-      };
+      const standing = standingIn(invocation.snapshot());
       return command.names.map((name) => droppedNotice(command, name, standing));
     });
     for (const notice of notices) replies.notice(notice);
@@ -413,6 +404,7 @@ export class Runner {
   async #copyOut(copy: Copy): Promise<void> {
     const { planner, replies } = this.#parts;
     const { answer } = await this.#enter('query', false, (invocation) => {
+      if (copy.table !== null) invocation.describe({ template: 'COPY ? TO STDOUT', objectType: copy.table });
       const sql = copy.query ?? this.#tableQuery(invocation, copy);
       return planner.execute(invocation, { sql, ...this.options() });
     });

@@ -77,6 +77,9 @@ export function seeds(): Uint8Array[] {
     'START TRANSACTION ISOLATION LEVEL SERIALIZABLE',
     'TRUNCATE TABLE ONLY a, public."b;" RESTART IDENTITY CASCADE; SAVEPOINT "s p"; ROLLBACK WORK TO SAVEPOINT x; RELEASE x',
     'SELECT pg_catalog.pg_try_advisory_xact_lock_shared(-1::int4, $2::bigint) AS "x;y"; SELECT pg_advisory_unlock_all()',
+    'CREATE INDEX CONCURRENTLY IF NOT EXISTS "i;" ON ONLY t USING hnsw (a vector_cosine_ops DESC, (lower(b)), f(c) NULLS LAST) WHERE a > 1; CREATE INDEX ON t (',
+    'DROP TABLE IF EXISTS a, public."b;" CASCADE; DROP INDEX CONCURRENTLY i RESTRICT; DROP VIEW v; DROP TYPE IF EXISTS x.y; DROP',
+    `COPY t (a, "b;") FROM STDIN WITH (FORMAT csv, DELIMITER ';', NULL '', HEADER); COPY (SELECT 1; ) TO STDOUT BINARY`,
     'SELECT a FROM t WHERE b = 1 FOR NO KEY UPDATE OF t NOWAIT; SELECT 1 FOR SHARE; DISCARD ALL; CLOSE ALL; UNLISTEN *',
   ];
   return [
