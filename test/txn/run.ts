@@ -178,12 +178,14 @@ async function start(): Promise<ChildProcess> {
   const child = spawn(process.execPath, [annals, 'serve', '--data-dir', data], { env, stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   child.stderr!.on('data', (chunk) => (said += chunk));
-  for (let tries = 0; tries < 600 && child.exitCode === null; tries++) {
+  const isRunning = (): boolean => child.exitCode === null && child.signalCode === null;
+  for (let tries = 0; tries < 1_200 && isRunning(); tries++) {
     const ready = await fetch(`http://127.0.0.1:${port}/health/ready`).then(
       ({ status }) => status === 200,
       () => false,
     );
-    if (ready) return child;
+    // Another process may have taken the port while the server was down, and be ready.
+    if (ready && isRunning()) return child;
     await sleep(100);
   }
   child.kill('SIGKILL');
