@@ -266,18 +266,45 @@ class SelectBinder {
   }
 
   /** Keeps the first one of the rows that are alike in these, in the order of the query. */
-  #firstRows(alike: readonly Expression[]): void {
+  #firstRows(on: readonly Expression[]): void {
     const { place } = this.#select;
-    const numbered = {
-      function: 'row_number',
-      arguments: [],
-      partition: alike,
-      orderBy: this.#request.orderBy,
-      frame: null,
-    } as const;
+    const partition = on.map((each) => this.#projected(each, false));
+    const orderBy = this.#request.orderBy.map((item) => ({ ...item, expression: this.#projected(item.expression, true) }));
+    this.#checkFirst(partition, orderBy);
+    const numbered = { function: 'row_number', arguments: [], partition, orderBy, frame: null } as const;
     const left = bindExpression({ kind: 'over', ...numbered, place }, this.#rows);
     const right: Bound = { kind: 'constant', cell: 1n, type: 'integer' };
     filterLevel(this.#level, { kind: 'compare', op: '=', left, right, type: 'boolean' });
+  }
+
+  /** What stands in the projection at the place, or by the name, that an expression says; else the expression. */
+  #projected(expression: Expression, byName: boolean): Expression {
+    const { projection } = this.#select;
+    const position = positionOf(expression, projection.length, this.#environment);
+    if (position !== null && projection.some(({ kind }) => kind === 'star'))
+      throw at('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and places of columns is not implemented', expression.place);
+    const isNamed = (item: ProjectionItem): boolean =>
+      byName &&
+      item.kind === 'expression' &&
+      expression.kind === 'column' &&
+      expression.table === null &&
+      item.alias === expression.name;
+    const item = position === null ? projection.find(isNamed) : projection[position];
+    return item?.kind === 'expression' ? item.expression : expression;
+  }
+
+  /** Only rows that are alike may stand beside each other for another reason. */
+  #checkFirst(partition: readonly Expression[], orderBy: readonly OrderItem[]): void {
+    const { literals, guards } = this.#environment;
+    const left = partition.map((each) => bindExpression(each, this.#rows));
+    for (const { expression } of orderBy) {
+      if (left.length === 0) return;
+      const bound = bindExpression(expression, this.#rows);
+      const found = left.findIndex((each) => sameExpression(each, bound, literals, guards));
+      if (found < 0)
+        throw at('REL_INVALID', 'ORDER BY begins with what DISTINCT ON says', expression.place, 'no-such-column-here');
+      left.splice(found, 1);
+    }
   }
 
   /** Keys and arguments are computed below the aggregate; what stands above sees keys and results only. */

@@ -189,6 +189,7 @@ export function castOf(source: string, target: string, names: Names): ((value: V
     return each && mapped((value) => (value as Value[]).map((one) => (one === null ? null : each(one))));
   }
   if (from === 'unknown' || from === 'text') {
+    if (target === 'interval') return mapped((value) => intervalText(value as string));
     switch (to) {
       case 'number':
         return mapped((value) => numberOf(value as string, target, names));
@@ -198,8 +199,8 @@ export function castOf(source: string, target: string, names: Names): ((value: V
         return from === 'text' && source !== 'text' && source !== 'varchar'
           ? null
           : mapped((value) => arrayOf(value as string, target, names));
-      case 'text':
       case 'time':
+      case 'text':
         return target === 'char' ? mapped((value) => firstLetter(value as string)) : (value) => value;
       default:
         return null;
@@ -222,6 +223,12 @@ const mapped =
   (each: (value: Exclude<Value, null>) => Value) =>
   (value: Value): Value =>
     value === null ? null : each(value);
+
+/** An interval is kept as the text that says it. */
+function intervalText(text: string): string {
+  if (/\d/.test(text)) return text;
+  throw new ServiceError('REL_INVALID', `${JSON.stringify(text.slice(0, 100))} is no interval`, { reason: 'instant-form' });
+}
 
 function numberOf(text: string, type: string, names: Names): number {
   const plain = text.trim();

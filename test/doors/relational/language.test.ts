@@ -24,6 +24,9 @@ afterAll(async () => {
 });
 
 test.each([
+  ['SELECT DISTINCT ON (n) n, id FROM A WHERE n IS NOT NULL ORDER BY n, id DESC', '1 3 2 4'],
+  ['SELECT DISTINCT ON (1) n, id AS v FROM A WHERE n IS NOT NULL ORDER BY 1 DESC, v DESC', '2 4 1 3'],
+  ['SELECT DISTINCT ON (n, s) s FROM A WHERE n = 1 ORDER BY s DESC', 'c b a'],
   // Names that the statement gives, and those of the catalogue, are the same in letters of either case.
   ['SELECT result.MY_ID FROM (SELECT id AS My_Id, n FROM A) Result WHERE N = 2', '4'],
   ['SELECT C.OID::int * 0 FROM pg_class c WHERE c.RELNAME = $$A$$', '0'],
@@ -55,6 +58,8 @@ test.each([
   ['SELECT id FROM A ORDER BY id FETCH FIRST 2 ROWS WITH TIES', '0A000'],
   ['SELECT id FROM A FETCH FIRST ROW ONLY', '0A000'],
   ['SELECT pg_catalog.nothing_of_it(s) FROM A', '42883'],
+  ['SELECT DISTINCT ON (n) n, id FROM A ORDER BY id', '42P10'],
+  ["SELECT 'x'::interval", '22007'],
 ])('%s is %s', async (text, state) => {
   expect(await stateOf(client.query(text))).toBe(state);
 });
