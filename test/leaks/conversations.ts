@@ -1,5 +1,8 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
-import { ServiceError } from '../../src/errors.ts';
+import { commandOf } from '../../src/doors/relational/commands.ts';
+import { checkIndexed } from '../../src/doors/relational/create-index.ts';
+import { droppedNotice, standingIn } from '../../src/doors/relational/drop.ts';
+import { assert, ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, Transaction } from '../../src/governance/gate-contract.ts';
 import { EventStream } from '../doors/http/event-stream.ts';
@@ -176,6 +179,32 @@ const executed = (stage: Stage, adversary: Adversary, sql: string, within?: Open
   invoked(stage, adversary, { action: 'query', sql, ...(within && { within }) }, async (invocation) => {
     const done = await stage.lab.service.planner.execute(invocation, { sql });
     return { columns: done.answer.columns, rows: rowsOf(done.answer), written: done.written };
+  });
+
+/** Statements of the relational door that make and drop nothing, and say what is there. */
+const namedOnly: readonly string[] = [
+  'CREATE INDEX ON Hidden (id)',
+  'CREATE INDEX ON Deal (secret, who)',
+  'CREATE INDEX ON Deal (nothing)',
+  'CREATE INDEX ON hidden_view (id)',
+  'CREATE INDEX ON SourceTrueIdentity (id)',
+  ...['Hidden', 'Deal', 'hidden_view', 'by_note', 'SourceTrueIdentity', 'Nowhere'].flatMap((name) => [
+    `DROP TABLE ${name}`,
+    `DROP VIEW IF EXISTS ${name}`,
+    `DROP TYPE ${name}`,
+    `DROP INDEX IF EXISTS "${name}_pkey"`,
+  ]),
+];
+
+/** As the relational door answers them. */
+const inspected = (stage: Stage, adversary: Adversary, sql: string): Promise<Heard> =>
+  invoked(stage, adversary, { action: 'inspect', sql }, async (invocation) => {
+    const command = commandOf(sql);
+    const snapshot = invocation.snapshot();
+    if (command.kind === 'drop') return command.names.map((name) => droppedNotice(command, name, standingIn(snapshot)));
+    assert(command.kind === 'create-index', 'these statements make or drop something');
+    checkIndexed(snapshot.catalog.type(command.table), command.table, command.columns);
+    return null;
   });
 
 /** What the Postgres catalogue tells of names: listed, looked up, counted, and by their numbers. */
@@ -446,6 +475,12 @@ export const conversations: readonly Conversation[] = [
       await ask('POST', '/query', { sql: 'DROP MATERIALIZED VIEW mine_view' });
       await ask('POST', '/query', { sql: 'DROP LOOKUP mine_names' });
       await ask('DELETE', '/schema/branches/mine');
+    }),
+  },
+  {
+    name: 'indexes and drops of names',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      for (const sql of namedOnly) heard.push(await inspected(stage, adversary, sql));
     }),
   },
 ];
