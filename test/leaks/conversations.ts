@@ -262,7 +262,7 @@ export const conversations: readonly Conversation[] = [
         const theirs: Open = { transaction: null };
         const own: Open = { transaction: null };
         await othersTransaction(stage, 'begin', theirs);
-        for (const path of ['/tx', '/metrics', '/jobs']) await ask('GET', path);
+        for (const path of ['/tx', '/jobs']) await ask('GET', path);
         for (const sql of statementsWithin.slice(0, 4)) heard.push(await executed(stage, adversary, sql, own));
         await othersTransaction(stage, end, theirs);
         heard.push(await committed(stage, adversary, own));
