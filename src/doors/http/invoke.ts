@@ -23,39 +23,34 @@ export function invoke<T>(
 ): Promise<T> {
   assert(!request.recorded, 'a request enters the gate once');
   const { transaction = statedTransaction(context, request) } = more;
-  if (transaction === undefined) return invokeBy(context, request, statedBy(request, purposeField), action, more, run);
-  return exclusively(transaction, () => {
-    const stated = statedBy(request, purposeField);
-    // A transaction is of one branch: its requests need not name it again.
-    const caller = onBranch(stated.caller, statedBranch(request) ?? transaction.caller.branch);
-    return invokeBy(context, request, { ...stated, caller }, action, { ...more, transaction }, run);
-  });
-}
-
-function invokeBy<T>(
-  context: HttpContext,
-  request: RequestFacts,
-  { caller, ...stated }: ReturnType<typeof statedBy>,
-  action: Action,
-  more: Pick<InvocationRequest, 'whileSuspended' | 'purposeRequired' | 'transaction'>,
-  run: (invocation: Invocation) => Promise<T>,
-): Promise<T> {
-  request.recorded = true;
-  const { bucket = request.routeOptions.config?.bucket } = request.routeOptions;
-  const onCost = bucket === 'read' ? refundOf(context.readLimit, caller.clientIp) : null;
-  return context.gate.invoke(caller, { action, ...stated, ...(onCost && { onCost }), ...more }, run);
+  const { caller, ...stated } = statedBy(request, purposeField, transaction?.caller.branch);
+  const enter = (): Promise<T> => {
+    request.recorded = true;
+    const { bucket = request.routeOptions.config?.bucket } = request.routeOptions;
+    const onCost = bucket === 'read' ? refundOf(context.readLimit, caller.clientIp) : null;
+    const asked = { action, ...stated, ...(onCost && { onCost }), ...more, ...(transaction && { transaction }) };
+    return context.gate.invoke(caller, asked, run);
+  };
+  return transaction === undefined ? enter() : oneOf(transaction, enter);
 }
 
 const inUse = new WeakSet<Transaction>();
 
-/** Two requests at once would see, or end, each other's halves. */
-async function exclusively<T>(transaction: Transaction, run: () => Promise<T>): Promise<T> {
+const beforeRequest = 'before the request';
+
+/** A request of a transaction: it leaves all that it writes, or where it is refused nothing. Two at once would see, or end, each other's halves. */
+async function oneOf<T>(transaction: Transaction, run: () => Promise<T>): Promise<T> {
   if (inUse.has(transaction))
     throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');
   inUse.add(transaction);
+  transaction.savepoint(beforeRequest);
   try {
     return await run();
+  } catch (error) {
+    transaction.rollbackTo(beforeRequest);
+    throw error;
   } finally {
+    transaction.release(beforeRequest);
     inUse.delete(transaction);
   }
 }
@@ -66,10 +61,11 @@ function statedTransaction(context: HttpContext, request: RequestFacts): Transac
   return id === null ? undefined : context.gate.transaction(id, callerOf(request));
 }
 
-/** Who asks, and what the request states beside its question. */
+/** Who asks, and what the request states beside its question. `branch`: where it names none. */
 export function statedBy(
   request: RequestFacts,
   purposeField: string | undefined,
+  branch: string | null = null,
 ): Omit<InvocationRequest, 'action'> & {
   readonly caller: Caller;
   readonly gone: AbortSignal;
@@ -78,7 +74,7 @@ export function statedBy(
   readonly accessScopeRef: string | null;
 } {
   return {
-    caller: onBranch(callerOf(request), statedBranch(request)),
+    caller: onBranch(callerOf(request), statedBranch(request) ?? branch),
     purpose: statedPurpose(request, purposeField),
     correlationId: request.id,
     breakGlass: statedOpener(request, 'breakGlass'),

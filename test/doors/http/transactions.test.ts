@@ -82,6 +82,10 @@ test('a request that is refused leaves it as it was; one of nothing is committed
   await put({ id: 'a', balance: 7 }, within);
   expect((await put({ id: 'b', balance: 'seven' }, within)).json).toMatchObject({ accepted: 0, rejected: 1 });
   expect((await call('POST', '/query', { sql: 'SELECT nope FROM Account' }, within)).status).toBe(400);
+  // Many batches of it are taken before its end is missed.
+  const many = Array.from({ length: 20_000 }, (_, i) => JSON.stringify({ id: `m${i}`, balance: i })).join();
+  expect((await put(`[${many},`, within)).status).toBe(400);
+  expect(await balances(within)).toBe('a7 b0');
   expect((await call('PATCH', '/types/Account/none', { balance: 1 }, within)).status).toBe(404);
   expect((await call('POST', `/tx/${state.id}/commit`)).json).toMatchObject({ rows: 1 });
   expect(await balances()).toBe('a7 b0');

@@ -1,7 +1,5 @@
 /** POST /tx, /tx/:id/commit and /tx/:id/rollback. Requests that name it in X-Service-Transaction read and write in it. */
 import { z } from 'zod';
-import type { Transaction } from '../../../governance/gate-contract.ts';
-import type { FastifyRequest, HttpContext } from '../context.ts';
 import { wantsSync } from '../headers.ts';
 import { callerOf, invoke } from '../invoke.ts';
 import { answered, route, type Route } from '../route.ts';
@@ -26,9 +24,6 @@ const committed = z
   .meta({ id: 'CommittedTransaction' });
 
 const named = z.object({ id: z.string() });
-
-const transactionOf = ({ gate }: HttpContext, request: FastifyRequest, id: string): Transaction =>
-  gate.transaction(id, callerOf(request));
 
 export const transactionRoutes: readonly Route[] = [
   route({
@@ -71,7 +66,7 @@ export const transactionRoutes: readonly Route[] = [
     replies: { 200: committed },
     example: { params: { id: 'a transaction' } },
     handle: async ({ params: { id }, request, context }) => {
-      const transaction = transactionOf(context, request, id);
+      const transaction = context.gate.transaction(id, callerOf(request));
       const sync = wantsSync(request);
       const outcome = await invoke(
         context,
