@@ -105,6 +105,13 @@ test.each([
   ],
   ['an instant by a template', "SELECT to_timestamp('2024-05-01 10:11', 'YYYY-MM-DD HH24:MI')::text", '2024-05-01 10:11:00+00'],
   [
+    'instants with offsets, names of months and texts between',
+    `SELECT to_timestamp('2024-05-01 10:00 -05', 'YYYY-MM-DD HH24:MI TZH')::text,
+      to_timestamp('1 dec 2023 12.30 am -00:30', 'DD Mon YYYY HH12.MI AM TZH:TZM')::text,
+      to_timestamp('at 20240501T1011', '"at "YYYYMMDD"T"HH24MI')::text`,
+    '2024-05-01 15:00:00+00 2023-12-01 01:00:00+00 2024-05-01 10:11:00+00',
+  ],
+  [
     'texts in parts',
     "SELECT string_to_array('a,,c', ',', '')::text, string_to_array('ab', NULL)::text, string_to_array('', ',')::text",
     '{a,NULL,c} {a,b} {}',
@@ -122,7 +129,19 @@ test('USER is who asks, or a column of that name', async () => {
 test('set_config() sets what SET sets, and refuses what SET refuses', async () => {
   expect((await client.query("SELECT set_config('application_name', 'tool', false) AS v")).rows).toEqual([{ v: 'tool' }]);
   expect((await client.query('SHOW application_name')).rows).toEqual([{ application_name: 'tool' }]);
+  await client.query("SET application_name = 'another'");
+  await client.query("SELECT set_config('application_name', 'tool', false) AS v");
+  expect((await client.query('SHOW application_name')).rows).toEqual([{ application_name: 'tool' }]);
   expect(await stateOf(client.query("SELECT set_config('no.such', 'x', false)"))).toBe('42704');
+});
+
+test.each([
+  ["to_timestamp(LPAD('x', 1000000, ' '), 'YYYY')", '22007'],
+  [`to_timestamp('${'1'.repeat(49)}', '${'DD'.repeat(50)}')`, '22023'],
+  ["to_timestamp('2024-13-01', 'YYYY-MM-DD')", '22008'],
+  ["to_timestamp('x', 'Q')", '0A000'],
+])('%s is refused by %s, however much would have to be tried', async (call, state) => {
+  expect(await stateOf(client.query(`SELECT ${call}`))).toBe(state);
 });
 
 test('EXPLAIN (FORMAT JSON) is one text of nested nodes', async () => {
