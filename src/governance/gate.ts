@@ -140,7 +140,7 @@ export class Gate implements GateContract {
   }
 
   transaction(id: string, caller: Caller): Transaction {
-    return this.#transactions.named(id, caller);
+    return this.#transactions.find(id, caller);
   }
 
   transactions(caller?: Caller): readonly Transaction[] {

@@ -162,7 +162,7 @@ export class GovernedWrites {
     this.#underWay++;
     try {
       for (const { command } of steps) this.#asked.submits(command);
-      this.#asked.describe({ template: 'COMMIT', statements: named(steps.map(({ statement }) => statement)) });
+      this.#asked.describe({ template: 'COMMIT', statements: firstStatements(steps.map(({ statement }) => statement)) });
       if (bytes > 0 && !backlog.take(bytes)) await backlog.wait(bytes);
       held = bytes;
       for (const { command } of steps) for (const within of this.#keysWithin(command)) if (within !== null) await within;
@@ -480,7 +480,7 @@ function unconditional(command: WaitingCommand): WaitingCommand {
 }
 
 /** As many as a record has room for; of the others, one digest. */
-function named(statements: readonly StatementFacts[]): readonly StatementFacts[] {
+function firstStatements(statements: readonly StatementFacts[]): readonly StatementFacts[] {
   if (statements.length <= statementsMax) return statements;
   const others = statements.slice(statementsMax - 1);
   const literals = others.flatMap((each) => [each.template ?? '', ...(each.literals ?? [])]);

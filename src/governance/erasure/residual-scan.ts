@@ -296,7 +296,7 @@ function sinceReader(
 /** JSON may spell letters by numbers, and bytes that are no text rest in base64. */
 function sinceInCell(bytes: Uint8Array, { column, of }: Pick<StoredTexts, 'column' | 'of'>, search: WordSearch): number {
   const asItIs = search.sinceIn(bytes);
-  if (of === 'json') return bytes.includes(backslash) ? Math.min(asItIs, search.sinceInText(respelled(bytes))) : asItIs;
+  if (of === 'json') return bytes.includes(backslash) ? Math.min(asItIs, search.sinceInText(respell(bytes))) : asItIs;
   if (!column.endsWith('_base64') && !(column === named.column && isBase64(bytes))) return asItIs;
   return Math.min(asItIs, search.sinceIn(Buffer.from(decoder.decode(bytes), 'base64')));
 }
@@ -304,7 +304,7 @@ function sinceInCell(bytes: Uint8Array, { column, of }: Pick<StoredTexts, 'colum
 const backslash = '\\'.charCodeAt(0);
 const decoder = new TextDecoder();
 
-function respelled(bytes: Uint8Array): string {
+function respell(bytes: Uint8Array): string {
   const json = decoder.decode(bytes);
   try {
     return JSON.stringify(JSON.parse(json));

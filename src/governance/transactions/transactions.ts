@@ -59,7 +59,7 @@ export class Transactions {
   }
 
   /** See `GateContract`. */
-  named(id: string, caller: Caller): OpenTransaction {
+  find(id: string, caller: Caller): OpenTransaction {
     this.sweep();
     for (const each of this.#open.get(tenantOf(caller.path)) ?? [])
       if (each.id === id && each.caller.principal === caller.principal && each.caller.path === caller.path) return each;

@@ -125,7 +125,7 @@ export class Scope {
     const { table: qualifier, name, quoted } = reference;
     if (qualifier === null) {
       const found = this.#places.get(name);
-      return found ?? (quoted ? [] : this.#folded(this.tables, name));
+      return found ?? (quoted ? [] : this.#candidatesInEitherCase(this.tables, name));
     }
     const exact = this.tables.filter((table) => table.name === qualifier);
     const named = exact.length > 0 || quoted ? exact : this.tables.filter((table) => isLike(table.name, qualifier));
@@ -133,11 +133,11 @@ export class Scope {
       const position = table.columns.findIndex((column) => column.name === name);
       return position < 0 ? [] : [{ table, position }];
     });
-    return found.length > 0 || quoted ? found : this.#folded(named, name);
+    return found.length > 0 || quoted ? found : this.#candidatesInEitherCase(named, name);
   }
 
   /** Without quotes a name that the statement itself gives, or the catalogue, may be written in letters of either case; columns of types may not. */
-  #folded(tables: readonly ScopeTable[], name: string): readonly Candidate[] {
+  #candidatesInEitherCase(tables: readonly ScopeTable[], name: string): readonly Candidate[] {
     return tables.flatMap((table) =>
       table.type !== null
         ? []

@@ -268,8 +268,8 @@ class SelectBinder {
   /** Keeps the first one of the rows that are alike in these, in the order of the query. */
   #firstRows(on: readonly Expression[]): void {
     const { place } = this.#select;
-    const partition = on.map((each) => this.#projected(each, false));
-    const orderBy = this.#request.orderBy.map((item) => ({ ...item, expression: this.#projected(item.expression, true) }));
+    const partition = on.map((each) => this.#itemOf(each, false));
+    const orderBy = this.#request.orderBy.map((item) => ({ ...item, expression: this.#itemOf(item.expression, true) }));
     this.#checkFirst(partition, orderBy);
     const numbered = { function: 'row_number', arguments: [], partition, orderBy, frame: null } as const;
     const left = bindExpression({ kind: 'over', ...numbered, place }, this.#rows);
@@ -278,7 +278,7 @@ class SelectBinder {
   }
 
   /** What stands in the projection at the place, or by the name, that an expression says; else the expression. */
-  #projected(expression: Expression, byName: boolean): Expression {
+  #itemOf(expression: Expression, byName: boolean): Expression {
     const { projection } = this.#select;
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star'))
