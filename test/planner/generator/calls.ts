@@ -1,8 +1,6 @@
 /**
- * Functions, casts, patterns, dates and JSON as the generator calls them: what we write, what SQLite writes, and what comes out
- * where no argument is NULL.
+ * Functions, casts, patterns, dates and JSON as the generator calls them: what we write, and what SQLite writes.
  */
-import type { Cell } from '../../../src/log/values/value.ts';
 import type { Choices } from './random.ts';
 import type { Expr, Facts, Type } from './tree.ts';
 
@@ -13,7 +11,6 @@ export interface Call {
   readonly yields: Type;
   readonly ours: (operands: readonly string[]) => string;
   readonly theirs: (operands: readonly string[]) => string;
-  readonly of: (cells: readonly Cell[]) => Cell;
   /** It is asked where an argument is NULL too. */
   readonly takesNull?: true;
   /** Size and grain of what it yields; unknown where this is absent. */
@@ -26,15 +23,12 @@ const named =
     `${name}(${operands.join(', ')})`;
 const nsPerSecond = 1_000_000_000n;
 const nsPerDay = 86_400n * nsPerSecond;
-const floored = (ns: bigint, by: bigint): bigint => ns - (((ns % by) + by) % by);
 const flooredText = (ns: string, by: bigint): string => `(${ns} - ((${ns} % ${by}) + ${by}) % ${by})`;
-const dateOf = (ns: Cell): Date => new Date(Number(floored(ns as bigint, nsPerSecond) / nsPerSecond) * 1000);
-const field = (name: string, format: string, of: (date: Date) => number): Call => ({
+const field = (name: string, format: string): Call => ({
   takes: ['timestamp'],
   yields: 'integer',
   ours: ([t]) => `EXTRACT(${name} FROM ${t!})`,
   theirs: ([t]) => `CAST(strftime('${format}', ${flooredText(t!, nsPerSecond)} / ${nsPerSecond}, 'unixepoch') AS INTEGER)`,
-  of: ([t]) => BigInt(of(dateOf(t!))),
   facts: () => ({ size: 2_300, grain: 0 }),
 });
 const pattern = (regexp: string): Call => ({
@@ -42,13 +36,11 @@ const pattern = (regexp: string): Call => ({
   yields: 'boolean',
   ours: ([s]) => `(${s!} ~ '${regexp}')`,
   theirs: ([s]) => `regexp('${regexp}', ${s!})`,
-  of: ([s]) => new RegExp(regexp, 'u').test(s as string),
 });
 const widest = (operands: readonly Expr[]): Pick<Facts, 'size' | 'grain'> => ({
   size: Math.max(...operands.map(({ size }) => size)),
   grain: Math.max(...operands.map(({ grain }) => grain)),
 });
-const chars = (s: Cell): string[] => Array.from(s as string);
 const documents = ['{"a":1,"b":{"c":[1,2]}}', '{"a":"x","b":[true,null]}', '{"b":"y"}'] as const;
 const json = (path: string): Call => ({
   takes: ['boolean'],
@@ -56,10 +48,6 @@ const json = (path: string): Call => ({
   ours: ([b]) => `(CAST(CASE WHEN ${b!} THEN '${documents[0]}' ELSE '${documents[1]}' END AS JSON) ->> '${path}')`,
   theirs: ([b]) => `CAST((CASE WHEN ${b!} THEN '${documents[0]}' ELSE '${documents[1]}' END) ->> '${path}' AS TEXT)`,
   takesNull: true,
-  of: ([b]) => {
-    const value = (JSON.parse(documents[b === true ? 0 : 1]) as Record<string, unknown>)[path];
-    return value === undefined || value === null ? null : typeof value === 'string' ? value : JSON.stringify(value);
-  },
 });
 
 export const calls: Readonly<Record<string, Call>> = {
@@ -68,7 +56,6 @@ export const calls: Readonly<Record<string, Call>> = {
     yields: 'integer',
     ours: named('ABS'),
     theirs: named('ABS'),
-    of: ([x]) => ((x as bigint) < 0n ? -(x as bigint) : x!),
     facts: widest,
   },
   sign: {
@@ -76,7 +63,6 @@ export const calls: Readonly<Record<string, Call>> = {
     yields: 'integer',
     ours: named('SIGN'),
     theirs: ([x]) => `(CASE WHEN ${x!} > 0 THEN 1 WHEN ${x!} < 0 THEN -1 WHEN ${x!} = 0 THEN 0 END)`,
-    of: ([x]) => ((x as bigint) < 0n ? -1n : (x as bigint) > 0n ? 1n : 0n),
     facts: () => ({ size: 1, grain: 0 }),
   },
   nullif: {
@@ -85,7 +71,6 @@ export const calls: Readonly<Record<string, Call>> = {
     ours: named('NULLIF'),
     theirs: named('NULLIF'),
     takesNull: true,
-    of: ([x, y]) => (x === y ? null : x!),
     facts: widest,
   },
   coalesce: {
@@ -94,7 +79,6 @@ export const calls: Readonly<Record<string, Call>> = {
     ours: named('COALESCE'),
     theirs: named('COALESCE'),
     takesNull: true,
-    of: ([x, y]) => x ?? y!,
   },
   greatest: {
     takes: ['integer', 'integer'],
@@ -102,7 +86,6 @@ export const calls: Readonly<Record<string, Call>> = {
     ours: named('GREATEST'),
     theirs: ([x, y]) => `COALESCE(MAX(${x!}, ${y!}), ${x!}, ${y!})`,
     takesNull: true,
-    of: ([x, y]) => (x === null || y === null ? (x ?? y!) : x! > y! ? x! : y!),
     facts: widest,
   },
   least: {
@@ -111,7 +94,6 @@ export const calls: Readonly<Record<string, Call>> = {
     ours: named('LEAST'),
     theirs: ([x, y]) => `COALESCE(MIN(${x!}, ${y!}), ${x!}, ${y!})`,
     takesNull: true,
-    of: ([x, y]) => (x === null || y === null ? (x ?? y!) : x! < y! ? x! : y!),
     facts: widest,
   },
   length: {
@@ -119,7 +101,6 @@ export const calls: Readonly<Record<string, Call>> = {
     yields: 'integer',
     ours: named('LENGTH'),
     theirs: named('LENGTH'),
-    of: ([s]) => BigInt(chars(s!).length),
     facts: () => ({ size: 64, grain: 0 }),
   },
   concat: {
@@ -127,42 +108,36 @@ export const calls: Readonly<Record<string, Call>> = {
     yields: 'string',
     ours: ([a, b]) => `(${a!} || ${b!})`,
     theirs: ([a, b]) => `(${a!} || ${b!})`,
-    of: ([a, b]) => `${a as string}${b as string}`,
   },
   substring: {
     takes: ['string'],
     yields: 'string',
     ours: ([s]) => `SUBSTRING(${s!} FROM 2 FOR 1)`,
     theirs: ([s]) => `SUBSTR(${s!}, 2, 1)`,
-    of: ([s]) => chars(s!).slice(1, 2).join(''),
   },
   left: {
     takes: ['string'],
     yields: 'string',
     ours: ([s]) => `LEFT(${s!}, 1)`,
     theirs: ([s]) => `SUBSTR(${s!}, 1, 1)`,
-    of: ([s]) => chars(s!).slice(0, 1).join(''),
   },
   replace: {
     takes: ['string'],
     yields: 'string',
     ours: ([s]) => `REPLACE(${s!}, 'a', 'xy')`,
     theirs: ([s]) => `REPLACE(${s!}, 'a', 'xy')`,
-    of: ([s]) => (s as string).replaceAll('a', 'xy'),
   },
   trim: {
     takes: ['string'],
     yields: 'string',
     ours: ([s]) => `TRIM(' ' || ${s!})`,
     theirs: ([s]) => `TRIM(' ' || ${s!})`,
-    of: ([s]) => (s as string).replaceAll(/^ +| +$/g, ''),
   },
   position: {
     takes: ['string'],
     yields: 'integer',
     ours: ([s]) => `POSITION('b' IN ${s!})`,
     theirs: ([s]) => `INSTR(${s!}, 'b')`,
-    of: ([s]) => BigInt(chars(s!).indexOf('b') + 1),
     facts: () => ({ size: 64, grain: 0 }),
   },
   right: {
@@ -170,14 +145,12 @@ export const calls: Readonly<Record<string, Call>> = {
     yields: 'string',
     ours: ([s]) => `RIGHT(${s!}, 1)`,
     theirs: ([s]) => `SUBSTR(${s!}, -1, 1)`,
-    of: ([s]) => chars(s!).slice(-1).join(''),
   },
   mod: {
     takes: ['integer'],
     yields: 'integer',
     ours: ([x]) => `MOD(${x!}, 7)`,
     theirs: ([x]) => `(${x!} % 7)`,
-    of: ([x]) => (x as bigint) % 7n,
     facts: () => ({ size: 6, grain: 0 }),
   },
   'distinct from': {
@@ -186,7 +159,6 @@ export const calls: Readonly<Record<string, Call>> = {
     ours: ([x, y]) => `(${x!} IS DISTINCT FROM ${y!})`,
     theirs: ([x, y]) => `(${x!} IS NOT ${y!})`,
     takesNull: true,
-    of: ([x, y]) => x !== y,
   },
   'not distinct from': {
     takes: ['string', 'string'],
@@ -194,35 +166,30 @@ export const calls: Readonly<Record<string, Call>> = {
     ours: ([x, y]) => `(${x!} IS NOT DISTINCT FROM ${y!})`,
     theirs: ([x, y]) => `(${x!} IS ${y!})`,
     takesNull: true,
-    of: ([x, y]) => x === y,
   },
   'ends with': {
     takes: ['string'],
     yields: 'boolean',
     ours: ([s]) => `ENDS_WITH(${s!}, 'b')`,
     theirs: ([s]) => `(SUBSTR(${s!}, -1, 1) = 'b')`,
-    of: ([s]) => (s as string).endsWith('b'),
   },
   'starts with': {
     takes: ['string'],
     yields: 'boolean',
     ours: ([s]) => `STARTS_WITH(${s!}, 'a')`,
     theirs: ([s]) => `(SUBSTR(${s!}, 1, 1) = 'a')`,
-    of: ([s]) => (s as string).startsWith('a'),
   },
   'cast to text': {
     takes: ['integer'],
     yields: 'string',
     ours: ([x]) => `(${x!})::TEXT`,
     theirs: ([x]) => `CAST(${x!} AS TEXT)`,
-    of: ([x]) => String(x),
   },
   'cast to number': {
     takes: ['integer'],
     yields: 'number',
     ours: ([x]) => `CAST(${x!} % 1000 AS DOUBLE)`,
     theirs: ([x]) => `CAST(${x!} % 1000 AS REAL)`,
-    of: ([x]) => Number((x as bigint) % 1000n),
     facts: () => ({ size: 1000, grain: 0 }),
   },
   'date_trunc day': {
@@ -230,18 +197,13 @@ export const calls: Readonly<Record<string, Call>> = {
     yields: 'timestamp',
     ours: ([t]) => `DATE_TRUNC('day', ${t!})`,
     theirs: ([t]) => flooredText(t!, nsPerDay),
-    of: ([t]) => floored(t as bigint, nsPerDay),
   },
-  'extract year': field('YEAR', '%Y', (date) => date.getUTCFullYear()),
-  'extract month': field('MONTH', '%m', (date) => date.getUTCMonth() + 1),
-  'extract day': field('DAY', '%d', (date) => date.getUTCDate()),
-  'extract dow': field('DOW', '%w', (date) => date.getUTCDay()),
-  'extract hour': field('HOUR', '%H', (date) => date.getUTCHours()),
-  'extract doy': field(
-    'DOY',
-    '%j',
-    (date) => Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1,
-  ),
+  'extract year': field('YEAR', '%Y'),
+  'extract month': field('MONTH', '%m'),
+  'extract day': field('DAY', '%d'),
+  'extract dow': field('DOW', '%w'),
+  'extract hour': field('HOUR', '%H'),
+  'extract doy': field('DOY', '%j'),
   'pattern at the start': pattern('^a'),
   'pattern of choices': pattern('b$|[xk]1?'),
   'json member': json('a'),
@@ -257,9 +219,4 @@ export function callNamed(choices: Choices, type: Type): string | null {
 export function callFacts(name: string, operands: readonly Expr[]): Facts {
   const { yields, facts } = calls[name]!;
   return { type: yields, ...(facts?.(operands) ?? { size: unknown, grain: unknown }) };
-}
-
-export function called(name: string, cells: readonly Cell[]): Cell {
-  const { of, takesNull } = calls[name]!;
-  return takesNull !== true && cells.includes(null) ? null : of(cells);
 }

@@ -3,7 +3,7 @@ import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
-import { analyst, type Row, rowsOf, type TestStore } from '../../harness.ts';
+import { analyst, rowsOf, type TestStore } from '../../harness.ts';
 import { planShape } from './plan-shape.ts';
 import { Choices } from './random.ts';
 import { ourText } from './render.ts';
@@ -37,8 +37,6 @@ export class OracleBench {
   readonly store: TestStore;
   readonly features: Features;
   readonly shapes: Set<string>;
-  /** Rows of each table as they are stored, for pivots. */
-  readonly pivots = new Map<string, Row[]>();
   readonly remembered: { readonly sql: string; readonly rows: readonly string[]; readonly ordered: boolean }[] = [];
   asked = 0;
   /** Checks that an answer beyond the caps ended. */
@@ -69,7 +67,6 @@ export class OracleBench {
 
   static async open(world: World, features: Features, shapes = new Set<string>()): Promise<OracleBench> {
     const bench = new OracleBench(world, await openWorld(world), features, shapes);
-    for (const { name } of world.tables) bench.pivots.set(name, await bench.store.rows(`SELECT * FROM ${name}`));
     return bench;
   }
 

@@ -9,7 +9,6 @@ import { differs, type Oracle, type OracleBench, type Probe, shownRows } from '.
 import {
   norec,
   overSource,
-  pivot,
   someColumns,
   tlpAggregates,
   tlpDistinct,
@@ -153,20 +152,19 @@ const pages: Oracle = {
   },
 };
 
-/** A few rows more, a key corrected, a key deleted; pivots are read again. */
+/** A few rows more, a key corrected, a key deleted. */
 async function scribble(bench: OracleBench, seed: number, caller = analyst): Promise<void> {
   const choices = new Choices(seed, 0x5c);
   const table = choices.of(bench.world.tables);
-  const rows = bench.pivots.get(table.name) ?? [];
+  const versions = await bench.store.column(`SELECT _pk FROM ${table.name}`);
   // Bounded, so that a long run stays a run over small tables.
-  if (rows.length > 150) return;
+  if (versions.length > 150) return;
   bench.store.clock.wallNs += 1_000_000n;
   const key = `k${choices.below(12)}`;
   const alive = await bench.store.column(`SELECT k FROM ${table.name} AS OF CURRENT WHERE k = '${key}'`, caller);
   if (alive.length > 0 && choices.chance(30)) await bench.store.delete(table.name, [key], caller);
   else await bench.store.put(table.name, [{ k: key, j: choices.between(-3, 3), s: choices.of(['a', 'z', 'ä']) }], caller);
   bench.store.clock.wallNs += 1_000_000n;
-  if (caller === analyst) bench.pivots.set(table.name, await bench.store.rows(`SELECT * FROM ${table.name}`));
 }
 
 export const tenant: Caller = { ...analyst, principal: 'acme', path: 'acme' };
@@ -197,7 +195,6 @@ export const oracles: readonly Oracle[] = [
   tlpAggregates,
   tlpUnionAll,
   norec,
-  pivot,
   fewerPasses,
   sameBytes,
   asOfSpelledOut,

@@ -1,16 +1,13 @@
 /**
- * Partitioning by a predicate, its negation and its NULL (TLP), counting with and without the filter (NoREC), and rows
- * picked first for which a predicate is made that is true of them (PQS).
+ * Partitioning by a predicate, its negation and its NULL (TLP), and counting with and without the filter (NoREC).
  */
 import type { Cell } from '../../../src/log/values/value.ts';
 import { rowsOf } from '../../harness.ts';
-import { valueIn } from './evaluate.ts';
 import { aggregateOf, anyType } from './expressions.ts';
 import { boolean, differs, type Oracle, type OracleBench, type Probe, queryOf, select } from './oracle-bench.ts';
-import { Choices } from './random.ts';
 import { ourText } from './render.ts';
 import type { StatementGenerator } from './statements.ts';
-import type { BodyNode, ColumnNode, Expr, QueryNode, SelectNode, SourceNode } from './tree.ts';
+import type { BodyNode, ColumnNode, Expr, QueryNode, SelectNode } from './tree.ts';
 import { shownCell } from './world.ts';
 
 /** Where `p` holds, where its negation does, where neither is known. */
@@ -194,62 +191,3 @@ export const norec: Oracle = {
     return wrong ? `WHERE keeps ${kept}, the predicate is true for ${truths}, CASE counts ${sum}` : null;
   },
 };
-
-/** One row or a pair of rows, a predicate that is true of it: it must come out. */
-export const pivot: Oracle = {
-  name: 'pivot',
-  make: (generator, seed) => {
-    const { choices } = generator;
-    const plain = { ...generator.features, subqueries: false, inQueries: false, common: false };
-    const own = generator.with(plain);
-    const { from, scope, columns } = own.source(generator.features.joins && choices.chance(50));
-    const query = queryOf(
-      select(
-        from,
-        columns.filter(({ name }) => name === 'system_from'),
-      ),
-    );
-    return { kind: 'probe', query, predicate: own.predicate(scope), seed };
-  },
-  check: async (bench, probe) => {
-    const choices = new Choices(probe.seed, 0x917);
-    const body = probe.query.body as SelectNode;
-    const row = new Map<string, Cell>();
-    const chosen: Cell[] = [];
-    const named = body.from.kind === 'table' && body.from.alias === body.from.name;
-    for (const { name, alias } of tablesOf(body.from)) {
-      const rows = bench.pivots.get(name) ?? [];
-      if (rows.length === 0) return null;
-      const one = choices.of(rows);
-      chosen.push(one['system_from']!);
-      for (const [column, cell] of Object.entries(one)) {
-        row.set(`${alias}.${column}`, cell);
-        if (named) row.set(column, cell);
-      }
-    }
-    const now = bench.store.clock.wallNs;
-    const trueOf = (p: Expr): Expr => {
-      const value = valueIn(p, row, now);
-      const [is, isNot, unknown] = partitioned(p);
-      return value === true ? is! : value === false ? isNot! : unknown!;
-    };
-    const from = mapOn(body.from, trueOf);
-    const query = { ...probe.query, body: { ...body, from, where: trueOf(probe.predicate!) } };
-    await bench.shape(query);
-    const sql = ourText(query);
-    const wanted = chosen.map(String).join(' | ');
-    return (await bench.rows(sql)).includes(wanted) ? null : `${wanted} must come out of ${sql}`;
-  },
-};
-
-function tablesOf(source: SourceNode): { name: string; alias: string }[] {
-  if (source.kind === 'join') return [...tablesOf(source.left), ...tablesOf(source.right)];
-  return source.kind === 'table' ? [source] : [];
-}
-
-function mapOn(source: SourceNode, map: (on: Expr) => Expr): SourceNode {
-  if (source.kind !== 'join') return source;
-  // Columns that must be equal are no condition that can be turned round: the row is joined with any.
-  const { using: _, ...join } = source;
-  return { ...join, left: mapOn(source.left, map), right: mapOn(source.right, map), on: map(source.on) };
-}

@@ -1,6 +1,5 @@
 /**
- * Answers checked against each other over random worlds: partitions (TLP), filter against projection (NoREC), pivot rows
- * (PQS), passes left out, block sizes, AS OF spelled out, pages while others write, tenants beside each other. One line of
+ * Answers checked against each other over random worlds: partitions (TLP), filter against projection (NoREC), passes left out, block sizes, AS OF spelled out, pages while others write, tenants beside each other. One line of
  * JSON, and before it what was found, made small.
  *
  *   npm run sqloracle -- [--n 50000] [--seed 1]
