@@ -133,7 +133,7 @@ const accessRecord: fc.Arbitrary<AccessRecord> = fc
 
 const someTexts = fc.array(text, { minLength: 1, maxLength: 3 });
 
-/** Those that only body version 5 tells. */
+/** Those behind the fixed fields. */
 const tellingRecord: fc.Arbitrary<AccessRecord> = fc
   .tuple(
     accessRecord,
@@ -280,7 +280,7 @@ const definition: fc.Arbitrary<TypeDefinition> = fc.record(
   { requiredKeys: ['name', 'properties', 'open', 'primaryKey', 'graphTriggers', 'ontologyVersion'] },
 );
 
-/** What only body version 5 says of a type. */
+/** Tagged fields of a type. */
 const saysMore = fc.record(
   { edge: fc.record({ from: text, to: text }), role: text, identifier: someTexts, language: text },
   { requiredKeys: [] },
@@ -306,12 +306,39 @@ export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
   }),
   typeBody,
   openBody,
+  fc.record(
+    {
+      kind: fc.constant('branch' as const),
+      change: fc.constantFrom('forked' as const, 'deleted' as const),
+      name: text,
+      source: text,
+      shares: fc.constantFrom('everything' as const, 'ontology' as const),
+      own: fc.constant(true as const),
+    },
+    { requiredKeys: ['kind', 'change', 'name', 'source', 'shares'] },
+  ),
+  fc.record(
+    { kind: fc.constant('view' as const), name: text, sql: text, refreshSecs: u53, dropped: fc.constant(true as const) },
+    { requiredKeys: ['kind', 'name', 'sql', 'refreshSecs'] },
+  ),
   fc.record({
-    kind: fc.constant('branch' as const),
-    change: fc.constantFrom('forked' as const, 'deleted' as const),
-    name: text,
-    source: text,
-    shares: fc.constantFrom('everything' as const, 'ontology' as const),
+    kind: fc.constant('exhibit' as const),
+    exhibit: text,
+    link: u53,
+    act: text,
+    recipe: text,
+    resultHash: text,
+    previousSeal: text,
+    seal: text,
+  }),
+  fc.record({ kind: fc.constant('receipt' as const), key: text, batch: fc.nat(), request: text, outcome: text }),
+  fc.record({
+    kind: fc.constant('retention' as const),
+    change: fc.constantFrom('scheduled' as const, 'held' as const, 'released' as const),
+    id: text,
+    type: text,
+    position: u53,
+    until: i64,
   }),
   fc.record({
     kind: fc.constant('token' as const),

@@ -1,5 +1,5 @@
 /**
- * Fields that a body of version 5 has besides those that all of its kind have:
+ * Fields that a body has besides those that all of its kind have:
  *
  *   count u8 | tag u8, size u32, bytes | …      tags rising
  *

@@ -25,7 +25,7 @@ import * as crypto from 'node:crypto';
 import * as lz4 from 'lz4-napi';
 import type { Random } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
-import { BODY_VERSION, decodeBody, encodeBody, kindNumber, kindOfNumber } from './body-codec.ts';
+import { decodeBody, encodeBody, kindNumber, kindOfNumber } from './body-codec.ts';
 import { noSubjects, type RowSecrets, type SealedRows, type SubjectOpener, saltsOfRows } from './rows-codec.ts';
 import {
   LZ4_FLAG,
@@ -73,7 +73,7 @@ const LEAF_FIXED = 30;
 const ROWS_ROOT_AT = LEAF_FIXED + HASH_BYTES;
 const DIGEST_AT = ROWS_ROOT_AT + HASH_BYTES;
 
-assert(BODY_VERSION === 1 && LEAF_FIXED === 1 + 1 + 8 + 8 + 4 + 8, 'the drawing above is what is written');
+assert(LEAF_FIXED === 1 + 1 + 8 + 8 + 4 + 8, 'the drawing above is what is written');
 
 export interface EntryPlace {
   readonly leaf: number;

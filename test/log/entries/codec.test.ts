@@ -6,7 +6,7 @@ import { type RowSecrets } from '../../../src/log/entries/rows-codec.ts';
 import { ByteReader, ByteWriter } from '../../../src/log/bytes/byte-stream.ts';
 import { decodeBatch, encodeBatch } from '../../../src/log/entries/column-codec.ts';
 import type { Dictionary } from '../../../src/log/values/columns.ts';
-import type { AccessRecord, EntryBody } from '../../../src/log/entries/entry.ts';
+import type { EntryBody } from '../../../src/log/entries/entry.ts';
 import {
   decodeEntry,
   decodeLeaf,
@@ -213,51 +213,17 @@ test('an entry whose names exceed a leaf is refused', () => {
   expect(encode).toThrow(expect.objectContaining({ code: 'REL_TOO_LARGE' }));
 });
 
-test('access records are of version 2 where one of them states what opens a guard, and only there', () => {
-  const [plain] = fc.sample(
-    controlBody.filter((body) => body.kind === 'access' && body.records.length > 1),
-    { numRuns: 1, seed: 7 },
-  );
-  if (plain?.kind !== 'access') throw new Error('no access records were made');
-  const records = plain.records.map(
-    (record) =>
-      Object.fromEntries(
-        Object.entries(record).filter(([name]) => !['stated', 'statements', 'recalled'].includes(name)),
-      ) as unknown as AccessRecord,
-  );
-  const silent = bytesOf({ kind: 'access', records });
-  expect(silent[0]).toBe(1);
-  const stated = { breakGlass: 'threat', accessScopeRef: null };
-  const said = bytesOf({ kind: 'access', records: [records[0]!, { ...records[1]!, stated }, ...records.slice(2)] });
-  expect(said[0]).toBe(2);
-  expect(decodeBody(said).body).toMatchObject({
-    records: [expect.not.objectContaining({ stated }), expect.objectContaining({ stated }), ...records.slice(2)],
-  });
-  // One value has one encoding: nothing stated, in the words of version 2, is refused.
-  const empty = Buffer.concat([silent, new Uint8Array(2 * records.length)]);
-  empty[0] = 2;
-  expect(decodedOrRefused(empty)).toMatchObject({
-    code: 'REL_STORAGE',
-    message: expect.stringContaining('state nothing') as unknown,
-  });
-});
-
-test('version 5 is of bodies that say what no earlier one can, and of no others', () => {
+test('a body says its tagged fields in order, once each, and none that is not known', () => {
   const properties = { a: { type: 'string', required: false, masked: false, indexed: false, subject: false, dims: 0 } } as const;
   const definition = { name: 'T', properties, open: false, primaryKey: null, graphTriggers: [], ontologyVersion: 1 };
-  const versions = [{}, { guard: { protected: true, accessScope: false } }, { role: 'payment' }, { language: 'de' }].map(
-    (more) => bytesOf({ kind: 'type', definition: { ...definition, ...more } })[0],
-  );
-  expect(versions).toEqual([1, 2, 5, 5]);
-  expect(bytesOf({ kind: 'type', definition, own: true })[0]).toBe(4);
-  // The same without a field: nothing that version 1 could not say.
-  const plain = Buffer.from(bytesOf({ kind: 'type', definition }));
-  plain[0] = 5;
-  const refused = (bytes: Uint8Array) => decodedOrRefused(bytes);
-  expect(refused(Buffer.concat([plain, Buffer.of(0)]))).toMatchObject({ code: 'REL_STORAGE' });
+  const bare = Buffer.from(bytesOf({ kind: 'type', definition }));
+  expect([bare[0], bare.at(-1)]).toEqual([5, 0]);
+  const plain = bare.subarray(0, -1);
   const role = [5, 5, 0, 0, 0, 1, 0, 0, 0, 0x78];
+  const refused = (bytes: Uint8Array) => decodedOrRefused(bytes);
   expect(refused(Buffer.concat([plain, Buffer.of(1, ...role)]))).toMatchObject({ body: { definition: { role: 'x' } } });
   for (const fields of [
+    [],
     [2, ...role, ...role],
     [2, ...role, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     [1, 5, 6, 0, 0, 0, 1, 0, 0, 0, 0x78],
@@ -267,6 +233,13 @@ test('version 5 is of bodies that say what no earlier one can, and of no others'
   }
   const unknown = refused(Buffer.concat([plain, Buffer.of(2, ...role, 99, 0, 0, 0, 0)]));
   expect(unknown).toMatchObject({ message: expect.stringContaining('field 99, which this release does not know') as unknown });
+});
+
+test('a kind without fields refuses every tag', () => {
+  const bytes = Buffer.from(bytesOf({ kind: 'receipt', key: 'k', batch: 1, request: 'r', outcome: 'o' }));
+  expect([bytes[0], bytes.at(-1)]).toEqual([5, 0]);
+  const tagged = Buffer.concat([bytes.subarray(0, -1), Buffer.of(1, 1, 0, 0, 0, 0)]);
+  expect(decodedOrRefused(tagged)).toMatchObject({ code: 'REL_STORAGE' });
 });
 
 test('a kind of no design yet holds bytes, or JSON in its one spelling', () => {

@@ -2,12 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { decodeBody, encodeBody, kindNumber } from '../../../src/log/entries/body-codec.ts';
 import { ByteWriter } from '../../../src/log/bytes/byte-stream.ts';
 import type {
+  AccessRecord,
   AgreementRecord,
-  EntryBody,
   PropertyDefinition,
   TenantRecord,
+  TypeBody,
   TypeDefinition,
 } from '../../../src/log/entries/entry.ts';
+import { encodeFixed, type FixedBody } from '../../../src/log/entries/fixed-fields.ts';
 import { isShallow, recordOf, recordText } from '../../../src/log/entries/record-codec.ts';
 
 const malformed = expect.objectContaining({ code: 'REL_STORAGE' });
@@ -136,66 +138,88 @@ describe('the version of a body', () => {
     graphTriggers: [],
     ontologyVersion: 1,
   };
-  const encoded = (body: EntryBody): Uint8Array => {
+  /** As earlier releases wrote it: the fixed fields, and behind them what the version has. */
+  const earlier = (version: number, body: FixedBody, more: readonly number[] = []): Uint8Array => {
     const target = new ByteWriter();
-    encodeBody(body, null, target);
+    target.u8(version);
+    target.u8(kindNumber[body.kind]);
+    encodeFixed(body, target);
+    for (const byte of more) target.u8(byte);
     return target.take();
   };
-  const typed = (definition: TypeDefinition): Uint8Array => encoded({ kind: 'type', definition });
+  const typed = (definition: TypeDefinition): TypeBody => ({ kind: 'type', definition });
+  const forked = { kind: 'branch', change: 'forked', name: 'b', source: 'main', shares: 'everything' } as const;
+  const view = { kind: 'view', name: 'v', sql: '', refreshSecs: 0 } as const;
+  const genesis = { kind: 'genesis', logId: '', origin: '', engineVersion: '' } as const;
 
-  test('is 1 for a type that has neither guard nor reference', () => {
-    const bytes = typed(plain);
+  test('1 has the fixed fields of every kind', () => {
+    const bytes = earlier(1, typed(plain));
     expect([...bytes.subarray(0, 7)]).toEqual([1, 5, 1, 0, 0, 0, 0x54]);
+    for (const body of [typed(plain), forked, view, genesis]) expect(decodeBody(earlier(1, body)).body).toEqual(body);
   });
 
   test.each([
     ['protected', { ...plain, guard: { protected: true, accessScope: false } }, [1, 0, 0]],
     ['scoped', { ...plain, guard: { protected: false, accessScope: true } }, [2, 0, 0]],
     ['referring', { ...plain, properties: { a: property, b: { ...property, references: 'S' } } }, [0, 0, 1, 1, 0, 0, 0, 0x53]],
-  ])('is 2 for a type that is %s, and what is new follows what version 1 has', (_, definition, more) => {
-    const bytes = typed(definition);
-    expect(bytes[0]).toBe(2);
-    expect([...bytes.subarray(1, -more.length)]).toEqual([...typed(plain).subarray(1)]);
-    expect([...bytes.subarray(-more.length)]).toEqual(more);
-    expect(decodeBody(bytes).body).toEqual({ kind: 'type', definition });
+  ])('2 has what guards a type that is %s behind them, and 4 the same of a tenant’s', (_, definition, more) => {
+    expect(decodeBody(earlier(2, typed(definition), more)).body).toEqual(typed(definition));
+    expect(decodeBody(earlier(4, typed(definition), more)).body).toEqual({ ...typed(definition), own: true });
   });
 
-  test('2 is refused where nothing is guarded, with a guard of unknown kind, and for anything but a type', () => {
-    const bare = Uint8Array.from([...typed(plain), 0, 0, 0]).fill(2, 0, 1);
-    expect(() => decodeBody(bare)).toThrow(malformed);
-    const unknown = Uint8Array.from([...typed(plain), 4, 0, 0]).fill(2, 0, 1);
-    expect(() => decodeBody(unknown)).toThrow(malformed);
-    const view = encoded({ kind: 'view', name: 'v', sql: 's', refreshSecs: 1 }).fill(2, 0, 1);
-    expect(() => decodeBody(view)).toThrow(malformed);
-    expect(() => decodeBody(typed(plain).fill(3, 0, 1))).toThrow(malformed);
+  test('2 has of each access record what it stated', () => {
+    const record: AccessRecord = {
+      time: 1n,
+      correlationId: 'c',
+      principal: 'p',
+      tenant: null,
+      path: null,
+      door: 'http',
+      action: 'query',
+      purpose: null,
+      objectType: null,
+      decision: 'allow',
+      code: null,
+      template: null,
+      literalDigest: null,
+      basis: 1n,
+      rowCount: 0,
+      costUnits: 0,
+      durationMs: 0,
+    };
+    const body = { kind: 'access', records: [record, record] } as const;
+    const stated = { breakGlass: 'x', accessScopeRef: null };
+    const bytes = earlier(2, body, [0, 0, 1, 1, 0, 0, 0, 0x78, 0]);
+    expect(decodeBody(bytes).body).toEqual({ kind: 'access', records: [record, { ...record, stated }] });
+    expect(() => decodeBody(earlier(2, body, [0, 0, 0, 0]))).toThrow(malformed);
   });
 
-  test('4 is that of names that are a tenant’s, and of the end of a view; nothing else has it', () => {
-    const forked = { kind: 'branch', change: 'forked', name: 'b', source: 'main', shares: 'everything' } as const;
-    const view = { kind: 'view', name: 'v', sql: '', refreshSecs: 0 } as const;
-    const guarded = { ...plain, guard: { protected: true, accessScope: false } };
-    for (const [body, marked] of [
-      [forked, { ...forked, own: true }],
-      [view, { ...view, dropped: true }],
-    ] as const) {
-      const bytes = encoded(marked);
-      expect([encoded(body)[0], bytes[0]]).toEqual([1, 4]);
-      expect(bytes.subarray(1)).toEqual(encoded(body).subarray(1));
-      expect([decodeBody(encoded(body)).body, decodeBody(bytes).body]).toEqual([body, marked]);
+  test('4 marks a branch that is a tenant’s, and the end of a view', () => {
+    expect(decodeBody(earlier(4, forked)).body).toEqual({ ...forked, own: true });
+    expect(decodeBody(earlier(4, view)).body).toEqual({ ...view, dropped: true });
+  });
+
+  test('any other is refused, and so is what a version does not have', () => {
+    for (const bytes of [
+      earlier(2, typed(plain), [0, 0, 0]),
+      earlier(2, typed(plain), [4, 0, 0]),
+      earlier(2, view),
+      earlier(3, typed(plain)),
+      earlier(4, genesis),
+      earlier(5, typed(plain)),
+      earlier(6, typed(plain), [0]),
+    ]) {
+      expect(() => decodeBody(bytes)).toThrow(malformed);
     }
-    for (const definition of [plain, guarded]) {
-      const bytes = encoded({ kind: 'type', definition, own: true });
-      expect([bytes[0], decodeBody(bytes).body]).toEqual([4, { kind: 'type', definition, own: true }]);
-    }
-    const genesis = encoded({ kind: 'genesis', logId: '', origin: '', engineVersion: '' }).fill(4, 0, 1);
-    expect(() => decodeBody(genesis)).toThrow(malformed);
   });
 
-  test('1 is that of policies, tenants and agreements, whose numbers are 12, 13 and 14', () => {
+  test('what is written is 5: policies, tenants and agreements, whose numbers are 12, 13 and 14, are one text', () => {
     expect([kindNumber.policy, kindNumber.tenant, kindNumber.agreement]).toEqual([12, 13, 14]);
-    const bytes = encoded({ kind: 'tenant', change: 'created', manner: null, tenant });
-    expect([...bytes.subarray(0, 2)]).toEqual([1, 13]);
-    expect(Buffer.from(bytes.subarray(6)).toString()).toBe(tenantText);
-    expect(Buffer.from(bytes).readUInt32LE(2)).toBe(bytes.length - 6);
+    const target = new ByteWriter();
+    encodeBody({ kind: 'tenant', change: 'created', manner: null, tenant }, null, target);
+    const bytes = Buffer.from(target.take());
+    expect([...bytes.subarray(0, 2), bytes.at(-1)]).toEqual([5, 13, 0]);
+    expect(bytes.subarray(6, -1).toString()).toBe(tenantText);
+    expect(bytes.readUInt32LE(2)).toBe(bytes.length - 7);
   });
 });

@@ -1,11 +1,10 @@
 /**
- * What bodies of version 5 add: tagged fields behind a type, behind each of some access records, and kinds that came without a design.
+ * Fields that a body may have besides the fixed ones, by tags (`../bytes/tagged-fields.ts`), and bodies of open kinds:
  *
- *   type     as in version 1, then fields: 1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language
- *   access   as in version 1, then of each record fields: 1 stated, 2 statements, 3 recalled
+ *   type     1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language
+ *   access   of each record: 1 stated, 2 statements, 3 recalled
+ *   branch   1 own            view   1 dropped            every other kind: none yet
  *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded.ts`
- *
- * A body is of this version where it says something that no earlier one can, and only there.
  */
 import { assert } from '../../errors.ts';
 import { canonicalJson, type Json } from '../values/canonical-json.ts';
@@ -20,23 +19,62 @@ import type {
   TypeBody,
   TypeDefinition,
 } from './entry.ts';
+import type { FixedBody } from './fixed-fields.ts';
 import { isEmbedded, readEmbedded, type SealedVectors, writeEmbedded } from './embedded.ts';
 import { isShallow } from './record-codec.ts';
 import type { SubjectOpener } from './rows-codec.ts';
 import { readFields, writeFields } from '../bytes/tagged-fields.ts';
 import { limits } from '../values/value.ts';
 
-export function saysMore({ edge, role, identifier, language }: TypeDefinition): boolean {
-  return edge !== undefined || role !== undefined || identifier !== undefined || language !== undefined;
+export function writeFieldsOf(body: FixedBody, target: ByteWriter): void {
+  switch (body.kind) {
+    case 'type':
+      return writeTypeFields(body, target);
+    case 'access':
+      return writeRecordFields(body, target);
+    case 'branch':
+      return writeFields([[flagField, body.own === true ? nothing : null]], target);
+    case 'view':
+      return writeFields([[flagField, body.dropped === true ? nothing : null]], target);
+    default:
+      return target.u8(0);
+  }
 }
 
-export function tellsMore({ records }: AccessBody): boolean {
-  return records.some(({ statements, recalled }) => statements !== undefined || recalled !== undefined);
+/** `plain` is the body without them. */
+export function readFieldsOf(plain: FixedBody, source: ByteReader): FixedBody {
+  switch (plain.kind) {
+    case 'type':
+      return readTypeFields(plain.definition, source);
+    case 'access':
+      return readRecordFields(plain, source);
+    case 'branch':
+      return readFlag(source) ? { ...plain, own: true } : plain;
+    case 'view':
+      return readFlag(source) ? { ...plain, dropped: true } : plain;
+    default:
+      readFields(source, () => false);
+      return plain;
+  }
+}
+
+/** `own` of a branch and `dropped` of a view: a field without bytes. */
+const flagField = 1;
+const nothing = (): void => undefined;
+
+function readFlag(source: ByteReader): boolean {
+  let flag = false;
+  readFields(source, (tag) => {
+    if (tag !== flagField) return false;
+    flag = true;
+    return true;
+  });
+  return flag;
 }
 
 const typeField = { own: 1, guard: 2, references: 3, edge: 4, role: 5, identifier: 6, language: 7 } as const;
 
-export function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): void {
+function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): void {
   const { properties, guard, edge, role, identifier, language } = definition;
   const references = Object.values(properties).flatMap(({ references: to }, number) =>
     to === undefined ? [] : [{ number, to }],
@@ -44,7 +82,7 @@ export function writeTypeFields({ definition, own }: TypeBody, target: ByteWrite
   assert(identifier === undefined || identifier.length > 0, 'an identifier has properties');
   writeFields(
     [
-      [typeField.own, own === true ? () => undefined : null],
+      [typeField.own, own === true ? nothing : null],
       [typeField.guard, guard === undefined ? null : (field) => field.u8(+guard.protected | (+guard.accessScope << 1))],
       [
         typeField.references,
@@ -75,8 +113,7 @@ export function writeTypeFields({ definition, own }: TypeBody, target: ByteWrite
   );
 }
 
-/** `plain` is the type without them. */
-export function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
+function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
   let properties = plain.properties;
   let own = false;
   const more: { -readonly [K in 'guard' | 'edge' | 'role' | 'identifier' | 'language']?: TypeDefinition[K] } = {};
@@ -111,7 +148,6 @@ export function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeB
     }
   });
   const definition = { ...plain, properties, ...more } as TypeDefinition;
-  if (!saysMore(definition)) throw malformed('a type that an earlier version says');
   return own ? { kind: 'type', definition, own } : { kind: 'type', definition };
 }
 
@@ -133,8 +169,13 @@ function withReferences(properties: TypeDefinition['properties'], field: ByteRea
 
 const recordField = { stated: 1, statements: 2, recalled: 3 } as const;
 
-export function writeRecordFields({ records }: AccessBody, target: ByteWriter): void {
+function writeRecordFields({ records }: AccessBody, target: ByteWriter): void {
   for (const { stated, statements, recalled } of records) {
+    // Nearly every record: one is written for each request.
+    if (stated === undefined && statements === undefined && recalled === undefined) {
+      target.u8(0);
+      continue;
+    }
     assert(statements === undefined || statements.length > 0, 'a record lists statements or none');
     assert(recalled === undefined || recalled.ids.length > 0, 'what is recalled is something');
     writeFields(
@@ -164,7 +205,7 @@ export function writeRecordFields({ records }: AccessBody, target: ByteWriter): 
   }
 }
 
-export function readRecordFields(plain: AccessBody, source: ByteReader): AccessBody {
+function readRecordFields(plain: AccessBody, source: ByteReader): AccessBody {
   const records = plain.records.map((record): AccessRecord => {
     const more: { -readonly [K in 'stated' | 'statements' | 'recalled']?: AccessRecord[K] } = {};
     readFields(source, (tag, field) => {
@@ -187,9 +228,7 @@ export function readRecordFields(plain: AccessBody, source: ByteReader): AccessB
     });
     return { ...record, ...more } as AccessRecord;
   });
-  const body: AccessBody = { kind: 'access', records };
-  if (!tellsMore(body)) throw malformed('access records that an earlier version tells');
-  return body;
+  return { kind: 'access', records };
 }
 
 function writeStatements(statements: readonly StatementRecord[], field: ByteWriter): void {
