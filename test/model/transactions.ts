@@ -127,6 +127,8 @@ class Within {
   readonly transaction: RealTransaction;
   readonly #path: string | null;
   #model: Bitemporal;
+  /** When what is written next begins; null: nothing was written yet. */
+  #next: bigint | null = null;
   written: Written[] = [];
 
   constructor(transaction: RealTransaction, model: Bitemporal, path: string | null) {
@@ -137,13 +139,14 @@ class Within {
 
   async act(act: Act): Promise<void> {
     if (act.kind === 'write') return this.#write(act.step);
-    const [model, written] = [this.#model.copy(), [...this.written]];
+    const [model, written, next] = [this.#model.copy(), [...this.written], this.#next];
     this.transaction.savepoint('s');
     for (const step of act.steps) await this.#write(step);
     if (act.kind === 'undone') {
       this.transaction.rollbackTo('s');
       this.#model = model;
       this.written = written;
+      this.#next = next;
     }
     this.transaction.release('s');
     await this.#compare();
@@ -157,9 +160,12 @@ class Within {
   async #write(step: Step): Promise<void> {
     const outcome = await this.transaction.write(step);
     const refused = outcome.errors.map(({ index }) => index);
-    const time = outcome.changed ? outcome.systemFrom : this.transaction.now();
+    const time = outcome.changed ? outcome.systemFrom : (this.#next ?? this.transaction.now());
     assert.deepEqual(placeStep(this.#model, this.#path, step, time), refused, 'refused rows');
-    if (outcome.changed) this.written.push({ step, refused });
+    if (outcome.changed) {
+      this.written.push({ step, refused });
+      this.#next = outcome.systemFromLast + 1n;
+    }
     await this.#compare();
   }
 
