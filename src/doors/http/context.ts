@@ -27,7 +27,7 @@ import type { ReadDocuments } from '../documents/document.ts';
 import type { Drain } from '../frame/drain.ts';
 import type { HttpStrangers } from '../frame/strangers.ts';
 import type { IngestTasks } from '../ingest-tasks.ts';
-import type { Bodies } from './bodies.ts';
+import type { Bodies } from '../frame/http/bodies.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { SystemDesk } from './system-desk.ts';
 

@@ -16,7 +16,8 @@ import { rateRefusal, RateLimiter, type RateVerdict } from '../../governance/adm
 import { boundlessIn } from '../checked.ts';
 import type { Door } from '../door.ts';
 import { IngestTasks } from '../ingest-tasks.ts';
-import { Bodies, isShort } from './bodies.ts';
+import { Bodies, isShort } from '../frame/http/bodies.ts';
+import { timeouts } from '../frame/http/listener.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext, HttpDoorOptions } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { refuseForeign } from './foreign.ts';
@@ -36,9 +37,6 @@ import { RouteTable } from './route-table.ts';
 import { adminRoutes, dataRoutes } from './routes/all.ts';
 import { plainIngest } from './routes/ingest.ts';
 import { plainQuery } from './routes/query.ts';
-
-/** How long a client may take: slow ones are cut off, slow queries are the planner's business. */
-export const timeouts = { headersMs: 10_000, keepAliveMs: 75_000, checkMs: 1_000 } as const;
 
 const connectionsMax = 10_000;
 /** Requests of one connection that may wait for the answer to one before them; a client that sends more is cut off. */

@@ -6,9 +6,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
-import type { Drain } from '../frame/drain.ts';
-import type { HttpStrangers } from '../frame/strangers.ts';
-import type { Bodies } from '../http/bodies.ts';
+import type { HttpRoom } from '../frame/http/listener.ts';
 import type { BucketTraffic } from './bucket-traffic.ts';
 import type { IncomingBody, IncomingOptions } from './incoming-body.ts';
 import type { ObjectRequest } from './request.ts';
@@ -28,10 +26,7 @@ export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
 }
 
 /** Options plus what the door makes for itself. */
-export interface ObjectParts extends ObjectDoorOptions {
-  readonly bodies: Bodies;
-  readonly draining: Drain;
-  readonly unknown: HttpStrangers;
+export interface ObjectParts extends ObjectDoorOptions, HttpRoom {
   readonly uploads: Uploads;
   readonly traffic: BucketTraffic;
 }

@@ -6,14 +6,11 @@
  * and on every way out there is one answer, and one access record of what the caller asked for.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ServiceError } from '../../errors.ts';
-import { refundOf } from '../../governance/admission/rate-limit.ts';
 import { signatureOf, verified } from '../../governance/authentication/sigv4.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
-import { admitAddress, recordRefusal } from '../frame/door-parts.ts';
-import { shuttingDown } from '../frame/drain.ts';
+import { HttpCall } from '../frame/http/call.ts';
 import { timeOf } from '../instants.ts';
 import type { Exchange, ObjectParts } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
@@ -26,25 +23,18 @@ export const doorName = 'object';
 
 export class HttpExchange implements Exchange {
   readonly parts: ObjectParts;
-  readonly id: string;
   readonly response: ServerResponse;
-  readonly #raw: IncomingMessage;
+  readonly #call: HttpCall;
   readonly #waits: boolean;
-  readonly #gone = new AbortController();
   #request: ObjectRequest | null = null;
-  #caller: Caller | null = null;
   #signed: VerifiedSignature | null = null;
-  #action: Action = 'query';
-  #recorded = false;
 
   /** `waits`: the client sends its body once it is told to. */
   constructor(parts: ObjectParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.parts = parts;
-    this.id = parts.ids.next();
+    this.#call = new HttpCall(parts, doorName, raw, response);
     this.response = response;
-    this.#raw = raw;
     this.#waits = waits;
-    response.once('close', () => this.#gone.abort());
   }
 
   get request(): ObjectRequest {
@@ -52,40 +42,33 @@ export class HttpExchange implements Exchange {
   }
 
   get caller(): Caller {
-    return this.#caller!;
+    return this.#call.caller;
   }
 
   async run(operationOf: (request: ObjectRequest) => Operation): Promise<void> {
-    this.response.setHeader('x-amz-request-id', this.id);
+    this.response.setHeader('x-amz-request-id', this.#call.id);
+    const { raw } = this.#call;
     try {
-      this.#request = requestOf(this.#raw);
-      if (this.parts.draining.hasBegun) throw shuttingDown();
-      const writes = this.#raw.method !== 'GET' && this.#raw.method !== 'HEAD';
-      if (writes) this.#action = this.#raw.method === 'DELETE' ? 'delete' : 'ingest';
-      admitAddress(this.parts, writes ? this.parts.writeLimit : this.parts.readLimit, this.#clientIp);
-      this.#caller = { ...this.#credential(), branch: this.request.header('x-service-branch') ?? 'main' };
-      this.parts.unknown.know(this.#raw.socket);
+      this.#request = requestOf(raw);
+      const writes = raw.method !== 'GET' && raw.method !== 'HEAD';
+      this.#call.admit(!writes ? 'query' : raw.method === 'DELETE' ? 'delete' : 'ingest');
+      this.#call.know({ ...this.#credential(), branch: this.request.header('x-service-branch') ?? 'main' });
       await sendReply(this, await operationOf(this.request)(this));
     } catch (error) {
       await this.#refuse(error);
     } finally {
-      this.parts.bodies.discard(this.#raw, this.#caller === null ? 'stranger' : 'known');
+      this.#call.end();
     }
   }
 
   invoke<T>(action: Action, run: (invocation: Invocation) => Promise<T>): Promise<T> {
     const stated = (name: string): string | null => this.request.header(name) || null;
-    const asked = {
-      action,
+    const terms = {
       purpose: stated('x-service-purpose'),
-      correlationId: this.id,
-      breakGlass: stated('x-service-break-glass'),
-      accessScopeRef: stated('x-service-access-scope-ref'),
-      gone: this.#gone.signal,
-      ...(action === 'query' && { onCost: refundOf(this.parts.readLimit, this.#clientIp) }),
+      break_glass: stated('x-service-break-glass'),
+      access_scope_ref: stated('x-service-access-scope-ref'),
     };
-    this.#recorded = true;
-    return this.parts.gate.invoke(this.parts.authenticator.renewed(this.caller), asked, run);
+    return this.#call.invoke(action, terms, run);
   }
 
   get time(): DefaultTime {
@@ -103,7 +86,7 @@ export class HttpExchange implements Exchange {
   }
 
   get signal(): AbortSignal {
-    return this.#gone.signal;
+    return this.#call.signal;
   }
 
   incoming(options: IncomingOptions = {}): IncomingBody {
@@ -117,15 +100,11 @@ export class HttpExchange implements Exchange {
     });
   }
 
-  get #clientIp(): string | null {
-    return this.#raw.socket.remoteAddress ?? null;
-  }
-
   #credential(): Caller {
     const { settings, authenticator, clock } = this.parts;
     const { signed } = this.request;
     const secret = settings.SERVICE_OBJECT_SECRET_KEY;
-    const facts = { door: doorName, clientIp: this.#clientIp, organization: this.request.header('x-organization-id') };
+    const facts = { door: doorName, clientIp: this.#call.clientIp, organization: this.request.header('x-organization-id') };
     const signature = signatureOf(signed);
     if (signature === 'malformed')
       throw new ObjectRefusal('AuthorizationHeaderMalformed', 400, 'REL_INVALID', 'the signature is no AWS4-HMAC-SHA256 one');
@@ -155,16 +134,8 @@ export class HttpExchange implements Exchange {
   }
 
   async #refuse(error: unknown): Promise<void> {
-    if (this.#gone.signal.aborted && !(error instanceof ServiceError)) return;
-    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
-    if (this.#caller === null && (known.kind === 'unauthenticated' || known.kind === 'forbidden'))
-      this.parts.unknown.refuse(this.#raw.socket, this.response);
-    const who = this.#caller ?? { door: doorName, clientIp: this.#clientIp };
-    let refusal = this.#recorded ? known : await recordRefusal(this.parts, who, this.#action, known);
-    if (refusal.code === 'REL_INTERNAL') {
-      this.parts.failed(refusal.facts.cause ?? refusal);
-      refusal = new ServiceError('REL_INTERNAL', 'internal error');
-    }
+    const refusal = await this.#call.refusal(error);
+    if (refusal === null) return;
     if (this.response.headersSent) return void this.response.destroy();
     const { code, status } = told(refusal);
     for (const name of this.response.getHeaderNames()) if (name !== 'x-amz-request-id') this.response.removeHeader(name);
@@ -176,12 +147,12 @@ export class HttpExchange implements Exchange {
         ['Code', code],
         ['Message', refusal.message],
         ['Reason', refusal.code],
-        ['Resource', (this.#raw.url ?? '/').replace(/\?.*$/s, '')],
-        ['RequestId', this.id],
+        ['Resource', (this.#call.raw.url ?? '/').replace(/\?.*$/s, '')],
+        ['RequestId', this.#call.id],
       ],
       false,
     );
-    const bare = this.#raw.method === 'HEAD' || status === 304;
+    const bare = this.#call.raw.method === 'HEAD' || status === 304;
     this.response.writeHead(
       status,
       bare ? headers : { ...headers, 'content-type': 'application/xml', 'content-length': Buffer.byteLength(document) },

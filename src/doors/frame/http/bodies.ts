@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Clock } from '../../clock.ts';
-import { ServiceError } from '../../errors.ts';
+import type { Clock } from '../../../clock.ts';
+import { ServiceError } from '../../../errors.ts';
 
 /** How far a sender may lag behind the pace; what it sends faster makes up for a lag, never for a later one. */
 const graceMs = 30_000;

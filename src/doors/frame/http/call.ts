@@ -1,0 +1,109 @@
+/**
+ * One request of a door over HTTP, whatever its protocol: from the address that it comes by to its one answer and its one record.
+ *
+ *   rate limit -> credential -> gate -> answer
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServiceError } from '../../../errors.ts';
+import { refundOf, type RateLimiter } from '../../../governance/admission/rate-limit.ts';
+import type { Caller } from '../../../governance/caller.ts';
+import type { Act, Action, Invocation } from '../../../governance/gate-contract.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../door-parts.ts';
+import { shuttingDown } from '../drain.ts';
+import type { Terms } from '../session-terms.ts';
+import type { HttpRoom } from './listener.ts';
+
+export type HttpCallParts = HttpRoom &
+  Pick<DoorParts, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'strangers' | 'failed'> & {
+    readonly authenticator: Pick<DoorParts['authenticator'], 'renewed'>;
+  };
+
+export class HttpCall {
+  readonly id: string;
+  readonly raw: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly #parts: HttpCallParts;
+  readonly #door: string;
+  readonly #gone = new AbortController();
+  #caller: Caller | null = null;
+  /** What the request is recorded as where it is refused before the gate has it. */
+  #action: Action = 'query';
+  #recorded = false;
+
+  constructor(parts: HttpCallParts, door: string, raw: IncomingMessage, response: ServerResponse) {
+    this.#parts = parts;
+    this.#door = door;
+    this.id = parts.ids.next();
+    this.raw = raw;
+    this.response = response;
+    response.once('close', () => this.#gone.abort());
+  }
+
+  get caller(): Caller {
+    return this.#caller!;
+  }
+
+  get clientIp(): string | null {
+    return this.raw.socket.remoteAddress ?? null;
+  }
+
+  /** Aborts when the client is gone. */
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Throws where the door is closing, or the address has asked for too much. */
+  admit(action: Action): void {
+    this.#action = action;
+    if (this.#parts.draining.hasBegun) throw shuttingDown();
+    admitAddress(this.#parts, this.#limitOf(action), this.clientIp);
+  }
+
+  know(caller: Caller): void {
+    this.#caller = caller;
+    this.#parts.unknown.know(this.raw.socket);
+  }
+
+  /** The one step into the gate. `action`: as it is recorded, and judged; `act`: the write that it is, whatever it reads first. */
+  invoke<T>(
+    action: Action,
+    terms: Pick<Terms, 'purpose' | 'break_glass' | 'access_scope_ref'>,
+    run: (invocation: Invocation) => Promise<T>,
+    { act, gone = this.signal }: { readonly act?: Act; readonly gone?: AbortSignal } = {},
+  ): Promise<T> {
+    this.#recorded = true;
+    const asked = {
+      action,
+      purpose: terms.purpose,
+      correlationId: this.id,
+      breakGlass: terms.break_glass,
+      accessScopeRef: terms.access_scope_ref,
+      gone,
+      ...(act && { act }),
+      ...(action === 'query' && !act && { onCost: refundOf(this.#parts.readLimit, this.clientIp) }),
+    };
+    return this.#parts.gate.invoke(this.#parts.authenticator.renewed(this.caller), asked, run);
+  }
+
+  /** What the client is to be told, once it is on record; null: the client is gone. */
+  async refusal(error: unknown): Promise<ServiceError | null> {
+    if (this.signal.aborted && !(error instanceof ServiceError)) return null;
+    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    if (this.#caller === null && (known.kind === 'unauthenticated' || known.kind === 'forbidden'))
+      this.#parts.unknown.refuse(this.raw.socket, this.response);
+    const who = this.#caller ?? { door: this.#door, clientIp: this.clientIp };
+    const refusal = this.#recorded ? known : await recordRefusal(this.#parts, who, this.#action, known);
+    if (refusal.code !== 'REL_INTERNAL') return refusal;
+    this.#parts.failed(refusal.facts.cause ?? refusal);
+    return new ServiceError('REL_INTERNAL', 'internal error');
+  }
+
+  /** Reads what is left of its body, so that the client finds the answer. */
+  end(): void {
+    this.#parts.bodies.discard(this.raw, this.#caller === null ? 'stranger' : 'known');
+  }
+
+  #limitOf(action: Action): RateLimiter {
+    return action === 'query' ? this.#parts.readLimit : this.#parts.writeLimit;
+  }
+}
