@@ -36,6 +36,11 @@ const modules = {
     constant: 'chacha20Code',
     flags: '--importMemory --enable simd --enable bulk-memory',
   },
+  'city-hash': {
+    target: 'src/doors/columnar/city-hash-code.ts',
+    constant: 'cityHashCode',
+    flags: '--initialMemory 10 --maximumMemory 10',
+  },
 };
 
 /** What the generated file of a module says. */

@@ -1,0 +1,85 @@
+/**
+ * Compressed blocks of ClickHouse's protocol, one frame after the other:
+ *
+ *   CityHash128 of all that follows [16] · method [1] · length from the method on [4] · length once it is read [4] · bytes
+ *
+ * Methods are 0x82, LZ4 without the length that the library puts before it, and 0x02, bytes as they are.
+ */
+import { compressSync, uncompressSync } from 'lz4-napi';
+import { ServiceError } from '../../errors.ts';
+import { HASH_BYTES, hashOf, putHash } from './city-hash.ts';
+
+const headBytes = 9;
+const methods = { lz4: 0x82, none: 0x02, zstd: 0x90 } as const;
+/** What a frame holds that is sent: some half a millisecond of compression. */
+const sentBytes = 256 << 10;
+/** Clients send frames of empty blocks: a few bytes. Nothing longer is looked at, or made room for. */
+const takenBytesMax = 64 << 10;
+/** No LZ4 is longer by more than this once it is read. */
+const lz4RatioMax = 255;
+
+const refused = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
+
+/** The same bytes in frames; empty pieces, where others may have a turn, stay where they are. */
+export function* framed(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void> {
+  const raw = Buffer.allocUnsafe(sentBytes);
+  let length = 0;
+  for (const piece of pieces) {
+    if (piece.length === 0) yield piece;
+    for (let at = 0; at < piece.length; ) {
+      const part = piece.subarray(at, at + sentBytes - length);
+      raw.set(part, length);
+      length += part.length;
+      at += part.length;
+      if (length < sentBytes) continue;
+      yield frameOf(raw);
+      length = 0;
+    }
+  }
+  if (length > 0) yield frameOf(raw.subarray(0, length));
+}
+
+export function frameOf(raw: Buffer): Buffer {
+  // The library's own length stands where the frame's does.
+  const packed = compressSync(raw);
+  const frame = Buffer.allocUnsafe(HASH_BYTES + headBytes - 4 + packed.length);
+  frame[HASH_BYTES] = methods.lz4;
+  frame.writeUInt32LE(frame.length - HASH_BYTES, HASH_BYTES + 1);
+  frame.set(packed, HASH_BYTES + 5);
+  putHash(frame, 0, frame.length);
+  return frame;
+}
+
+export type Unframed = { readonly raw: Buffer; readonly end: number } | { readonly needs: number };
+
+/** What the frame at `at` holds, and where it ends; or how many bytes have to be there. REL_INVALID for one that is none. */
+export function unframe(bytes: Buffer, at: number): Unframed {
+  const head = at + HASH_BYTES;
+  const from = head + headBytes;
+  if (bytes.length < from) return { needs: from };
+  const method = bytes[head]!;
+  const packed = bytes.readUInt32LE(head + 1) - headBytes;
+  const length = bytes.readUInt32LE(head + 5);
+  if (method === methods.zstd)
+    throw new ServiceError('REL_NOT_IMPLEMENTED', 'blocks are compressed by LZ4: choose it in place of ZSTD');
+  if (method !== methods.lz4 && method !== methods.none) throw refused(`a block is compressed by the unknown method ${method}`);
+  if (packed <= 0 || packed > takenBytesMax || length > takenBytesMax || length > packed * lz4RatioMax)
+    throw refused('a compressed block says that it is longer than what clients send here');
+  const end = from + packed;
+  if (bytes.length < end) return { needs: end };
+  if (!bytes.subarray(at, head).equals(hashOf(bytes.subarray(head, end))))
+    throw refused('a compressed block is not what its checksum says');
+  if (method === methods.none && packed !== length) throw refused('a block has another length than it says');
+  return { raw: method === methods.none ? bytes.subarray(from, end) : unpacked(bytes.subarray(head + 5, end), length), end };
+}
+
+/** `packed` begins with the length, as the library wants it. */
+function unpacked(packed: Buffer, length: number): Buffer {
+  try {
+    const raw = uncompressSync(packed);
+    if (raw.length === length) return raw;
+  } catch {
+    // The library's words say nothing to a client.
+  }
+  throw refused('a compressed block is no LZ4');
+}
