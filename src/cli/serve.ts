@@ -10,6 +10,7 @@ import { strangersPerSecond, wireBounds } from '../doors/frame/door-parts.ts';
 import { checkFree } from '../doors/frame/listen.ts';
 import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
+import { createNativeDoor } from '../doors/columnar/native-door.ts';
 import { createDocumentDoor } from '../doors/document/door.ts';
 import { createKvDoor } from '../doors/kv/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
@@ -245,6 +246,7 @@ const creators = {
   object: createObjectDoor,
   relational: createRelationalDoor,
   kv: createKvDoor,
+  'columnar-native': createNativeDoor,
   document: createDocumentDoor,
 } as const;
 

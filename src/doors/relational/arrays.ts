@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import { typeNamed, wireOf } from '../../planner/virtual/types.ts';
-import { utf8 } from './codec.ts';
+import { utf8 } from '../frame/utf8.ts';
 import type { Bound } from './parameters.ts';
 import { Tokens } from './tokens.ts';
 

@@ -5,6 +5,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Codec, Decoded } from '../frame/codec.ts';
+import { utf8 } from '../frame/utf8.ts';
 
 export type Frontend =
   | { readonly kind: 'ssl-request' }
@@ -202,17 +203,6 @@ function isAscii(bytes: Buffer, from: number, end: number): boolean {
   if (end - from > 512) return false;
   for (let at = from; at < end; at++) if (bytes[at]! > 0x7f) return false;
   return true;
-}
-
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Throws REL_INVALID for bytes that are no UTF-8. */
-export function utf8(bytes: Uint8Array): string {
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    throw new ServiceError('REL_INVALID', 'a text is not UTF-8', { reason: 'not-utf8' });
-  }
 }
 
 const letter = {

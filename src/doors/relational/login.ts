@@ -5,7 +5,7 @@ import { type ScramExchange, scramMechanism } from '../../governance/authenticat
 import type { Caller } from '../../governance/caller.ts';
 import type { Random } from '../../clock.ts';
 import { organizationOf } from '../frame/user-name.ts';
-import { utf8 } from './codec.ts';
+import { utf8 } from '../frame/utf8.ts';
 import type { Replies } from './replies.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
 

@@ -1,0 +1,13 @@
+/** The columnar door for clients of ClickHouse's native protocol. Source: specification, "Compatibility doors". */
+import type { Door } from '../door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { nativeCodec } from './native-codec.ts';
+import { doorName, NativeSession } from './native-session.ts';
+
+export function createNativeDoor(options: LocalDoorOptions): Door {
+  return createLocalDoor(options, {
+    name: doorName,
+    setting: 'SERVICE_COLUMNAR_NATIVE_PORT',
+    protocol: { codec: nativeCodec, open: (connection) => new NativeSession(options, connection) },
+  });
+}

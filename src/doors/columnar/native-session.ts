@@ -1,0 +1,355 @@
+/**
+ * One connection of ClickHouse's native protocol: questions in, blocks out. What must hold: nothing but the login is done for who has
+ * not authenticated; an access record is appended before a row leaves; a Cancel ends the question that runs, which is why it runs
+ * beside the reading of messages, and any other message waits until it is over; nothing stands between the pieces of a block.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import { errorCodesOf } from '../error-codes.ts';
+import { Asker } from '../frame/asker.ts';
+import type { Connection, Session } from '../frame/connection.ts';
+import { shuttingDown } from '../frame/drain.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { checkCaller, checkErased } from '../frame/lease.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import { organizationOf } from '../frame/user-name.ts';
+import { BlockWriter, blocksOf } from './block.ts';
+import { framed } from './frames.ts';
+import type { NativeMessage, Query, TableName } from './native-codec.ts';
+import {
+  blockInfo,
+  dataHead,
+  emptyBlock,
+  endOfStream,
+  exception,
+  hello,
+  pong,
+  profile,
+  progress,
+  tablesStatus,
+} from './packets.ts';
+import { typesKnownTo } from './types.ts';
+
+export const doorName = 'columnar-native';
+
+/** Smaller pieces leave in company. */
+const companyBytes = 64 * 1024;
+const sliceMs = 2;
+
+interface LoggedIn {
+  readonly caller: Caller;
+  readonly revision: number;
+}
+
+interface Running {
+  readonly cancel: AbortController;
+  readonly done: Promise<void>;
+}
+
+export class NativeSession implements Session<NativeMessage> {
+  readonly #parts: DoorParts;
+  readonly #connection: Connection;
+  #login: LoggedIn | null = null;
+  /** Its block of no rows is to come. */
+  #asked: Query | null = null;
+  #running: Running | null = null;
+
+  constructor(parts: DoorParts, connection: Connection) {
+    this.#parts = parts;
+    this.#connection = connection;
+  }
+
+  get atRest(): boolean {
+    return this.#asked === null && this.#running === null;
+  }
+
+  handle(message: NativeMessage): Promise<void> | void {
+    if (message.kind === 'cancel') return this.#running?.cancel.abort();
+    if (this.#running !== null) return this.#running.done.then(() => this.#handle(message));
+    return this.#handle(message);
+  }
+
+  #handle(message: NativeMessage): Promise<void> | void {
+    switch (message.kind) {
+      case 'hello':
+        return this.#hello(message);
+      case 'http':
+        this.#connection.write(Buffer.from(wrongPort));
+        return this.#connection.end();
+      case 'query':
+        this.#asked = message;
+        return;
+      case 'empty-block': {
+        const query = this.#asked;
+        this.#asked = null;
+        // Clients that were refused an INSERT may end its rows all the same.
+        if (query !== null) this.#start(query);
+        return;
+      }
+      case 'ping':
+        return this.#connection.write(pong);
+      case 'tables-status':
+        return this.#tables(message.tables);
+      case 'cancel':
+      case 'keep-alive':
+        return;
+    }
+  }
+
+  farewell(error: ServiceError): Uint8Array {
+    // A client that asks nothing reads nothing: the next thing that it reads would be taken for an answer.
+    if (error.code === 'REL_UNAVAILABLE' && this.#login !== null && this.atRest) return new Uint8Array(0);
+    return exceptionOf(error);
+  }
+
+  close(): void {
+    this.#running?.cancel.abort();
+  }
+
+  async #hello({ database, user, password, revision }: Extract<NativeMessage, { kind: 'hello' }>): Promise<void> {
+    const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
+    const { clientIp } = this.#connection;
+    if (this.#connection.isDraining) throw shuttingDown();
+    let caller: Caller | null = null;
+    try {
+      admitAddress(this.#parts, readLimit, clientIp);
+      const proven = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
+      caller = { ...proven, branch: database === '' || database === 'default' ? 'main' : database };
+      if (organizationRequired && caller.path === null)
+        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+      gate.checkStanding(caller);
+      if (caller.branch !== 'main') await this.#checkBranch(caller);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      await this.#connection.loginRefused();
+      throw told;
+    }
+    this.#login = { caller, revision };
+    this.#connection.authenticated();
+    this.#connection.write(hello());
+  }
+
+  async #checkBranch(caller: Caller): Promise<void> {
+    const asked = { action: 'inspect', purpose: null, correlationId: this.#parts.ids.next() } as const;
+    await this.#parts.gate.invoke({ ...caller, branch: 'main' }, asked, async (invocation) => {
+      if (invocation.branches().some(({ name }) => name === caller.branch)) return;
+      throw new ServiceError('REL_NOT_FOUND', `Database ${caller.branch} doesn't exist: it names a branch, and default is main`);
+    });
+  }
+
+  #start(query: Query): void {
+    const cancel = new AbortController();
+    const { gone } = this.#connection;
+    const leave = (): void => cancel.abort();
+    gone.addEventListener('abort', leave, { once: true });
+    const done = this.#run(query, cancel.signal).finally(() => {
+      gone.removeEventListener('abort', leave);
+      this.#running = null;
+      // Nobody else looks at it before the client sends something.
+      if (this.#connection.isDraining) this.#connection.end();
+    });
+    this.#running = { cancel, done };
+  }
+
+  /** Never throws: whatever happens is told, or ends the connection. */
+  async #run(query: Query, signal: AbortSignal): Promise<void> {
+    const { caller } = this.#login!;
+    const asker = new Asker(this.#parts, caller, signal);
+    const out = new Outgoing(this.#connection);
+    try {
+      const terms = termsOf(query.settings);
+      const answer = await this.#answer(asker, query, terms);
+      await this.#send(out, query, answer, signal);
+    } catch (error) {
+      // The client knows that it has cancelled: it waits for the end, and for no error.
+      const told = await asker.refused(error);
+      if (out.isWithinBlock) return this.#connection.end();
+      out.put(signal.aborted && told.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(told));
+    }
+    out.flush();
+  }
+
+  #answer(asker: Asker, { text }: Query, terms: Terms): Promise<Answer> {
+    return asker.ask({ terms }, async ({ invocation, keep }) => {
+      const answer = await this.#parts.planner.query(invocation, {
+        sql: text,
+        dialect: 'wide',
+        time: timeOfTerms(terms),
+        purpose: terms.purpose,
+        signal: asker.gone,
+        questionsOnly: true,
+      });
+      keep(answer);
+      return answer;
+    });
+  }
+
+  /** A block that tells the columns, those with rows, and what they come to. */
+  async #send(out: Outgoing, { compressed }: Query, answer: Answer, signal: AbortSignal): Promise<void> {
+    const { revision } = this.#login!;
+    const writer = new BlockWriter(answer.columns, typesKnownTo(revision));
+    const pace = new Pace(this.#parts, this.#connection, this.#login!.caller, answer);
+    let blocks = 0;
+    const { columns, batches, rowCount } = answer;
+    for (const rows of columns.length === 0 ? [] : withHeader(blocksOf(batches))) {
+      if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the question was cancelled');
+      out.beginBlock();
+      const pieces = withInfo(writer.pieces(rows), out);
+      for (const piece of compressed ? framed(pieces) : pieces) {
+        out.put(piece);
+        if (out.isFull || pace.isOver) {
+          out.flush();
+          await pace.next();
+        }
+      }
+      out.endBlock();
+      if (rows.length > 0) blocks++;
+    }
+    const figures = { rows: rowCount, bytes: out.bytes };
+    out.put(profile({ ...figures, blocks, beforeLimit: answer.cursor === null ? null : answer.estimatedTotalHits }));
+    out.put(progress(figures, revision));
+    if (columns.length > 0) {
+      out.put(dataHead);
+      for (const piece of compressed ? framed([emptyBlock]) : [emptyBlock]) out.put(piece);
+    }
+    out.put(endOfStream);
+  }
+
+  /** Which of these tables are there for the caller. */
+  async #tables(tables: readonly TableName[]): Promise<void> {
+    const asker = new Asker(this.#parts, this.#login!.caller, this.#connection.gone);
+    try {
+      const there = await asker.ask({ terms: noTerms, action: 'inspect' }, ({ invocation }) => {
+        const { catalog } = invocation.snapshot();
+        return tables.filter(({ table }) => catalog.type(table) !== undefined);
+      });
+      this.#connection.write(tablesStatus(there));
+    } catch (error) {
+      this.#connection.write(exceptionOf(await asker.refused(error)));
+    }
+  }
+}
+
+const exceptionOf = (error: ServiceError): Buffer =>
+  exception(errorCodesOf(error.code, error.facts.stale).columnar, error.message);
+
+function* withHeader<T>(blocks: Iterable<readonly T[]>): Generator<readonly T[], void> {
+  yield [];
+  yield* blocks;
+}
+
+/** `out` counts what the rows take before they are compressed. */
+function* withInfo(pieces: Iterable<Uint8Array>, out: Outgoing): Generator<Uint8Array, void> {
+  yield blockInfo;
+  for (const piece of pieces) {
+    out.bytes += piece.length;
+    yield piece;
+  }
+}
+
+/** Bytes on their way to the client. */
+class Outgoing {
+  /** Of blocks, as they are told. */
+  bytes = 0;
+  readonly #connection: Connection;
+  #pieces: Uint8Array[] = [];
+  #length = 0;
+  #within = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Part of a block has left, and the rest has not. */
+  get isWithinBlock(): boolean {
+    return this.#within;
+  }
+
+  get isFull(): boolean {
+    return this.#length >= companyBytes;
+  }
+
+  beginBlock(): void {
+    this.put(dataHead);
+    this.#within = true;
+  }
+
+  endBlock(): void {
+    this.#within = false;
+  }
+
+  put(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+  }
+
+  flush(): void {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#length = 0;
+    let small: Uint8Array[] = [];
+    for (const piece of pieces) {
+      if (piece.length < companyBytes) {
+        small.push(piece);
+        continue;
+      }
+      this.#join(small);
+      small = [];
+      this.#connection.write(piece);
+    }
+    this.#join(small);
+  }
+
+  #join(pieces: readonly Uint8Array[]): void {
+    if (pieces.length > 0) this.#connection.write(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces));
+  }
+}
+
+/** Goes on when the client has taken most of what was sent, others had a turn, and the caller would still be let in. */
+class Pace {
+  readonly #parts: DoorParts;
+  readonly #connection: Connection;
+  readonly #caller: Caller;
+  readonly #answer: Answer;
+  #sliceStart: number;
+
+  constructor(parts: DoorParts, connection: Connection, caller: Caller, answer: Answer) {
+    this.#parts = parts;
+    this.#connection = connection;
+    this.#caller = caller;
+    this.#answer = answer;
+    this.#sliceStart = parts.clock.monotonicMs();
+    checkErased(answer);
+  }
+
+  get isOver(): boolean {
+    return this.#parts.clock.monotonicMs() - this.#sliceStart > sliceMs;
+  }
+
+  async next(): Promise<void> {
+    const { clock, yieldTurn } = this.#parts;
+    await this.#connection.caughtUp();
+    if (this.#connection.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the client went away');
+    if (this.isOver) {
+      await yieldTurn();
+      this.#sliceStart = clock.monotonicMs();
+    }
+    checkCaller(this.#parts, this.#caller);
+    checkErased(this.#answer);
+  }
+}
+
+const termPrefix = 'annals_';
+
+function termsOf(settings: ReadonlyMap<string, string>): Terms {
+  let terms = noTerms;
+  for (const [name, value] of settings)
+    if (name.startsWith(termPrefix)) terms = withTerm(terms, name.slice(termPrefix.length), value);
+  return terms;
+}
+
+const wrongPort =
+  'HTTP/1.0 400 Bad Request\r\n\r\nThis port speaks the native protocol of ClickHouse: use that of columnar HTTP.\r\n';

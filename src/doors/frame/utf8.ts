@@ -1,0 +1,13 @@
+/** Texts of protocols that say how long they are. */
+import { ServiceError } from '../../errors.ts';
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Throws REL_INVALID for bytes that are no UTF-8. */
+export function utf8(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new ServiceError('REL_INVALID', 'a text is not UTF-8', { reason: 'not-utf8' });
+  }
+}
