@@ -165,7 +165,7 @@ export class NativeSession implements Session<NativeMessage> {
     } catch (error) {
       // The client knows that it has cancelled: it waits for the end, and for no error.
       const told = await asker.refused(error);
-      if (out.isWithinBlock) return this.#connection.end();
+      if (!out.dropBlock()) return this.#connection.end();
       out.put(signal.aborted && told.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(told));
     }
     out.flush();
@@ -256,15 +256,11 @@ class Outgoing {
   readonly #connection: Connection;
   #pieces: Uint8Array[] = [];
   #length = 0;
-  #within = false;
+  /** So many pieces were there when the block at hand began; null: none is at hand. */
+  #blockFrom: number | null = null;
 
   constructor(connection: Connection) {
     this.#connection = connection;
-  }
-
-  /** Part of a block has left, and the rest has not. */
-  get isWithinBlock(): boolean {
-    return this.#within;
   }
 
   get isFull(): boolean {
@@ -272,12 +268,21 @@ class Outgoing {
   }
 
   beginBlock(): void {
+    this.#blockFrom = this.#pieces.length;
     this.put(dataHead);
-    this.#within = true;
   }
 
   endBlock(): void {
-    this.#within = false;
+    this.#blockFrom = null;
+  }
+
+  /** False where part of the block has left: nothing can follow but its rest. */
+  dropBlock(): boolean {
+    if (this.#blockFrom === null) return true;
+    if (this.#blockFrom < 0) return false;
+    this.#pieces.length = this.#blockFrom;
+    this.#blockFrom = null;
+    return true;
   }
 
   put(piece: Uint8Array): void {
@@ -290,6 +295,7 @@ class Outgoing {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#length = 0;
+    if (this.#blockFrom !== null && pieces.length > this.#blockFrom) this.#blockFrom = -1;
     let small: Uint8Array[] = [];
     for (const piece of pieces) {
       if (piece.length < companyBytes) {
