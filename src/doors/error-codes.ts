@@ -66,7 +66,7 @@ const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
   REL_UNKNOWN_COLUMN: { sqlstate: '42703' },
   REL_TYPE_MISMATCH: { sqlstate: '22P02', document: 14 },
   REL_REQUIRED: { sqlstate: '23502' },
-  REL_READ_ONLY: { sqlstate: '25006' },
+  REL_READ_ONLY: { sqlstate: '25006', columnar: 164 },
   REL_MASKED_COLUMN: { sqlstate: '42501' },
   REL_NOT_FOUND: { sqlstate: '42704' },
   REL_UNPROCESSABLE: { sqlstate: '22003' },

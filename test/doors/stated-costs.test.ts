@@ -3,6 +3,7 @@
  * part and the byte, operators of filters by the value, commands of the socket doors by what they name. Who adds one states its cost.
  */
 import { describe, expect, test } from 'vitest';
+import { nativeCodec } from '../../src/doors/columnar/native-codec.ts';
 import { wireCodec } from '../../src/doors/document/codec.ts';
 import { rows as documentCommands } from '../../src/doors/document/session.ts';
 import { type CommandCost, messageBytesMax } from '../../src/doors/frame/codec.ts';
@@ -60,6 +61,7 @@ test.each([
   ['key-value', respCodec],
   ['document', wireCodec],
   ['relational', relationalCodec],
+  ['columnar native', nativeCodec],
 ] as const)('the %s codec looks at no more in one turn than it states', (_name, { cost, partsInTurn }) => {
   expect(cost.part * partsInTurn + cost.byte * messageBytesMax).toBeLessThan(2 * unnoticed);
 });

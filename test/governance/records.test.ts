@@ -15,6 +15,7 @@ import type { MongoClient } from 'mongodb';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { adminSecret, type StoreWorld } from '../doors/http/store-world.ts';
 import { send } from '../doors/http/door-world.ts';
@@ -33,6 +34,8 @@ let s3: S3Client;
 /** What is published comes by a connection of its own. */
 let listener: Redis;
 let raw: RawClient;
+let native: NativeClient;
+const purposeTest = { settings: { annals_purpose: 'test' } };
 
 beforeAll(async () => {
   world = await objectWorld(new MemoryDisk());
@@ -40,6 +43,7 @@ beforeAll(async () => {
   redis = kvConnected(world);
   listener = kvConnected(world);
   await listener.call('ANNALS.SET', 'purpose', 'test');
+  native = await NativeClient.connect(nativePort(world), { password: relationalSecret });
   raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
   await raw.ask(simple("SET annals.purpose = 'test'"));
   s3 = clientOf(world, {}, { 'x-service-purpose': 'test' });
@@ -76,6 +80,7 @@ afterAll(async () => {
   redis.disconnect();
   listener.disconnect();
   raw.close();
+  native.end();
   s3.destroy();
   await Promise.all([sql.end(), mongo.close()]);
   await world.close();
@@ -147,6 +152,8 @@ let exhibit = '';
 const questions: readonly Act[] = [
   ['query', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: star }), { template: star }],
   ['query', 'relational', 'query', 'Secret', 2, () => sql.query(star), { template: star }],
+  ['query', 'columnar-native', 'query', 'Secret', 2, () => native.query(star, purposeTest), { template: star }],
+  ['EXPLAIN', 'columnar-native', 'query', 'Secret', 0, () => native.query(`EXPLAIN ${star}`, purposeTest)],
   ['a stream', 'http', 'query', 'Secret', 2, () => http('POST', '/query/stream', { sql: star }), { template: star }],
   ['Arrow', 'http', 'query', 'Secret', 2, () => http('POST', '/query/arrow', { sql: star }), { template: star }],
   ['tool query', 'http', 'query', 'Secret', 2, () => tool('query', { sql: star }), { template: star, call: 'query ?' }],

@@ -1,4 +1,6 @@
-/** What the key-value and the document door say: keys, messages, documents and rows of others beside one's own. */
+/** What the key-value, the document and the native columnar door say: keys, messages, documents and rows of others beside one's own. */
+import type { NativeMessage } from '../../src/doors/columnar/native-codec.ts';
+import { NativeSession } from '../../src/doors/columnar/native-session.ts';
 import { OpenCursors } from '../../src/doors/document/cursors.ts';
 import { CommandContext } from '../../src/doors/document/command.ts';
 import { writeDocument } from '../../src/doors/document/bson.ts';
@@ -91,22 +93,25 @@ const commands: readonly string[] = [
   'RESET',
 ];
 
+/** A connection that writes here. */
+const connectionTo = (write: (bytes: Uint8Array) => void, gone: AbortSignal): Connection => ({
+  clientIp: '127.0.0.1',
+  gone,
+  canSecure: false,
+  isDraining: false,
+  secure: () => undefined,
+  write,
+  caughtUp: async () => undefined,
+  authenticated: () => undefined,
+  watches: () => undefined,
+  loginRefused: async () => undefined,
+  end: () => undefined,
+});
+
 async function talkKv(stage: Stage, { token, organization, purpose }: Comes, heard: Heard[]): Promise<void> {
   let sent: Buffer[] = [];
   const gone = new AbortController();
-  const connection: Connection = {
-    clientIp: '127.0.0.1',
-    gone: gone.signal,
-    canSecure: false,
-    isDraining: false,
-    secure: () => undefined,
-    write: (bytes) => void sent.push(Buffer.from(bytes)),
-    caughtUp: async () => undefined,
-    authenticated: () => undefined,
-    watches: () => undefined,
-    loginRefused: async () => undefined,
-    end: () => undefined,
-  };
+  const connection = connectionTo((bytes) => void sent.push(Buffer.from(bytes)), gone.signal);
   const parts = { ...partsOf(stage), cursors: new Cursors(), channels: new Channels(), number: () => 1 };
   const session = new KvSession(parts, connection);
   const ask = async (words: readonly string[]): Promise<void> => {
@@ -176,6 +181,55 @@ async function talkDocuments(stage: Stage, { token, organization, purpose }: Com
   gone.abort();
 }
 
+const questions: readonly string[] = [
+  ...['Deal', 'Party', 'Dossier', 'Hidden', 'hidden_view', 'SourceTrueIdentity', 'Nowhere'].flatMap((type) => [
+    `SELECT * FROM ${type}`,
+    `SELECT COUNT(*) AS n FROM ${type}`,
+    `SELECT _pk FROM ${type} WHERE _pk = 'x1'`,
+    `SELECT _pk, system_from FROM ${type} ORDER BY _pk LIMIT 1`,
+  ]),
+  'SELECT amount, COUNT(*) AS n FROM Deal WHERE amount > 1 GROUP BY amount ORDER BY amount',
+  "SELECT note FROM Deal AS OF SYSTEM TIME '2024-01-01T00:00:01Z'",
+  "INSERT INTO Deal (id) VALUES ('x1')",
+  'EXPLAIN SELECT * FROM Deal',
+];
+
+async function talkNative(stage: Stage, { token, organization, purpose }: Comes, heard: Heard[]): Promise<void> {
+  let sent: Buffer[] = [];
+  const gone = new AbortController();
+  const session = new NativeSession(
+    partsOf(stage),
+    connectionTo((bytes) => void sent.push(Buffer.from(bytes)), gone.signal),
+  );
+  const say = async (message: NativeMessage, shown: string): Promise<void> => {
+    await stage.lab.tick();
+    try {
+      await session.handle(message);
+      await session.done;
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      sent.push(Buffer.from(session.farewell(error)));
+    }
+    await settled(8);
+    heard.push(heardOf('NATIVE', shown, Buffer.concat(sent)));
+    sent = [];
+  };
+  const user = organization === null ? 'me' : `me@${organization}`;
+  await say({ kind: 'hello', revision: 54_453, database: '', user, password: token }, 'Hello');
+  const settings = purpose === null ? [] : [['annals_purpose', purpose] as const];
+  for (const text of questions) {
+    if (!session.isLoggedIn) break;
+    await say({ kind: 'query', id: '', settings, compressed: false, text }, text);
+    await say({ kind: 'empty-block' }, `${text}: the answer`);
+  }
+  if (session.isLoggedIn) {
+    const tables = ['Deal', 'Dossier', 'Hidden', 'Nowhere'].map((table) => ({ database: 'default', table }));
+    await say({ kind: 'tables-status', tables }, 'TablesStatus');
+  }
+  session.close();
+  gone.abort();
+}
+
 export const narrowConversations: readonly Conversation[] = [
   {
     name: 'the key-value door',
@@ -189,6 +243,13 @@ export const narrowConversations: readonly Conversation[] = [
     hold: talk(async (_ask, stage, adversary, heard) => {
       const comes = comesAs(stage, adversary);
       if (comes !== null) await talkDocuments(stage, comes, heard);
+    }),
+  },
+  {
+    name: 'the native columnar door',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      const comes = comesAs(stage, adversary);
+      if (comes !== null) await talkNative(stage, comes, heard);
     }),
   },
 ];

@@ -28,7 +28,8 @@ export type NativeMessage =
 export interface Query {
   readonly kind: 'query';
   readonly id: string;
-  readonly settings: ReadonlyMap<string, string>;
+  /** Names and values, in their order. */
+  readonly settings: readonly (readonly [string, string])[];
   /** Blocks of both sides are compressed. */
   readonly compressed: boolean;
   readonly text: string;
@@ -172,10 +173,10 @@ function decodeSettings(fields: Fields, state: OpenState, query: QueryState): De
   return { message, taken: fields.at, state: { ...state, compressed, query: null } };
 }
 
-function inOrder(last: Stated | null): ReadonlyMap<string, string> {
+function inOrder(last: Stated | null): readonly (readonly [string, string])[] {
   const list: [string, string][] = [];
   for (let each = last; each !== null; each = each.before) list.push([each.name, each.value]);
-  return new Map(list.reverse());
+  return list.reverse();
 }
 
 function decodeData(fields: Fields, bytes: Buffer, state: OpenState): Decoded<NativeState, NativeMessage> {

@@ -64,9 +64,18 @@ export class NativeSession implements Session<NativeMessage> {
     return this.#asked === null && this.#running === null;
   }
 
+  get isLoggedIn(): boolean {
+    return this.#login !== null;
+  }
+
+  /** Resolves once the question that runs is answered. */
+  get done(): Promise<void> {
+    return this.#running?.done ?? Promise.resolve();
+  }
+
   handle(message: NativeMessage): Promise<void> | void {
     if (message.kind === 'cancel') return this.#running?.cancel.abort();
-    if (this.#running !== null) return this.#running.done.then(() => this.#handle(message));
+    if (this.#running !== null) return this.done.then(() => this.#handle(message));
     return this.#handle(message);
   }
 
@@ -350,7 +359,7 @@ class Pace {
 
 const termPrefix = 'annals_';
 
-function termsOf(settings: ReadonlyMap<string, string>): Terms {
+function termsOf(settings: Query['settings']): Terms {
   let terms = noTerms;
   for (const [name, value] of settings)
     if (name.startsWith(termPrefix)) terms = withTerm(terms, name.slice(termPrefix.length), value);

@@ -58,7 +58,12 @@ export const text = (value: string): Buffer => Buffer.concat([varint(Buffer.byte
 const emptyBlock = Buffer.from('010002ffffffff000000', 'hex');
 const emptyFrame = Buffer.from('a783ac6cd55c7a7cb5ac46bddb86e21482140000000a000000a0010002ffffffff000000', 'hex');
 
-export const helloBytes = ({ password = nativeSecret, user = 'default', database = '', revision = 54_453 }: NativeOptions): Buffer =>
+export const helloBytes = ({
+  password = nativeSecret,
+  user = 'default',
+  database = '',
+  revision = 54_453,
+}: NativeOptions): Buffer =>
   Buffer.concat([varint(0), text('test'), varint(21), varint(12), varint(revision), text(database), text(user), text(password)]);
 
 export function queryBytes(
@@ -87,7 +92,8 @@ export function queryBytes(
   ]);
 }
 
-export const blockBytes = (compressed: boolean): Buffer => Buffer.concat([varint(2), text(''), compressed ? emptyFrame : emptyBlock]);
+export const blockBytes = (compressed: boolean): Buffer =>
+  Buffer.concat([varint(2), text(''), compressed ? emptyFrame : emptyBlock]);
 
 interface Source {
   bytes(count: number): Promise<Buffer>;
@@ -185,7 +191,8 @@ export class NativeClient implements Source {
       if (this.#ended) throw new Error('the connection was ended');
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
-    const all = Buffer.concat(this.#pieces);
+    if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)];
+    const [all] = this.#pieces as [Buffer];
     this.#pieces = [all.subarray(count)];
     this.#length -= count;
     return all.subarray(0, count);

@@ -39,6 +39,7 @@ export class StoreWorld {
       SERVICE_RELATIONAL_PORT: '0',
       SERVICE_OBJECT_PORT: '0',
       SERVICE_KV_PORT: '0',
+      SERVICE_COLUMNAR_NATIVE_PORT: '0',
       SERVICE_DOCUMENT_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
