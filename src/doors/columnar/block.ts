@@ -44,7 +44,7 @@ export function* blocksOf(batches: readonly OutputBatch[]): Generator<BlockRows,
   if (rows > 0) yield parts;
 }
 
-/** `FORMAT Native`: all blocks, one after the other, in pieces; empty ones stand where only work was done. */
+/** `FORMAT Native`: all blocks, one after the other, in pieces. */
 export function* writeNativePieces(rows: Pick<Answer, 'columns' | 'batches'>, client: KnownTypes): Generator<Uint8Array, void> {
   const writer = new BlockWriter(rows.columns, client);
   for (const block of blocksOf(rows.batches)) yield* writer.pieces(block);
@@ -62,33 +62,33 @@ export class BlockWriter {
   *pieces(parts: BlockRows): Generator<Uint8Array, void> {
     const rows = parts.reduce((sum, { count }) => sum + count, 0);
     yield Buffer.concat([varintBytes(this.#columns.length), varintBytes(rows)]);
-    for (let i = 0; i < this.#columns.length; i++) {
-      yield* this.#columns[i]!.pieces(parts, i);
-      yield nothing;
+    for (const [i, column] of this.#columns.entries()) {
+      yield column.head;
+      yield* column.cells(parts, i);
     }
   }
 }
 
 /** One column through the blocks of an answer. */
 class NativeColumn {
+  /** Its name and its type. */
+  readonly head: Buffer;
   readonly #column: OutputColumn;
-  readonly #head: Buffer;
   readonly #dictionaries = new Map<Dictionary, EncodedDictionary>();
 
   constructor(column: OutputColumn, client: KnownTypes) {
     this.#column = column;
-    this.#head = Buffer.concat([textBytes(column.name), textBytes(columnarTypeOf(column, client))]);
+    this.head = Buffer.concat([textBytes(column.name), textBytes(columnarTypeOf(column, client))]);
   }
 
-  *pieces(parts: BlockRows, index: number): Generator<Uint8Array, void> {
-    yield this.#head;
+  *cells(parts: BlockRows, index: number): Generator<Uint8Array, void> {
     const { type } = this.#column;
     if (type === 'vector') return yield* vectorPieces(parts, index);
     for (const part of parts) yield nullMap(part.columns[index]!, part);
-    for (const part of parts) yield this.#cells(part.columns[index]!, part);
+    for (const part of parts) yield this.#cellsOf(part.columns[index]!, part);
   }
 
-  #cells(vector: Vector, part: OutputBatch): Uint8Array {
+  #cellsOf(vector: Vector, part: OutputBatch): Uint8Array {
     switch (this.#column.type as Exclude<OutputColumn['type'], 'vector'>) {
       case 'string':
       case 'json':
@@ -167,8 +167,6 @@ class NativeColumn {
     return bytes.subarray(0, size);
   }
 }
-
-const nothing = new Uint8Array(0);
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);

@@ -260,7 +260,7 @@ function* withInfo(pieces: Iterable<Uint8Array>, out: Outgoing): Generator<Uint8
 
 /** Bytes on their way to the client. */
 class Outgoing {
-  /** Of blocks, as they are told. */
+  /** What the rows so far take, before they are compressed. */
   bytes = 0;
   readonly #connection: Connection;
   #pieces: Uint8Array[] = [];
