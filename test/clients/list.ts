@@ -1,4 +1,5 @@
 /** Programs, and what each is asked to do: a step is a script of bash and what it must print. */
+import { columnarClients } from './columnar.ts';
 import { mapperClients } from './mappers.ts';
 import { objectClients } from './objects.ts';
 import { storeClients } from './stores.ts';
@@ -10,6 +11,8 @@ export interface Place {
   readonly objectSecret: string;
   /** A registry token without a tenant. */
   readonly token: string;
+  /** Of the HTTP door. */
+  readonly url: string;
   readonly directory: string;
 }
 
@@ -309,6 +312,7 @@ $R SET greeting hello EX 100; $R GET greeting; $R TTL greeting; $R INCR n; $R IN
     ],
   },
   ...storeClients,
+  ...columnarClients,
   ...mapperClients,
   ...objectClients,
 ];

@@ -1,6 +1,6 @@
 /**
  * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, redis-py, pymongo, aws, s3cmd, rclone,
- * @aws-sdk/client-s3, knex, Sequelize, mongoose; SQLAlchemy, Django, pgjdbc, Drizzle and psycopg3 in transactions.
+ * @aws-sdk/client-s3, clickhouse-client, clickhouse-driver, knex, Sequelize, mongoose; SQLAlchemy, Django, pgjdbc, Drizzle and psycopg3 in transactions.
  *
  *   npm run clients                  what is installed; what is not, is told
  *   npm run clients -- --only aws    those of which door and name have that in them
@@ -88,6 +88,7 @@ try {
       secret,
       objectSecret: 'clients-object-secret',
       token: server.token!,
+      url: server.url,
       directory,
     };
     for (const { name, script, prints, seconds } of client.steps(place)) {

@@ -16,6 +16,7 @@ import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-ter
 import { organizationOf } from '../frame/user-name.ts';
 import { BlockWriter, blocksOf } from './block.ts';
 import { framed } from './frames.ts';
+import { withStandardLiterals } from './literals.ts';
 import type { NativeMessage, Query, TableName } from './native-codec.ts';
 import {
   blockInfo,
@@ -183,7 +184,7 @@ export class NativeSession implements Session<NativeMessage> {
   #answer(asker: Asker, { text }: Query, terms: Terms): Promise<Answer> {
     return asker.ask({ terms }, async ({ invocation, keep }) => {
       const answer = await this.#parts.planner.query(invocation, {
-        sql: text,
+        sql: withStandardLiterals(text),
         dialect: 'wide',
         time: timeOfTerms(terms),
         purpose: terms.purpose,
