@@ -249,7 +249,7 @@ export const settingsTable = {
     16,
     1,
     16,
-    'largest message of a client of the relational, key-value and document doors (a value and its command), MiB',
+    'largest message of a client of the relational, key-value, document and native columnar doors (a value and its command), MiB',
   ),
   SERVICE_WIRE_MEMORY_MB: integer(
     256,

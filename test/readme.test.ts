@@ -51,7 +51,8 @@ afterAll(async () => {
 
 test('every example of README and docs does and prints what they say', async () => {
   const [port, adminPort, objectPort] = [await freePort(), await freePort(), await freePort()];
-  const [secondPort, secondAdminPort, kvPort, documentPort, relationalPort] = [
+  const [secondPort, secondAdminPort, kvPort, documentPort, relationalPort, nativePort] = [
+    await freePort(),
     await freePort(),
     await freePort(),
     await freePort(),
@@ -65,6 +66,7 @@ test('every example of README and docs does and prints what they say', async () 
     SERVICE_DATA_DIR: dataDir,
     SERVICE_OBJECT_PORT: String(objectPort),
     SERVICE_KV_PORT: String(kvPort),
+    SERVICE_COLUMNAR_NATIVE_PORT: String(nativePort),
     SERVICE_DOCUMENT_PORT: String(documentPort),
     SERVICE_RELATIONAL_PORT: String(relationalPort),
     SERVICE_RELATIONAL_ENABLE: 'false',

@@ -53,7 +53,7 @@ export function withStandardLiterals(text: string): string {
   }
 }
 
-/** Of the literal that begins at `start`: the place of its last character, or -1. */
+/** Where the last character of the literal stands that begins at `start`; -1: nowhere. */
 function literalEnd(text: string, start: number, sign: string): number {
   for (let at = start + 1; at < text.length; at++) {
     const character = text.charAt(at);

@@ -31,9 +31,11 @@ test('what is not closed, or is a pattern of a graph, stays as it is', () => {
     expect(withStandardLiterals(text)).toBe(text);
 });
 
+const escapes: Readonly<Record<string, string>> = { '\b': 'b', '\f': 'f', '\r': 'r', '\n': 'n', '\t': 't', '\0': '0', '\v': 'v' };
+
 /** As Python's driver writes a value. */
 const escaped = (value: string): string =>
-  `'${value.replaceAll(/[\b\f\r\n\t\0\u0007\v\\']/g, (c) => ({ '\b': '\\b', '\f': '\\f', '\r': '\\r', '\n': '\\n', '\t': '\\t', '\0': '\\0', '\u0007': '\\a', '\v': '\\v', '\\': '\\\\', "'": "\\'" })[c]!)}'`;
+  `'${value.replaceAll(/[^]/g, (one) => (escapes[one] !== undefined ? `\\${escapes[one]}` : /[\\']/.test(one) ? `\\${one}` : one))}'`;
 
 test('any value is itself, and the statement around it what it was', () => {
   fc.assert(
