@@ -1,6 +1,7 @@
 /** Compatibility doors beside the products whose protocols they speak, by the clients of those. */
 import type { BenchContext } from '../context.ts';
 import { narrowDoors } from './doors-narrow.ts';
+import { nativeDoor } from './doors-native.ts';
 import { objectDoor } from './doors-object.ts';
 import { relationalDoor } from './doors-relational.ts';
 
@@ -8,4 +9,5 @@ export async function doors(context: BenchContext): Promise<void> {
   await relationalDoor(context);
   await objectDoor(context);
   await narrowDoors(context);
+  await nativeDoor(context);
 }
