@@ -1,6 +1,6 @@
 /** How bodies are read: whole, compressed or not, up to the body limit or that of their route, or as the stream that they are. */
 import type { IncomingMessage } from 'node:http';
-import { encodingOf, unfoldedWhole } from './content-encoding.ts';
+import { encodingOf, unfoldedWhole } from '../frame/http/content-encoding.ts';
 import type { App, FastifyRequest, HttpContext } from './context.ts';
 import { parseJsonBody } from './json-body.ts';
 

@@ -13,7 +13,7 @@ import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
-import { AnswerBody } from './answer-body.ts';
+import { AnswerBody } from '../frame/http/answer-body.ts';
 import type { HttpContext, RequestFacts } from './context.ts';
 import { refuseForeign } from './foreign.ts';
 import { callerOf } from './invoke.ts';

@@ -15,7 +15,7 @@ import type { WriteCondition } from '../../../projections/command.ts';
 import { BodyDigest } from '../../body-digest.ts';
 import { batchSizes, Ingest, type IngestReply } from '../../ingest-stream.ts';
 import { statedCondition } from '../conditions.ts';
-import { checkEncoded, type Encoding, encodingOf, unfolded } from '../content-encoding.ts';
+import { checkEncoded, type Encoding, encodingOf, unfolded } from '../../frame/http/content-encoding.ts';
 import type { HttpContext, RequestFacts } from '../context.ts';
 import { exactJson } from '../exact-json.ts';
 import { headerText, statedOpener, transactionHeader, wantsSync } from '../headers.ts';

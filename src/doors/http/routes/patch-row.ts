@@ -8,7 +8,7 @@ import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import type { PutRows } from '../../../projections/command.ts';
 import { entityTag, statedCondition } from '../conditions.ts';
-import { encodingOf, unfolded } from '../content-encoding.ts';
+import { encodingOf, unfolded } from '../../frame/http/content-encoding.ts';
 import { answered, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { checkCaller } from '../../frame/lease.ts';

@@ -12,7 +12,8 @@
 import { z } from 'zod';
 import { writeRowGroups } from '../../../planner/formats/json-rows.ts';
 import type { Answer } from '../../../planner/planner-contract.ts';
-import { type AnswerBody, openBody } from '../answer-body.ts';
+import type { AnswerBody } from '../../frame/http/answer-body.ts';
+import { openBody } from '../answer-body.ts';
 import { envelopeMembers } from '../answer-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { exactJson } from '../exact-json.ts';

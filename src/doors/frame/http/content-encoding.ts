@@ -1,10 +1,10 @@
 /** Compressed request bodies, decoded as they stream in and bounded by what was sent: a bomb ends early and costs no memory. */
+import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, createInflate, gunzip, inflate } from 'node:zlib';
-import { ServiceError } from '../../errors.ts';
-import type { HttpContext, RequestFacts } from './context.ts';
-import { headerText } from './headers.ts';
+import { ServiceError } from '../../../errors.ts';
+import type { Bodies } from './bodies.ts';
 
 export type Encoding = 'identity' | 'gzip' | 'deflate';
 
@@ -15,8 +15,8 @@ const inflated = promisify(inflate);
 const ratioMax = 200;
 
 /** REL_NOT_IMPLEMENTED for an encoding that is not read. */
-export function encodingOf(request: RequestFacts): Encoding {
-  const name = (headerText(request, 'content-encoding') ?? 'identity').trim().toLowerCase();
+export function encodingOf({ headers }: Pick<IncomingMessage, 'headers'>): Encoding {
+  const name = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   if (name === 'x-gzip') return 'gzip';
   if (name === 'identity' || name === 'gzip' || name === 'deflate') return name;
   throw new ServiceError('REL_NOT_IMPLEMENTED', 'bodies are read as they are, or compressed by gzip or deflate');
@@ -30,8 +30,12 @@ export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: 
 }
 
 /** A body as it comes. What comes out of it is worked on in turns as well. */
-export function unfolded(context: HttpContext, source: AsyncIterable<Uint8Array>, encoding: Encoding): AsyncIterable<Uint8Array> {
-  return encoding === 'identity' ? source : context.bodies.inTurns(decoded(source, encoding, context.bodyLimitBytes));
+export function unfolded(
+  { bodies, bodyLimitBytes }: { readonly bodies: Bodies; readonly bodyLimitBytes: number },
+  source: AsyncIterable<Uint8Array>,
+  encoding: Encoding,
+): AsyncIterable<Uint8Array> {
+  return encoding === 'identity' ? source : bodies.inTurns(decoded(source, encoding, bodyLimitBytes));
 }
 
 /** A body that is here, of so many bytes at most once it is unfolded. */
