@@ -12,6 +12,7 @@ import type { SystemDesk } from '../doors/http/system-desk.ts';
 import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { createNativeDoor } from '../doors/columnar/native-door.ts';
 import { createDocumentDoor } from '../doors/document/door.ts';
+import { createColumnarHttpDoor } from '../doors/columnar/http-door.ts';
 import { createKvDoor } from '../doors/kv/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
 import { createRelationalDoor } from '../doors/relational/door.ts';
@@ -248,6 +249,7 @@ const creators = {
   kv: createKvDoor,
   'columnar-native': createNativeDoor,
   document: createDocumentDoor,
+  'columnar-http': createColumnarHttpDoor,
 } as const;
 
 function tlsOf({

@@ -20,6 +20,7 @@ import {
   Int64,
   makeData,
   RecordBatch,
+  RecordBatchFileWriter,
   RecordBatchStreamWriter,
   Schema,
   Struct,
@@ -42,21 +43,31 @@ const aloneBytes = 32 * 1024;
 const batchLimits = { textBytes: 8 << 20, floats: 4 << 20 };
 
 /**
- * The stream in pieces, each made when it is asked for; empty ones stand where only work was done. Pieces may share
+ * The stream in pieces, each made when it is asked for; empty ones stand where only work was done; a `file` has its marks around it. Pieces may share
  * memory with the answer. `facts` go into the schema's metadata. Throws REL_TYPE_MISMATCH for vectors of several lengths.
  */
-export function writeArrowPieces(rows: Rows, facts: ReadonlyMap<string, string>): Generator<Uint8Array, void> {
+export function writeArrowPieces(
+  rows: Rows,
+  facts: ReadonlyMap<string, string>,
+  shape: 'stream' | 'file' = 'stream',
+): Generator<Uint8Array, void> {
   const columns = rows.columns.map((column, i) => new ArrowColumn(column, column.type === 'vector' ? vectorDims(rows, i) : 0));
   const schema = new Schema(
     columns.map(({ field }) => field),
     new Map(facts),
   );
-  return pieces(rows, columns, schema);
+  return pieces(rows, columns, schema, shape);
 }
 
-function* pieces(rows: Rows, columns: readonly ArrowColumn[], schema: Schema): Generator<Uint8Array, void> {
+function* pieces(
+  rows: Rows,
+  columns: readonly ArrowColumn[],
+  schema: Schema,
+  shape: 'stream' | 'file',
+): Generator<Uint8Array, void> {
   const struct = new Struct(schema.fields);
-  const writer = new RecordBatchStreamWriter({ autoDestroy: false });
+  const options = { autoDestroy: false };
+  const writer = shape === 'file' ? new RecordBatchFileWriter(options) : new RecordBatchStreamWriter(options);
   const queue = new PieceQueue();
   writer.reset(queue, schema);
   for (const batch of slicesOf(rows.batches, batchLimits)) {

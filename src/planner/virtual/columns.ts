@@ -1,5 +1,5 @@
 /**
- * The relations of the catalogue and their columns, as version 15 of Postgres has them: a name, then its columns, each run of them
+ * The relations of the catalogue and their columns, as version 15 of Postgres has them, and those of `system` as ClickHouse: a name, then its columns, each run of them
  * with their type behind a colon. Relations that stand here and have no rows in `relations.ts` are empty.
  */
 export interface RelationColumns {
@@ -374,6 +374,13 @@ pg_catalog.pg_user = usename:name usesysid:oid usecreatedb usesuper userepl useb
   useconfig:_text
 pg_catalog.pg_user_mappings = umid srvid:oid srvname:name umuser:oid usename:name umoptions:_text
 pg_catalog.pg_views = schemaname viewname viewowner:name definition:text
+system.columns = database table name type:text position:int8 default_kind default_expression comment:text is_in_primary_key:int8
+system.databases = name engine data_path metadata_path uuid comment:text
+system.functions = name:text is_aggregate case_insensitive:int8 alias_to description:text
+system.one = dummy:int8
+system.settings = name value:text changed:int8 description:text min max:text readonly:int8 type:text
+system.tables = database name engine uuid:text is_temporary:int8 metadata_path create_table_query engine_full as_select
+  partition_key sorting_key primary_key sampling_key comment:text total_rows total_bytes:int8
 `;
 
 export const relationColumns: readonly RelationColumns[] = lists

@@ -6,6 +6,7 @@ import { constraintsOf, type Facts, indexOf, isKeyed, keyedName, keyName, type T
 import { informationRows } from './information.ts';
 import type { Cells, Maker, OwnRelation, Row } from './maker.ts';
 import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
+import { systemRows } from './system.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';
 
 export interface Relation extends OwnRelation {
@@ -411,6 +412,7 @@ const makers: Readonly<Record<string, Maker>> = {
     },
   },
   ...informationRows,
+  ...systemRows,
 };
 
 /** Asked for as settings, and not to be set. */
@@ -555,10 +557,13 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
   }),
 );
 
+/** Postgres has no schema `system`: its catalogue lists none. */
+const shownRelations = [...relations.values()].filter(({ schema }) => schema !== 'system');
+
 function* cellsOf({ all, ofTable, ofRelation }: Maker, facts: Facts): Iterable<Cells> {
   if (all) yield* all(facts);
   if (ofTable) for (const table of facts.tables) yield* ofTable(table, facts);
-  if (ofRelation) for (const relation of relations.values()) yield* ofRelation(relation, facts);
+  if (ofRelation) for (const relation of shownRelations) yield* ofRelation(relation, facts);
 }
 
 function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Iterable<Cells> {
@@ -575,5 +580,5 @@ function* foundCells({ ofTable, ofRelation }: Maker, facts: Facts, named: 'oid' 
         ? [tableNamed(value), tableNamed(keyedName(value))]
         : [];
   if (ofTable) for (const table of new Set(tables)) if (table) yield* ofTable(table, facts);
-  if (ofRelation) for (const relation of relations.values()) if (relation[named] === value) yield* ofRelation(relation, facts);
+  if (ofRelation) for (const relation of shownRelations) if (relation[named] === value) yield* ofRelation(relation, facts);
 }

@@ -1,0 +1,103 @@
+/** Errors as clients of ClickHouse read them: a number, its name, and a text that begins with both. */
+import { type ErrorReason, ServiceError } from '../../errors.ts';
+import { errorCodesOf } from '../error-codes.ts';
+
+/** Names of the numbers that are sent, as clients compare them. Source: ClickHouse's ErrorCodes. */
+const names: Readonly<Record<number, string>> = {
+  36: 'BAD_ARGUMENTS',
+  46: 'UNKNOWN_FUNCTION',
+  47: 'UNKNOWN_IDENTIFIER',
+  48: 'NOT_IMPLEMENTED',
+  53: 'TYPE_MISMATCH',
+  57: 'TABLE_ALREADY_EXISTS',
+  60: 'UNKNOWN_TABLE',
+  62: 'SYNTAX_ERROR',
+  73: 'UNKNOWN_FORMAT',
+  74: 'CANNOT_READ_FROM_FILE_DESCRIPTOR',
+  81: 'UNKNOWN_DATABASE',
+  115: 'UNKNOWN_SETTING',
+  117: 'INCORRECT_DATA',
+  159: 'TIMEOUT_EXCEEDED',
+  164: 'READONLY',
+  202: 'TOO_MANY_SIMULTANEOUS_QUERIES',
+  216: 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING',
+  243: 'NOT_ENOUGH_SPACE',
+  279: 'ALL_CONNECTION_TRIES_FAILED',
+  307: 'TOO_MANY_BYTES',
+  372: 'SESSION_NOT_FOUND',
+  394: 'QUERY_WAS_CANCELLED',
+  396: 'TOO_MANY_ROWS_OR_BYTES',
+  456: 'UNKNOWN_QUERY_PARAMETER',
+  497: 'ACCESS_DENIED',
+  516: 'AUTHENTICATION_FAILED',
+  1002: 'UNKNOWN_EXCEPTION',
+};
+
+/** What only this protocol tells apart. */
+const numbers = {
+  syntax: 62,
+  empty: 62,
+  several: 62,
+  format: 73,
+  database: 81,
+  setting: 115,
+  data: 117,
+  readonly: 164,
+  rows: 396,
+  'same-id': 216,
+  session: 372,
+  parameter: 456,
+} as const;
+
+/** An error of the door's own that has a number which its code does not have. */
+class ColumnarRefusal extends ServiceError {
+  readonly number: number;
+
+  constructor(number: number, { code, message, facts }: ServiceError) {
+    super(code, message, facts);
+    this.number = number;
+  }
+}
+
+export function refusedAs(what: keyof typeof numbers, error: ServiceError): ServiceError {
+  return new ColumnarRefusal(numbers[what], error);
+}
+
+/** Where clients branch on more than the kind of an error. */
+const byReason: { readonly [reason in ErrorReason]?: number } = {
+  syntax: 62,
+  'no-such-function': 46,
+  'no-such-type': 36,
+  'types-differ': 53,
+  'can-not-cast': 53,
+  'no-such-table-here': 60,
+  'no-such-parameter': 456,
+  'not-implemented': 48,
+};
+
+const byCode: Readonly<Record<string, number>> = {
+  REL_PARSE: 62,
+  REL_UNKNOWN_COLUMN: 47,
+  REL_TYPE_MISMATCH: 53,
+  REL_READ_ONLY: 164,
+};
+
+export interface ColumnarError {
+  readonly number: number;
+  readonly name: string;
+  readonly status: number;
+  /** As ClickHouse's HTTP door writes it. */
+  readonly text: string;
+}
+
+export function columnarError(error: ServiceError): ColumnarError {
+  const { http, columnar } = errorCodesOf(error.code);
+  const { reason } = error.facts;
+  const number =
+    error instanceof ColumnarRefusal
+      ? error.number
+      : ((reason === undefined ? undefined : byReason[reason]) ?? byCode[error.code] ?? columnar);
+  const name = names[number] ?? 'UNKNOWN_EXCEPTION';
+  const message = error.message.replace(/[.\n]+$/, '');
+  return { number, name, status: http, text: `Code: ${number}. DB::Exception: ${message}. (${name}) (version 20.9.1.1)` };
+}

@@ -1,0 +1,525 @@
+/**
+ * One request of the columnar HTTP door:
+ *
+ *   parameters and head -> credential -> statement, out of the URL, the body, or both -> gate -> rows in, or rows out
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { constants, createGzip, type Gzip } from 'node:zlib';
+import type { Settings } from '../../config.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { IngestBatch } from '../../planner/formats/ingest-reader.ts';
+import { readIngest } from '../../planner/formats/ingest-reader.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import type { DoorParts } from '../frame/door-parts.ts';
+import { AnswerBody } from '../frame/http/answer-body.ts';
+import { HttpCall, type HttpCallParts } from '../frame/http/call.ts';
+import { encodingOf, unfolded } from '../frame/http/content-encoding.ts';
+import { leased } from '../frame/lease.ts';
+import { timeOfTerms } from '../frame/session-terms.ts';
+import { organizationOf } from '../frame/user-name.ts';
+import { batchSizes, Ingest, type IngestReply } from '../ingest-stream.ts';
+import { columnarError, refusedAs } from './errors.ts';
+import type { HttpSessions } from './http-sessions.ts';
+import { inputColumns, inputForm } from './input.ts';
+import { outputForm } from './output.ts';
+import type { RunningQueries } from './running.ts';
+import { ColumnarSettings } from './settings.ts';
+import { beginsInsert, type Statement, type StatementFacts, statementOf } from './statement.ts';
+
+export const doorName = 'columnar-http';
+
+export interface ColumnarHttpOptions extends DoorParts {
+  readonly settings: Pick<Settings, 'SERVICE_COLUMNAR_HTTP_PORT' | 'SERVICE_DRAIN_TIMEOUT_SECS' | 'SERVICE_BODY_LIMIT_MB'>;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+/** A statement has at most so many bytes; rows of an INSERT come beside it. */
+export const statementBytesMax = 4 << 20;
+
+export interface ColumnarHttpParts extends Omit<ColumnarHttpOptions, 'authenticator'>, Omit<HttpCallParts, 'authenticator'> {
+  readonly authenticator: ColumnarHttpOptions['authenticator'];
+  readonly sessions: HttpSessions;
+  readonly running: RunningQueries;
+  readonly bodyLimitBytes: number;
+}
+
+type Insert = Extract<Statement, { kind: 'insert' }>;
+type Question = Extract<Statement, { kind: 'question' }>;
+
+/** The head of an INSERT, up to where its rows begin, has at most so many bytes. */
+const insertHeadMax = 262_144;
+const idMax = 200;
+/** Parameters that are no settings. */
+const ofRequest = new Set([
+  'query',
+  'database',
+  'default_format',
+  'query_id',
+  'session_id',
+  'session_timeout',
+  'session_check',
+  'quota_key',
+  'role',
+  'client_protocol_version',
+]);
+
+export class HttpQuestion {
+  readonly #parts: ColumnarHttpParts;
+  readonly #call: HttpCall;
+  readonly #waits: boolean;
+  #url = new URL('http://columnar/');
+  #settings = new ColumnarSettings();
+
+  /** `waits`: the client sends its body once it is told to. */
+  constructor(parts: ColumnarHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
+    this.#parts = parts;
+    this.#call = new HttpCall(parts, doorName, raw, response);
+    this.#waits = waits;
+  }
+
+  async run(): Promise<void> {
+    const { raw } = this.#call;
+    try {
+      this.#url = urlOf(raw);
+      const isPing =
+        this.#url.pathname === '/ping' || (this.#url.pathname === '/' && raw.method !== 'POST' && this.#url.search === '');
+      if (isPing || this.#url.pathname === '/replicas_status') return this.#plain('Ok.\n');
+      if (raw.method !== 'GET' && raw.method !== 'HEAD' && raw.method !== 'POST')
+        throw new ServiceError('REL_METHOD', `${raw.method} is not here: GET reads, POST reads and writes`);
+      if (this.#url.pathname !== '/')
+        throw new ServiceError('REL_NOT_FOUND', `There is no handle ${this.#url.pathname.slice(0, 100)}`);
+      this.#call.admit('query');
+      this.#call.know(this.#caller());
+      await this.#answer();
+    } catch (error) {
+      await this.#refuse(error);
+    } finally {
+      this.#call.end();
+    }
+  }
+
+  #parameter(name: string): string | null {
+    return this.#url.searchParams.get(name);
+  }
+
+  #header(name: string): string | null {
+    const value = this.#call.raw.headers[name];
+    return typeof value === 'string' && value !== '' ? value : null;
+  }
+
+  /** A key, or a name with a password; never in the URL, which ends in the logs of whoever stands between. */
+  #caller(): Caller {
+    const { authenticator, organizationRequired } = this.#parts;
+    if (this.#parameter('password') !== null || this.#parameter('user') !== null)
+      throw new ServiceError(
+        'REL_UNAUTHENTICATED',
+        'user and password do not go into the URL: send X-Columnar-Key, or basic credentials',
+      );
+    const basic = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(this.#header('authorization') ?? '')?.[1];
+    const [user, password] = basic === undefined ? [this.#header('x-clickhouse-user') ?? '', null] : userAndPassword(basic);
+    const key = this.#header('x-columnar-key') ?? this.#header('x-clickhouse-key') ?? password;
+    if (key === null)
+      throw new ServiceError(
+        'REL_UNAUTHENTICATED',
+        'the request carries no credential: X-Columnar-Key, basic or X-ClickHouse-Key',
+      );
+    const organization = this.#header('x-organization-id') ?? organizationOf(user);
+    const caller = authenticator.passwordCaller(key, { door: doorName, clientIp: this.#call.clientIp, organization });
+    if (organizationRequired && caller.path === null)
+      throw new ServiceError(
+        'REL_UNAUTHENTICATED',
+        'the request names no organisation: send x-organization-id, or the user name@organisation',
+      );
+    return { ...caller, branch: branchOf(this.#database) };
+  }
+
+  get #database(): string {
+    return this.#parameter('database') || this.#header('x-clickhouse-database') || 'default';
+  }
+
+  async #answer(): Promise<void> {
+    const { raw } = this.#call;
+    const isWrite = raw.method === 'POST';
+    const session = this.#parameter('session_id');
+    const kept =
+      session === null
+        ? null
+        : this.#parts.sessions.of(this.#call.caller, {
+            id: session,
+            timeout: this.#parameter('session_timeout'),
+            isChecked: this.#parameter('session_check') === '1',
+          });
+    this.#settings = new ColumnarSettings(kept);
+    const facts = this.#facts();
+    for (const [name, value] of this.#url.searchParams)
+      if (!ofRequest.has(name) && !name.startsWith('param_')) this.#settings.set(name, value);
+    const { statement, body } = await this.#statement(facts);
+    if (statement.kind === 'set') {
+      if (kept === null)
+        throw refusedAs(
+          'session',
+          new ServiceError('REL_INVALID', 'SET is of a session: send a session_id, or SETTINGS with the statement'),
+        );
+      new ColumnarSettings().setAll(statement.settings);
+      kept.setAll(statement.settings);
+      return this.#plain('');
+    }
+    this.#settings.setAll(statement.settings);
+    if (statement.kind === 'use') throw new ServiceError('REL_NOT_IMPLEMENTED', 'USE is not here: send the parameter database');
+    const id = this.#parameter('query_id') || this.#call.id;
+    if (id.length > idMax || /[^\x20-\x7e]/.test(id))
+      throw new ServiceError('REL_INVALID', `a query_id has at most ${idMax} printable characters`);
+    this.#call.response.setHeader('x-clickhouse-query-id', id);
+    if (statement.kind === 'kill') return this.#kill(statement.queryId);
+    const running = this.#parts.running.begin(this.#call.caller, id);
+    try {
+      if (statement.kind === 'question') return await this.#ask(statement, running.ended);
+      if (!isWrite || this.#settings.flag('readonly'))
+        throw new ServiceError('REL_READ_ONLY', 'Cannot execute query in readonly mode: rows are inserted by POST');
+      return await this.#insert(statement, body, running.ended);
+    } finally {
+      running.end();
+    }
+  }
+
+  #facts(): StatementFacts {
+    const parameters = new Map<string, string>();
+    for (const [name, value] of this.#url.searchParams)
+      if (name.startsWith('param_')) parameters.set(name.slice('param_'.length), value);
+    return { database: this.#database, user: this.#call.caller.principal, parameters };
+  }
+
+  /** The statement, and what of the body is not of it. */
+  async #statement(facts: StatementFacts): Promise<{ readonly statement: Statement; readonly body: AsyncIterable<Uint8Array> }> {
+    const { bodies } = this.#parts;
+    const { raw } = this.#call;
+    if (this.#parameter('compress') === '1' || this.#parameter('decompress') === '1')
+      throw new ServiceError(
+        'REL_NOT_IMPLEMENTED',
+        'blocks compressed by ClickHouse are not here over HTTP: use Content-Encoding: gzip',
+      );
+    if (raw.method !== 'POST') return { statement: statementOf(this.#parameter('query') ?? '', facts)!, body: empty() };
+    if (this.#waits) this.#call.response.writeContinue();
+    const sent = unfolded(this.#parts, bodies.stream(raw), encodingOf(raw));
+    const inUrl = this.#parameter('query') ?? '';
+    const head = new Head(sent);
+    let text = inUrl === '' ? '' : `${inUrl}\n`;
+    if (beginsInsert(inUrl) !== true) {
+      while (beginsInsert(text) === null && (await head.more())) text = (inUrl === '' ? '' : `${inUrl}\n`) + head.text;
+      if (beginsInsert(text) !== true) {
+        while (await head.more())
+          if (head.bytes > statementBytesMax)
+            throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
+        return { statement: statementOf((inUrl === '' ? '' : `${inUrl}\n`) + head.text, facts)!, body: empty() };
+      }
+    }
+    for (let isWhole = false; ; ) {
+      const statement = statementOf(text, facts, isWhole);
+      if (statement !== null) {
+        const at = statement.kind === 'insert' ? statement.dataAt : text.length;
+        const ofUrl = inUrl === '' ? 0 : inUrl.length + 1;
+        const rest = text.slice(Math.max(at, 0), Math.max(at, ofUrl));
+        return {
+          statement,
+          body: startingWith(Buffer.from(rest.trim() === '' ? '' : rest), head.restFrom(Math.max(0, at - ofUrl))),
+        };
+      }
+      if (head.bytes > insertHeadMax)
+        throw refusedAs('syntax', new ServiceError('REL_PARSE', `an INSERT names its rows within ${insertHeadMax} bytes`));
+      isWhole = !(await head.more());
+      text = (inUrl === '' ? '' : `${inUrl}\n`) + head.text;
+    }
+  }
+
+  async #ask(statement: Question, killed: AbortSignal): Promise<void> {
+    const { planner, clock } = this.#parts;
+    const { name, form } = outputForm(
+      statement.format ?? (this.#header('x-clickhouse-format') || this.#parameter('default_format') || 'TabSeparated'),
+    );
+    const write = await form.writer();
+    const terms = this.#settings.terms(null);
+    const signal = AbortSignal.any([this.#call.signal, killed, ...this.#deadline()]);
+    const options = { quotesIntegers: this.#settings.flag('output_format_json_quote_64bit_integers') };
+    const isDescribed = statement.describes;
+    const begunMs = clock.monotonicMs();
+    const answer = await this.#call.invoke(
+      'query',
+      terms,
+      async (invocation) => {
+        const answered = await planner.query(invocation, {
+          sql: statement.sql,
+          parameters: statement.parameters,
+          dialect: 'wide',
+          time: timeOfTerms(terms),
+          session: this.#catalogue(invocation.caller),
+          questionsOnly: true,
+          signal,
+        });
+        if (isDescribed !== null && answered.rowCount === 0)
+          throw new ServiceError('REL_UNKNOWN_TYPE', `Table ${this.#database}.${isDescribed} doesn't exist`);
+        this.#checkSize(answered);
+        return answered;
+      },
+      { gone: signal },
+    );
+    const shown = answer.plan === null ? answer : withPlan(answer, answer.plan);
+    const pieces = write(shown, options);
+    const head = {
+      'content-type': form.mediaType,
+      'x-clickhouse-format': name,
+      'x-clickhouse-timezone': 'UTC',
+      'x-clickhouse-server-display-name': 'annals',
+      'x-clickhouse-summary': summary({
+        read_rows: answer.rowCount,
+        result_rows: answer.rowCount,
+        elapsed_ns: Math.round((clock.monotonicMs() - begunMs) * 1e6),
+      }),
+    };
+    await this.#send(head, pieces, answer);
+  }
+
+  #checkSize({ rowCount }: Answer): void {
+    const most = this.#settings.count('max_result_rows');
+    if (most > 0 && rowCount > most)
+      throw refusedAs(
+        'rows',
+        new ServiceError('REL_TOO_LARGE', `Limit for result exceeded, max rows: ${most}, current rows: ${rowCount}`),
+      );
+  }
+
+  #deadline(): AbortSignal[] {
+    const seconds = this.#settings.count('max_execution_time');
+    if (seconds === 0) return [];
+    const over = new AbortController();
+    void this.#parts.clock.sleep(seconds * 1000, this.#call.signal).then(() => {
+      if (!this.#call.signal.aborted) over.abort();
+    });
+    return [over.signal];
+  }
+
+  #catalogue({ principal }: Caller) {
+    const settings = this.#settings;
+    return {
+      user: principal,
+      database: this.#database,
+      process: 0,
+      variables: {
+        all: () => settings.all(),
+        instants: 'timestamptz' as const,
+        set: (name: string): never => {
+          throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
+        },
+      },
+    };
+  }
+
+  async #send(head: Readonly<Record<string, string>>, pieces: Generator<Uint8Array, void>, answer: Answer): Promise<void> {
+    const { raw, response, caller, id } = this.#call;
+    const zips = this.#settings.flag('enable_http_compression') && /\bgzip\b/i.test(this.#header('accept-encoding') ?? '');
+    response.writeHead(200, zips ? { ...head, 'content-encoding': 'gzip', vary: 'accept-encoding' } : head);
+    if (raw.method === 'HEAD') return void response.end();
+    const body = new AnswerBody(this.#parts, { id, route: doorName, caller, overtaken: () => answer.overtaken() }, response);
+    if (!zips) return body.sendAll(pieces);
+    const zipped = new Zipped();
+    for (const piece of pieces) {
+      if (!(await body.send((await zipped.through(piece)).values()))) return;
+    }
+    await body.sendAll((await zipped.end()).values());
+  }
+
+  async #insert(statement: Insert, body: AsyncIterable<Uint8Array>, killed: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    this.#call.admit('ingest');
+    const form = inputForm(statement.format!);
+    const terms = this.#settings.terms(null);
+    if (timeOfTerms(terms) !== 'current') throw new ServiceError('REL_INVALID', 'annals_as_of is for reads only');
+    const begunMs = clock.monotonicMs();
+    const reply = await this.#call.invoke(
+      'ingest',
+      terms,
+      (invocation) => this.#write(invocation, statement, form, body, terms.durability === 'sync'),
+      {
+        gone: AbortSignal.any([this.#call.signal, killed]),
+      },
+    );
+    this.#call.response.setHeader(
+      'x-clickhouse-summary',
+      summary({
+        written_rows: reply.accepted,
+        read_rows: reply.accepted,
+        elapsed_ns: Math.round((clock.monotonicMs() - begunMs) * 1e6),
+      }),
+    );
+    this.#plain('');
+  }
+
+  async #write(
+    invocation: Invocation,
+    { type, columns: named }: Insert,
+    form: ReturnType<typeof inputForm>,
+    body: AsyncIterable<Uint8Array>,
+    sync: boolean,
+  ): Promise<IngestReply> {
+    invocation.describe({ objectType: type });
+    const provenance = { source: doorName, method: 'insert', confidence: 1, derivedFrom: null };
+    const ingest = new Ingest(invocation, { type, atomic: false, sync, createType: true, waits: true, provenance });
+    const definition = ingest.definition();
+    const columns = inputColumns(named, definition, form.needsColumns);
+    const source = form.read(leased(this.#parts, invocation.caller, body), columns);
+    const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
+    const reply = await ingest.run(unrefused(batches, () => ingest.accepted));
+    const [first] = reply.errors;
+    if (first !== undefined) throw wrongRow(first, reply.accepted);
+    return reply;
+  }
+
+  #kill(queryId: string): void {
+    if (!this.#parts.running.kill(this.#call.caller, queryId)) return this.#plain('');
+    this.#plain(`finished\t${queryId}\t${this.#call.caller.principal}\n`);
+  }
+
+  #plain(text: string): void {
+    const { response, raw } = this.#call;
+    response.writeHead(200, { 'content-type': 'text/plain; charset=UTF-8', 'content-length': Buffer.byteLength(text) });
+    response.end(raw.method === 'HEAD' ? undefined : text);
+  }
+
+  async #refuse(error: unknown): Promise<void> {
+    const { response, raw } = this.#call;
+    const refusal = await this.#call.refusal(error);
+    if (refusal === null) return;
+    if (response.headersSent) return void response.destroy();
+    const { number, status, text } = columnarError(refusal);
+    if (refusal.facts.retryAfterSecs !== undefined) response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
+    const body = Buffer.from(`${text}\n`);
+    response.writeHead(status, {
+      'content-type': 'text/plain; charset=UTF-8',
+      'content-length': body.length,
+      'x-clickhouse-exception-code': String(number),
+    });
+    response.end(raw.method === 'HEAD' ? undefined : body);
+  }
+}
+
+function urlOf(raw: IncomingMessage): URL {
+  try {
+    return new URL(raw.url ?? '/', 'http://columnar');
+  } catch {
+    throw new ServiceError('REL_INVALID', 'the address of the request is none');
+  }
+}
+
+const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
+
+function userAndPassword(basic: string): [user: string, password: string | null] {
+  const text = Buffer.from(basic, 'base64').toString();
+  const colon = text.indexOf(':');
+  return colon < 0 ? [text, null] : [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function summary(counts: Readonly<Record<string, number>>): string {
+  const all = {
+    read_rows: 0,
+    read_bytes: 0,
+    written_rows: 0,
+    written_bytes: 0,
+    total_rows_to_read: 0,
+    result_rows: 0,
+    result_bytes: 0,
+    elapsed_ns: 0,
+    ...counts,
+  };
+  return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, count]) => [name, String(count)])));
+}
+
+/** The lines of a plan, as rows. */
+function withPlan(answer: Answer, plan: string): Answer {
+  const lines = plan.split('\n').filter((line) => line !== '');
+  const bytes = lines.map((line) => Buffer.from(line));
+  const offsets = new Uint32Array(lines.length + 1);
+  bytes.forEach(({ length }, i) => (offsets[i + 1] = offsets[i]! + length));
+  const vector = { kind: 'text' as const, heap: Buffer.concat(bytes), offsets, nulls: null };
+  return {
+    ...answer,
+    columns: [{ name: 'explain', type: 'string' }],
+    batches: [{ columns: [vector], selection: null, first: 0, count: lines.length }],
+    rowCount: lines.length,
+    overtaken: () => answer.overtaken(),
+  };
+}
+
+/** The first row that is refused ends the INSERT; what was written before it stands, and the error says how much that is. */
+async function* unrefused(batches: AsyncIterable<IngestBatch>, accepted: () => number): AsyncGenerator<IngestBatch, void> {
+  for await (const batch of batches) {
+    const [first] = batch.rejections;
+    if (first !== undefined) throw wrongRow(first, accepted());
+    yield batch;
+  }
+}
+
+function wrongRow({ index, code, detail }: { index: number; code: string; detail: string }, written: number): ServiceError {
+  const before = written === 0 ? '' : ` (${written} rows are written, in batches)`;
+  return refusedAs('data', new ServiceError(code as ServiceError['code'], `row ${index + 1}: ${detail}${before}`));
+}
+
+async function* empty(): AsyncGenerator<Uint8Array, void> {}
+
+async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  if (first.length > 0) yield first;
+  yield* rest;
+}
+
+/** The beginning of a body, as far as somebody had to look at it. */
+class Head {
+  readonly #source: AsyncIterator<Uint8Array>;
+  #seen: Buffer = Buffer.alloc(0);
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  get bytes(): number {
+    return this.#seen.length;
+  }
+
+  get text(): string {
+    return this.#seen.toString();
+  }
+
+  /** False: there is no more. */
+  async more(): Promise<boolean> {
+    const step = await this.#source.next();
+    if (step.done === true) return false;
+    this.#seen = Buffer.concat([this.#seen, step.value]);
+    return true;
+  }
+
+  /** All behind so many letters of it. */
+  async *restFrom(letters: number): AsyncGenerator<Uint8Array, void> {
+    const seen = this.#seen.subarray(Buffer.byteLength(this.text.slice(0, letters)));
+    if (seen.length > 0) yield seen;
+    for (let step = await this.#source.next(); step.done !== true; step = await this.#source.next()) yield step.value;
+  }
+}
+
+/** An answer compressed piece by piece. */
+class Zipped {
+  readonly #gzip: Gzip = createGzip({ level: constants.Z_BEST_SPEED });
+  readonly #made: Buffer[] = [];
+
+  constructor() {
+    this.#gzip.on('data', (piece: Buffer) => this.#made.push(piece));
+  }
+
+  async through(piece: Uint8Array): Promise<Buffer[]> {
+    await new Promise<void>((resolve) => this.#gzip.write(piece, () => resolve()));
+    return this.#made.splice(0);
+  }
+
+  async end(): Promise<Buffer[]> {
+    await new Promise<void>((resolve) => this.#gzip.once('end', resolve).end());
+    return this.#made.splice(0);
+  }
+}

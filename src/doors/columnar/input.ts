@@ -1,0 +1,364 @@
+/** Rows that a client sends, in the forms that INSERT names: each becomes lines of JSON or CSV, which one reader takes for all doors. */
+import { ServiceError } from '../../errors.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import type { IngestOptions } from '../../planner/formats/ingest-reader.ts';
+import { refusedAs } from './errors.ts';
+import { instantOf } from './parameters.ts';
+import { type Token, tokensOf } from './tokens.ts';
+
+export type Bytes = AsyncIterable<Uint8Array>;
+
+export interface InputColumn {
+  readonly name: string;
+  /** Null: the type does not say. */
+  readonly type: ColumnType | null;
+}
+
+export interface InputForm {
+  /** What the reader is told of the bytes. */
+  readonly options: (columns: readonly InputColumn[]) => Pick<IngestOptions, 'columns' | 'nullText'>;
+  /** The bytes as the reader takes them. */
+  readonly read: (source: Bytes, columns: readonly InputColumn[]) => Bytes;
+  /** Rows name no columns. */
+  readonly needsColumns: boolean;
+}
+
+const bare = (): Pick<IngestOptions, 'columns'> => ({});
+const asNamed = (columns: readonly InputColumn[]): Pick<IngestOptions, 'columns' | 'nullText'> => ({
+  columns: columns.map(({ name }) => name),
+  nullText: '\\N',
+});
+
+const forms: Readonly<Record<string, InputForm>> = {
+  JSONEachRow: { options: bare, needsColumns: false, read: (source, columns) => jsonLines(source, columns, false) },
+  JSONCompactEachRow: { options: bare, needsColumns: true, read: (source, columns) => jsonLines(source, columns, true) },
+  CSV: { options: asNamed, needsColumns: true, read: (source, columns) => separated(source, columns, ',') },
+  CSVWithNames: {
+    options: () => ({ nullText: '\\N' }),
+    needsColumns: false,
+    read: (source, columns) => separated(source, columns, ',', true),
+  },
+  TabSeparated: { options: asNamed, needsColumns: true, read: (source, columns) => separated(source, columns, '\t') },
+  TabSeparatedWithNames: {
+    options: () => ({ nullText: '\\N' }),
+    needsColumns: false,
+    read: (source, columns) => separated(source, columns, '\t', true),
+  },
+  Values: { options: bare, needsColumns: true, read: (source, columns) => tuples(source, columns) },
+};
+
+export function inputForm(name: string): InputForm {
+  const full = name === 'NDJSON' || name === 'JSONLines' ? 'JSONEachRow' : name.replace(/^TSV/, 'TabSeparated');
+  if (Object.hasOwn(forms, full)) return forms[full]!;
+  throw refusedAs(
+    'format',
+    new ServiceError('REL_INVALID', `Unknown format ${name.slice(0, 100)} for input: there are ${Object.keys(forms).join(', ')}`),
+  );
+}
+
+/** Columns that rows have: those that INSERT names, or all of the type, in its order. REL_INVALID where neither is known. */
+export function inputColumns(
+  named: readonly string[] | null,
+  definition: TypeDefinition | null,
+  needed: boolean,
+): readonly InputColumn[] {
+  const properties = definition?.properties ?? {};
+  const typeOf = (name: string): ColumnType | null =>
+    name === 'valid_from' || name === 'valid_to' ? 'timestamp' : Object.hasOwn(properties, name) ? properties[name]!.type : null;
+  const names = named ?? Object.keys(properties);
+  if (names.length === 0 && needed)
+    throw refusedAs(
+      'data',
+      new ServiceError('REL_INVALID', 'the table has no columns yet: name those of the rows, INSERT INTO t (a, b)'),
+    );
+  return names.map((name) => ({ name, type: typeOf(name) }));
+}
+
+const rowBytesMax = 16 << 20;
+const decoder = new TextDecoder('utf-8', { fatal: true });
+const newline = 0x0a;
+
+/** Whole lines, and what is left behind the last. A quoted field may hold line ends: `isOpen` tells whether one is. */
+async function* wholeLines(source: Bytes, quote: number | null): AsyncGenerator<string, void> {
+  let held: Uint8Array[] = [];
+  let bytes = 0;
+  let quotes = 0;
+  for await (const piece of source) {
+    let cut = -1;
+    for (let i = 0; i < piece.length; i++) {
+      if (piece[i] === quote) quotes ^= 1;
+      else if (piece[i] === newline && quotes === 0) cut = i;
+    }
+    if (cut < 0) {
+      held.push(piece.slice());
+      bytes += piece.length;
+      if (bytes > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${rowBytesMax} bytes`);
+      continue;
+    }
+    yield decoded(Buffer.concat([...held, piece.subarray(0, cut + 1)]));
+    held = [piece.slice(cut + 1)];
+    bytes = held[0]!.length;
+  }
+  const rest = Buffer.concat(held);
+  if (rest.length > 0) yield decoded(rest);
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw refusedAs('data', new ServiceError('REL_INVALID', 'the rows are no UTF-8'));
+  }
+}
+
+/** Strings of JSON, and the marks between them; numbers and words stay as they are. */
+const jsonToken = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s"[\]{},:]+/gs;
+
+/**
+ * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: integers of 64 bits in quotes,
+ * and instants with a blank. `isCompact`: rows are arrays, in the order of the columns.
+ */
+async function* jsonLines(source: Bytes, columns: readonly InputColumn[], isCompact: boolean): Bytes {
+  const byName = new Map(columns.map((column) => [column.name, column.type]));
+  const rewritten = [...byName.values()].some((type) => type === 'integer' || type === 'timestamp' || type === 'number');
+  // Nothing in it is written otherwise: the reader takes bytes.
+  if (!isCompact && !rewritten) return yield* source;
+  for await (const lines of wholeLines(source, null))
+    yield Buffer.from(isCompact ? compactRows(lines, columns) : objectRows(lines, byName));
+}
+
+function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>): string {
+  // Most rows have none of it.
+  if (!/:\s*"[-+\d]/.test(text)) return text;
+  let depth = 0;
+  let key: string | null = null;
+  let last = '';
+  return text.replace(jsonToken, (token) => {
+    const before = last;
+    last = token;
+    if (token === '{' || token === '[') depth++;
+    else if (token === '}' || token === ']') depth--;
+    else if (depth === 1 && token.startsWith('"')) {
+      if (before !== ':') key = JSON.parse(token) as string;
+      else return cellOf(token, types.get(key!) ?? null);
+    }
+    return token;
+  });
+}
+
+function compactRows(text: string, columns: readonly InputColumn[]): string {
+  const rows: string[] = [];
+  let depth = 0;
+  let cells: string[] = [];
+  let cell = '';
+  for (const [token] of text.matchAll(jsonToken)) {
+    if (token === '[' || token === '{') {
+      if (++depth > 1) cell += token;
+    } else if (token === ']' || token === '}') {
+      if (--depth > 0) cell += token;
+      else if (token === ']') {
+        if (cell !== '' || cells.length > 0) cells.push(cell);
+        rows.push(rowOf(cells, columns));
+        cells = [];
+        cell = '';
+      }
+    } else if (token === ',' && depth <= 1) {
+      if (depth === 1) {
+        cells.push(cell);
+        cell = '';
+      }
+    } else if (depth === 0) throw refusedAs('data', new ServiceError('REL_INVALID', `a row is an array: ${token.slice(0, 40)}`));
+    else cell += token;
+  }
+  if (depth !== 0) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end on its line'));
+  return `${rows.join('\n')}\n`;
+}
+
+function rowOf(cells: readonly string[], columns: readonly InputColumn[]): string {
+  if (cells.length !== columns.length)
+    throw refusedAs(
+      'data',
+      new ServiceError('REL_INVALID', `a row has ${cells.length} values, and there are ${columns.length} columns`),
+    );
+  return `{${cells.map((cell, i) => `${JSON.stringify(columns[i]!.name)}:${cellOf(cell, columns[i]!.type)}`).join(',')}}`;
+}
+
+/** A cell of JSON as its column takes it: what stands in quotes there may be a number or an instant. */
+function cellOf(token: string, type: ColumnType | null): string {
+  if (!token.startsWith('"')) return token;
+  const text = token.slice(1, -1);
+  if (type === 'integer' || type === 'number') return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) ? text : token;
+  if (type !== 'timestamp') return token;
+  const instant = instantOf(text);
+  return instant === null ? token : String(instant);
+}
+
+/**
+ * Fields with a mark between them, as the reader's CSV has them: NULL is `\N`, everything else that is text stands in quotes, and an
+ * empty field of TabSeparated is an empty text.
+ */
+async function* separated(source: Bytes, columns: readonly InputColumn[], mark: ',' | '\t', hasHeader = false): Bytes {
+  let names: readonly InputColumn[] = columns;
+  let isHeader = hasHeader;
+  for await (const text of wholeLines(source, mark === ',' ? 0x22 : null)) {
+    let out = '';
+    for (const fields of rowsOf(text, mark)) {
+      if (isHeader) {
+        const types = new Map(columns.map(({ name, type }) => [name, type]));
+        names = fields.map((field) => ({ name: field ?? '', type: types.get(field ?? '') ?? null }));
+        isHeader = false;
+        out += `${fields.map((field) => quoted(field ?? '')).join(',')}\n`;
+        continue;
+      }
+      if (names.length > 0 && fields.length !== names.length)
+        throw refusedAs(
+          'data',
+          new ServiceError('REL_INVALID', `a row has ${fields.length} values, and there are ${names.length} columns`),
+        );
+      out += `${fields.map((field, i) => fieldOf(field, names[i]?.type ?? null)).join(',')}\n`;
+    }
+    if (out !== '') yield Buffer.from(out);
+  }
+}
+
+/** Null: the field is NULL. */
+function* rowsOf(text: string, mark: ',' | '\t'): Generator<(string | null)[], void> {
+  if (mark === '\t') {
+    for (const line of text.split('\n')) {
+      const row = line.endsWith('\r') ? line.slice(0, -1) : line;
+      if (row !== '') yield row.split('\t').map((field) => (field === '\\N' ? null : tabText(field)));
+    }
+    return;
+  }
+  let fields: (string | null)[] = [];
+  let at = 0;
+  while (at < text.length) {
+    let field: string | null;
+    if (text[at] === '"') {
+      let end = text.indexOf('"', at + 1);
+      while (end >= 0 && text[end + 1] === '"') end = text.indexOf('"', end + 2);
+      if (end < 0) throw refusedAs('data', new ServiceError('REL_INVALID', 'a field in quotes does not end'));
+      field = text.slice(at + 1, end).replaceAll('""', '"');
+      at = end + 1;
+    } else {
+      const match = /[^,\r\n]*/y;
+      match.lastIndex = at;
+      const raw = match.exec(text)![0];
+      at += raw.length;
+      const trimmed = raw.trim();
+      field = trimmed === '\\N' ? null : trimmed;
+    }
+    fields.push(field);
+    if (text[at] === ',') {
+      at++;
+      if (at === text.length) fields.push('');
+      continue;
+    }
+    if (text[at] === '\r') at++;
+    if (text[at] === '\n' || at >= text.length) {
+      at++;
+      if (fields.length > 1 || fields[0] !== '') yield fields;
+      fields = [];
+    } else
+      throw refusedAs(
+        'data',
+        new ServiceError('REL_INVALID', 'a comma or the end of the row is expected behind a field in quotes'),
+      );
+  }
+  if (fields.length > 0) yield fields;
+}
+
+const tabEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0' };
+
+function tabText(field: string): string {
+  return field.includes('\\') ? field.replace(/\\(.)/gs, (_, letter: string) => tabEscapes[letter] ?? letter) : field;
+}
+
+function fieldOf(field: string | null, type: ColumnType | null): string {
+  if (field === null) return '\\N';
+  if (type === 'timestamp') {
+    const instant = instantOf(field);
+    if (instant !== null) return String(instant);
+  }
+  // A number in no quotes may be one, of a column that nobody has declared.
+  if (type !== 'string' && type !== 'json' && /^[\w.+-]+$/.test(field)) return field;
+  return quoted(field);
+}
+
+const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
+
+/** `(1, 'a', NULL), (…)`: as lines of JSON. */
+async function* tuples(source: Bytes, columns: readonly InputColumn[]): Bytes {
+  let held = '';
+  const text = new TextDecoder('utf-8', { fatal: true });
+  for await (const piece of source) {
+    held += text.decode(piece, { stream: true });
+    const end = endOfTuples(held);
+    if (end > 0) yield Buffer.from(tupleRows(held.slice(0, end), columns));
+    held = held.slice(end);
+    if (held.length > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${rowBytesMax} bytes`);
+  }
+  held += text.decode();
+  const end = endOfTuples(held);
+  if (end > 0) yield Buffer.from(tupleRows(held.slice(0, end), columns));
+  if (!/^[\s,;]*$/.test(held.slice(end))) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end'));
+}
+
+/** Behind the last bracket that closes a row; 0: none does yet. */
+function endOfTuples(text: string): number {
+  let depth = 0;
+  let end = 0;
+  for (let i = 0; i < text.length; i++) {
+    const letter = text[i]!;
+    if (letter === "'") {
+      for (i++; i < text.length && text[i] !== "'"; i++) if (text[i] === '\\') i++;
+    } else if (letter === '(' || letter === '[') depth++;
+    else if ((letter === ')' || letter === ']') && --depth === 0) end = i + 1;
+  }
+  return end;
+}
+
+function tupleRows(text: string, columns: readonly InputColumn[]): string {
+  const rows: string[] = [];
+  let cells: string[] | null = null;
+  let words: Token[] = [];
+  for (const token of tokensOf(text)) {
+    const isMark = token.kind === 'mark';
+    if (token.depth === 0) {
+      if (isMark && token.text === '(') cells = [];
+      else if (!isMark || (token.text !== ',' && token.text !== ';'))
+        throw refusedAs(
+          'data',
+          new ServiceError('REL_INVALID', `a row begins with (, and not with ${JSON.stringify(token.text.slice(0, 40))}`),
+        );
+    } else if (token.depth === 1 && isMark && (token.text === ',' || token.text === ')')) {
+      cells!.push(literalOf(words));
+      words = [];
+      if (token.text === ')') rows.push(rowOf(cells!, columns));
+    } else words.push(token);
+  }
+  return rows.length === 0 ? '' : `${rows.join('\n')}\n`;
+}
+
+/** A literal as JSON. */
+function literalOf(words: readonly Token[]): string {
+  const [first, second] = words;
+  const sign = first?.kind === 'mark' && (first.text === '-' || first.text === '+') ? first.text.replace('+', '') : null;
+  if (sign !== null && words.length === 2 && second!.kind === 'number') return numberOf(sign + second!.text);
+  if (words.length === 1) {
+    if (first!.kind === 'text') return JSON.stringify(first!.text);
+    if (first!.kind === 'number') return numberOf(first!.text);
+    const word = first!.text.toLowerCase();
+    if (first!.kind === 'word' && ['null', 'true', 'false'].includes(word)) return word;
+  }
+  if (first?.text === '[') return words.map(({ text }) => text).join('');
+  throw refusedAs(
+    'data',
+    new ServiceError('REL_NOT_IMPLEMENTED', 'values of a row are literals: numbers, texts, NULL, true, false, arrays'),
+  );
+}
+
+function numberOf(text: string): string {
+  return text.replace(/^(-?)\./, '$10.').replace(/\.(?=$|e)/i, '.0');
+}

@@ -1,0 +1,441 @@
+/**
+ * A statement of the columnar doors: what it asks for, as Annals says it. Its text is ClickHouse's in words, quotes, parameters and the
+ * clauses FORMAT and SETTINGS; the rest of a question is the planner's SQL. Source: specification, "Compatibility doors".
+ */
+import { ServiceError } from '../../errors.ts';
+import { refusedAs } from './errors.ts';
+import { parameterOf } from './parameters.ts';
+import { type Token, tokensOf } from './tokens.ts';
+import type { Literal, TypedValue } from '../../planner/statement.ts';
+
+/** What a client says beside the text. */
+export interface StatementFacts {
+  /** The branch that it asks, as it names it. */
+  readonly database: string;
+  readonly user: string;
+  /** By the names that stand in braces. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+export type Statement = Stated &
+  (
+    | {
+        readonly kind: 'question';
+        readonly sql: string;
+        readonly parameters: readonly (Literal | TypedValue)[];
+        /** The table whose columns it lists: there is none where it lists none. */
+        readonly describes: string | null;
+      }
+    | { readonly kind: 'insert'; readonly type: string; readonly columns: readonly string[] | null; readonly dataAt: number }
+    | { readonly kind: 'kill'; readonly queryId: string }
+    | { readonly kind: 'set' }
+    | { readonly kind: 'use'; readonly database: string }
+  );
+
+interface Stated {
+  /** Behind FORMAT; null: none stands there. */
+  readonly format: string | null;
+  /** Behind SETTINGS. */
+  readonly settings: ReadonlyMap<string, string>;
+}
+
+export const serverVersion = '20.9.1.1';
+
+/** Statements that are ClickHouse's and have nothing here: what they would do is done at other doors. */
+const notHere = new Set(
+  'ALTER ATTACH BACKUP CHECK CREATE DELETE DETACH DROP EXCHANGE GRANT MOVE OPTIMIZE RENAME REPLACE RESTORE REVOKE SYSTEM TRUNCATE UNDROP UPDATE'.split(
+    ' ',
+  ),
+);
+
+/**
+ * `text` may end in the midst of an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
+ * Throws REL_PARSE for what is no statement, REL_NOT_IMPLEMENTED for one that is not here.
+ */
+export function statementOf(text: string, facts: StatementFacts, isWhole = true): Statement | null {
+  const reader = new StatementReader(text, facts, isWhole);
+  return reader.statement();
+}
+
+/** Whether a text can be told to be no INSERT: all of it belongs to the statement then. */
+export function beginsInsert(text: string): boolean | null {
+  const [first] = tokensOf(text.slice(0, 65_536));
+  if (first === undefined) return null;
+  return first.kind === 'word' && first.text.toUpperCase() === 'INSERT';
+}
+
+class StatementReader {
+  readonly #text: string;
+  readonly #facts: StatementFacts;
+  readonly #isWhole: boolean;
+  readonly #tokens: Iterator<Token, void>;
+  readonly #settings = new Map<string, string>();
+  readonly #parameters: (Literal | TypedValue)[] = [];
+  readonly #numbers = new Map<string, number>();
+  #next: Token | null = null;
+
+  constructor(text: string, facts: StatementFacts, isWhole: boolean) {
+    this.#text = text;
+    this.#facts = facts;
+    this.#isWhole = isWhole;
+    this.#tokens = tokensOf(text);
+    this.#advance();
+  }
+
+  statement(): Statement | null {
+    const verb = this.#next?.kind === 'word' ? this.#next.text.toUpperCase() : (this.#next?.text ?? '');
+    switch (verb) {
+      case 'SELECT':
+      case 'WITH':
+      case 'EXPLAIN':
+      case '(':
+        return this.#question();
+      case 'INSERT':
+        return this.#insert();
+      case 'SHOW':
+        return this.#show();
+      case 'DESCRIBE':
+      case 'DESC':
+        return this.#describe();
+      case 'EXISTS':
+        return this.#exists();
+      case 'KILL':
+        return this.#kill();
+      case 'SET':
+        this.#advance();
+        this.#pairs();
+        return this.#ended({ kind: 'set' as const });
+      case 'USE':
+        this.#advance();
+        return this.#ended({ kind: 'use' as const, database: this.#name('a database') });
+      case '':
+        throw refusedAs('empty', new ServiceError('REL_PARSE', 'Empty query'));
+      default:
+        if (notHere.has(verb))
+          throw new ServiceError('REL_NOT_IMPLEMENTED', `${verb} is not here: columnar doors read, and insert over HTTP`);
+        throw this.#syntax('a statement');
+    }
+  }
+
+  #question(): Statement {
+    let sql = '';
+    let end = this.#next?.at ?? 0;
+    let before: Token | null = null;
+    for (let token = this.#next; token !== null && !this.#isClause(token); token = this.#next) {
+      if (token.kind === 'mark' && token.text === ';') {
+        this.#advance();
+        if (this.#next !== null) throw refusedAs('several', this.#syntax('one statement'));
+        break;
+      }
+      this.#advance();
+      const said = this.#said(token, before);
+      if (said !== null) sql += `${token.at > end ? ' ' : ''}${said}`;
+      end = token.end;
+      before = token;
+    }
+    return this.#ended({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });
+  }
+
+  /** A token as the planner's SQL writes it; null: it says nothing there. */
+  #said(token: Token, before: Token | null): string | null {
+    switch (token.kind) {
+      case 'text':
+        return textOf(token.text);
+      case 'name':
+        return this.#isOwnDatabase(token) ? null : nameOf(token.text);
+      case 'parameter':
+        return this.#parameter(token.text);
+      case 'mark':
+        if (token.text === '==') return '=';
+        if (token.text === '.' && before !== null && this.#skipped === before) return null;
+        return token.text;
+      case 'word':
+        if (this.#isOwnDatabase(token)) return null;
+        return this.#next?.text === '(' && this.#next.kind === 'mark' ? this.#call(token) : token.text;
+      default:
+        return token.text;
+    }
+  }
+
+  #skipped: Token | null = null;
+
+  /** `default.T` is T: there is no other database than the one that is asked. */
+  #isOwnDatabase(token: Token): boolean {
+    if (token.text !== this.#facts.database || this.#next?.text !== '.') return false;
+    this.#skipped = token;
+    return true;
+  }
+
+  /** Functions of which the planner has none, or one that is written otherwise. */
+  #call(token: Token): string {
+    const name = token.text.toLowerCase();
+    const isBare = (): boolean => this.#text.slice(this.#next!.end).trimStart().startsWith(')');
+    const value = {
+      version: serverVersion,
+      currentdatabase: this.#facts.database,
+      database: this.#facts.database,
+      currentuser: this.#facts.user,
+      user: this.#facts.user,
+      timezone: 'UTC',
+      hostname: 'annals',
+    }[name];
+    if (value !== undefined && isBare()) {
+      this.#advance();
+      this.#advance();
+      return textOf(value);
+    }
+    if (name === 'count' && isBare()) {
+      this.#advance();
+      this.#advance();
+      return 'COUNT(*)';
+    }
+    return token.text;
+  }
+
+  #parameter(text: string): string {
+    const match = /^\s*(\w+)\s*:\s*(.+?)\s*$/s.exec(text);
+    if (match === null)
+      throw refusedAs('syntax', new ServiceError('REL_PARSE', `{${text.slice(0, 100)}} is no parameter: write {name:Type}`));
+    const [, name, type] = match as unknown as [string, string, string];
+    const given = this.#facts.parameters.get(name);
+    if (given === undefined)
+      throw refusedAs(
+        'parameter',
+        new ServiceError('REL_INVALID', `Substitution \`${name}\` is not set: send it as param_${name}`),
+      );
+    if (type === 'Identifier') return nameOf(given);
+    const known = this.#numbers.get(text);
+    if (known !== undefined) return `$${known}`;
+    this.#parameters.push(parameterOf(given, type, name));
+    this.#numbers.set(text, this.#parameters.length);
+    return `$${this.#parameters.length}`;
+  }
+
+  #insert(): Statement | null {
+    this.#advance();
+    if (this.#isWord('INTO')) this.#advance();
+    if (this.#isWord('TABLE')) this.#advance();
+    if (this.#isWord('FUNCTION')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT INTO FUNCTION is not here');
+    if (this.#next === null) return this.#unended();
+    const type = this.#table();
+    let columns: string[] | null = null;
+    if (this.#next?.text === '(') {
+      columns = this.#list();
+      if (columns === null) return this.#unended();
+    }
+    if (this.#isWord('SETTINGS')) {
+      this.#advance();
+      this.#pairs();
+    }
+    const clause: Token | null = this.#next;
+    if (clause === null) return this.#unended();
+    if (this.#isWord('VALUES')) {
+      return { kind: 'insert', type, columns, format: 'Values', settings: this.#settings, dataAt: clause.end };
+    }
+    if (this.#isWord('SELECT') || this.#isWord('WITH') || clause.text === '(')
+      throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT … SELECT is not here: send the rows');
+    if (!this.#isWord('FORMAT')) throw this.#syntax('VALUES or FORMAT');
+    this.#advance();
+    const format = this.#next as Token | null;
+    // A name at the very end may go on in what has not come yet.
+    if (format === null || (format.end === this.#text.length && !this.#isWhole)) return this.#unended();
+    if (format.kind !== 'word') throw this.#syntax('a format');
+    return { kind: 'insert', type, columns, format: format.text, settings: this.#settings, dataAt: format.end };
+  }
+
+  #unended(): null {
+    if (this.#isWhole) throw this.#syntax('the rest of INSERT');
+    return null;
+  }
+
+  #show(): Statement {
+    this.#advance();
+    if (this.#isWord('TEMPORARY')) this.#advance();
+    const what = this.#next?.text.toUpperCase();
+    this.#advance();
+    switch (what) {
+      case 'DATABASES':
+        return this.#listed('SELECT name FROM system.databases', 'name');
+      case 'TABLES':
+        if (this.#isWord('FROM') || this.#isWord('IN')) {
+          this.#advance();
+          this.#checkDatabase(this.#name('a database'));
+        }
+        return this.#listed('SELECT name FROM system.tables', 'name');
+      case 'SETTINGS':
+        return this.#listed('SELECT name, type, value FROM system.settings', 'name');
+      case 'FUNCTIONS':
+        return this.#listed('SELECT * FROM system.functions', 'name');
+      case 'CREATE':
+      case 'PROCESSLIST':
+      case 'GRANTS':
+        throw new ServiceError('REL_NOT_IMPLEMENTED', `SHOW ${what} is not here`);
+      default:
+        throw this.#syntax('DATABASES, TABLES, SETTINGS or FUNCTIONS');
+    }
+  }
+
+  #listed(sql: string, name: string): Statement {
+    let where = '';
+    const negated = this.#isWord('NOT');
+    if (negated) this.#advance();
+    if (this.#isWord('LIKE') || this.#isWord('ILIKE')) {
+      const operator = this.#next!.text.toUpperCase();
+      this.#advance();
+      if (this.#next?.kind !== 'text') throw this.#syntax('a pattern');
+      where = ` WHERE ${name} ${negated ? 'NOT ' : ''}${operator} ${textOf(this.#next.text)}`;
+      this.#advance();
+    }
+    return this.#catalogue(`${sql}${where} ORDER BY ${name}`);
+  }
+
+  #describe(): Statement {
+    this.#advance();
+    if (this.#isWord('TABLE')) this.#advance();
+    const table = this.#table();
+    return this.#catalogue(
+      'SELECT name, type, default_kind AS default_type, default_expression, comment, ' +
+        `'' AS codec_expression, '' AS ttl_expression FROM system.columns WHERE "table" = ${textOf(table)} ORDER BY position`,
+      table,
+    );
+  }
+
+  #exists(): Statement {
+    this.#advance();
+    if (this.#isWord('TEMPORARY')) this.#advance();
+    const isDatabase = this.#isWord('DATABASE');
+    if (isDatabase || this.#isWord('TABLE')) this.#advance();
+    const name = isDatabase ? this.#name('a database') : this.#table();
+    return this.#catalogue(
+      `SELECT COUNT(*) AS result FROM system.${isDatabase ? 'databases' : 'tables'} WHERE name = ${textOf(name)}`,
+    );
+  }
+
+  #catalogue(sql: string, describes: string | null = null): Statement {
+    return this.#ended({ kind: 'question' as const, sql, parameters: [], describes });
+  }
+
+  #kill(): Statement {
+    this.#advance();
+    if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is here');
+    this.#advance();
+    const [where, column, equals, id] = [this.#taken(), this.#taken(), this.#taken(), this.#taken()];
+    if (where?.toUpperCase() !== 'WHERE' || column !== 'query_id' || (equals !== '=' && equals !== '==') || id === undefined)
+      throw new ServiceError('REL_NOT_IMPLEMENTED', "KILL QUERY ends one of your own: WHERE query_id = '…'");
+    for (const mode of ['SYNC', 'ASYNC', 'TEST']) if (this.#isWord(mode)) this.#advance();
+    return this.#ended({ kind: 'kill' as const, queryId: id });
+  }
+
+  #taken(): string | undefined {
+    const text = this.#next?.text;
+    this.#advance();
+    return text;
+  }
+
+  /** FORMAT and SETTINGS, in either order, and the end. */
+  #ended<T extends object>(statement: T): T & Stated {
+    let format: string | null = null;
+    for (;;) {
+      if (this.#isWord('FORMAT')) {
+        this.#advance();
+        format = this.#name('a format');
+      } else if (this.#isWord('SETTINGS')) {
+        this.#advance();
+        this.#pairs();
+      } else break;
+    }
+    while (this.#next?.kind === 'mark' && this.#next.text === ';') this.#advance();
+    if (this.#next !== null) throw this.#syntax('the end of the statement');
+    return { ...statement, format, settings: this.#settings };
+  }
+
+  #isClause(token: Token): boolean {
+    if (token.kind !== 'word' || token.depth > 0) return false;
+    const word = token.text.toUpperCase();
+    if (word !== 'FORMAT' && word !== 'SETTINGS') return false;
+    // A column may be called so: a clause is followed by a name, and nothing but clauses by that.
+    const rest = this.#text.slice(token.end);
+    return word === 'FORMAT' ? /^\s+\w+\s*(;|$|SETTINGS\b)/i.test(rest) : /^\s+\w+\s*=/.test(rest);
+  }
+
+  #pairs(): void {
+    for (;;) {
+      const name = this.#name('a setting');
+      if ((this.#next as Token | null)?.text !== '=') throw this.#syntax('=');
+      this.#advance();
+      const value = this.#next as Token | null;
+      let sign = '';
+      if (value?.text === '-') {
+        sign = '-';
+        this.#advance();
+      }
+      const given = this.#next as Token | null;
+      if (given === null || given.kind === 'mark') throw this.#syntax('a value');
+      this.#settings.set(name, sign + given.text);
+      this.#advance();
+      if ((this.#next as Token | null)?.text !== ',') return;
+      this.#advance();
+    }
+  }
+
+  #table(): string {
+    const first = this.#name('a table');
+    if (this.#next?.text !== '.') return first;
+    this.#advance();
+    const second = this.#name('a table');
+    if (first === this.#facts.database) return second;
+    return `${first}.${second}`;
+  }
+
+  #checkDatabase(name: string): void {
+    if (name === this.#facts.database || name === 'system') return;
+    throw refusedAs('database', new ServiceError('REL_NOT_FOUND', `Database ${name} is not the one that is asked`));
+  }
+
+  #name(what: string): string {
+    const token = this.#next;
+    if (token?.kind === 'parameter') {
+      this.#advance();
+      const said = this.#parameter(token.text);
+      if (!said.startsWith('"')) throw this.#syntax(what);
+      return said.slice(1, -1).replaceAll('""', '"');
+    }
+    if (token === null || (token.kind !== 'word' && token.kind !== 'name')) throw this.#syntax(what);
+    this.#advance();
+    return token.text;
+  }
+
+  /** Names in brackets; null: they have not all come. */
+  #list(): string[] | null {
+    this.#advance();
+    const names: string[] = [];
+    for (;;) {
+      if (this.#next === null) return null;
+      names.push(this.#name('a column'));
+      const mark = (this.#next as Token | null)?.text;
+      if (mark === undefined) return null;
+      this.#advance();
+      if (mark === ')') return names;
+      if (mark !== ',') throw this.#syntax(', or )');
+    }
+  }
+
+  #isWord(word: string): boolean {
+    return this.#next?.kind === 'word' && this.#next.text.toUpperCase() === word;
+  }
+
+  #advance(): void {
+    const step = this.#tokens.next();
+    this.#next = step.done === true ? null : step.value;
+  }
+
+  #syntax(wanted: string): ServiceError {
+    const token = this.#next;
+    const where =
+      token === null ? 'the end' : `position ${token.at + 1} (${JSON.stringify(this.#text.slice(token.at, token.at + 40))})`;
+    return new ServiceError('REL_PARSE', `Syntax error: failed at ${where}: ${wanted} is expected`);
+  }
+}
+
+const textOf = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+const nameOf = (text: string): string => `"${text.replaceAll('"', '""')}"`;

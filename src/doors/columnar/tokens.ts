@@ -1,0 +1,112 @@
+/** Words of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
+import { ServiceError } from '../../errors.ts';
+
+export interface Token {
+  /** `name`: in quotes; `parameter`: `{name:Type}`; `mark`: anything else, one character, or two that belong together. */
+  readonly kind: 'word' | 'name' | 'text' | 'number' | 'parameter' | 'mark';
+  /** A word or a number as it is written, a name or a text without its quotes, a parameter without its braces. */
+  readonly text: string;
+  readonly at: number;
+  readonly end: number;
+  /** Brackets that are open where it stands. */
+  readonly depth: number;
+}
+
+const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0', a: '\x07', v: '\v' };
+const wordStart = /[A-Za-z_\u0080-\uffff]/;
+const word = /[\w$\u0080-\uffff]*/y;
+const number = /(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)/iy;
+const blank = /\s+/y;
+const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
+
+/** One by one, so that whoever knows enough stops there: data may follow the statement. REL_PARSE for what never ends. */
+export function* tokensOf(text: string): Generator<Token, void> {
+  let depth = 0;
+  for (let at = 0; at < text.length; ) {
+    blank.lastIndex = at;
+    const space = blank.exec(text);
+    if (space !== null) {
+      at += space[0].length;
+      continue;
+    }
+    const letter = text[at]!;
+    const pair = text.slice(at, at + 2);
+    if (pair === '--') {
+      const end = text.indexOf('\n', at);
+      at = end < 0 ? text.length : end + 1;
+      continue;
+    }
+    if (pair === '/*') {
+      const end = text.indexOf('*/', at + 2);
+      if (end < 0) throw unended('a comment', at);
+      at = end + 2;
+      continue;
+    }
+    const token = tokenAt(text, at, depth);
+    if (token.kind === 'mark') {
+      if ('([{'.includes(letter)) depth++;
+      else if (')]}'.includes(letter)) depth = Math.max(0, depth - 1);
+    }
+    yield token;
+    at = token.end;
+  }
+}
+
+function tokenAt(text: string, at: number, depth: number): Token {
+  const letter = text[at]!;
+  const found = (kind: Token['kind'], value: string, end: number): Token => ({ kind, text: value, at, end, depth });
+  if (letter === "'") return found('text', ...quoted(text, at, 'a text'));
+  if (letter === '`' || letter === '"') return found('name', ...quoted(text, at, 'a name'));
+  if (wordStart.test(letter)) {
+    word.lastIndex = at;
+    const [value] = word.exec(text)!;
+    return found('word', value, at + value.length);
+  }
+  if (/\d/.test(letter) || (letter === '.' && /\d/.test(text[at + 1] ?? ''))) {
+    number.lastIndex = at;
+    const [value] = number.exec(text)!;
+    return found('number', value, at + value.length);
+  }
+  if (letter === '{') {
+    const end = text.indexOf('}', at);
+    if (end < 0) throw unended('a parameter', at);
+    return found('parameter', text.slice(at + 1, end), end + 1);
+  }
+  const pair = text.slice(at, at + 2);
+  const mark = pairs.has(pair) ? pair : letter;
+  return found('mark', mark, at + mark.length);
+}
+
+/** Its value, and where it ends. A quote within is written twice, or behind a backslash. */
+function quoted(text: string, start: number, what: string): [string, number] {
+  const quote = text[start]!;
+  const pieces: string[] = [];
+  let from = start + 1;
+  for (let at = from; at < text.length; at++) {
+    const letter = text[at]!;
+    if (letter === '\\') {
+      pieces.push(text.slice(from, at));
+      const next = text[at + 1];
+      if (next === undefined) break;
+      if (next === 'x' && /^[0-9a-f]{2}$/i.test(text.slice(at + 2, at + 4))) {
+        pieces.push(String.fromCharCode(Number.parseInt(text.slice(at + 2, at + 4), 16)));
+        at += 3;
+      } else {
+        // Any other letter stays behind its backslash, as in LIKE '100\%'.
+        pieces.push(escapes[next] ?? ('\'"`\\/='.includes(next) ? next : `\\${next}`));
+        at++;
+      }
+      from = at + 1;
+    } else if (letter === quote) {
+      pieces.push(text.slice(from, at));
+      if (text[at + 1] !== quote) return [pieces.join(''), at + 1];
+      pieces.push(quote);
+      from = ++at + 1;
+    }
+  }
+  throw unended(what, start);
+}
+
+function unended(what: string, at: number): ServiceError {
+  return new ServiceError('REL_PARSE', `${what} that begins at ${at + 1} does not end`);
+}
