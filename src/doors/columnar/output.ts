@@ -4,6 +4,7 @@ import { outputForms } from '../../planner/formats/output-format.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { CellColumn, type CellOptions, escaped } from './cells.ts';
 import { refusedAs } from './errors.ts';
+import { everyType } from './types.ts';
 
 export type Rows = Pick<Answer, 'columns' | 'batches' | 'rowCount' | 'processingTimeMs'>;
 export type Pieces = Generator<Uint8Array, void>;
@@ -105,6 +106,13 @@ const forms: Readonly<Record<string, OutputForm>> = {
   TabSeparated: tabSeparated(none),
   TabSeparatedWithNames: tabSeparated(header('\t', tsvName, false)),
   TabSeparatedWithNamesAndTypes: tabSeparated(header('\t', tsvName, true)),
+  Native: {
+    mediaType: 'application/octet-stream',
+    writer: async () => {
+      const { writeNativePieces } = await import('./block.ts');
+      return (rows) => writeNativePieces(rows, everyType);
+    },
+  },
   ArrowStream: {
     mediaType: outputForms.arrow.mediaType,
     writer: async () => {

@@ -129,9 +129,10 @@ class StatementReader {
       }
       this.#advance();
       const said = this.#said(token, before);
-      if (said !== null) sql += `${token.at > end ? ' ' : ''}${said}`;
-      end = token.end;
       before = token;
+      if (said === null) continue;
+      sql += `${token.at > end ? ' ' : ''}${said}`;
+      end = token.end;
     }
     return this.#ended({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });
   }
