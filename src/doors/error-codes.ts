@@ -61,10 +61,10 @@ export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
 
 /** Where clients of a protocol branch on more than the kind. */
 const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
-  REL_PARSE: { sqlstate: '42601' },
+  REL_PARSE: { sqlstate: '42601', columnar: 62 },
   REL_INVALID: { sqlstate: '22023' },
-  REL_UNKNOWN_COLUMN: { sqlstate: '42703' },
-  REL_TYPE_MISMATCH: { sqlstate: '22P02', document: 14 },
+  REL_UNKNOWN_COLUMN: { sqlstate: '42703', columnar: 47 },
+  REL_TYPE_MISMATCH: { sqlstate: '22P02', document: 14, columnar: 53 },
   REL_REQUIRED: { sqlstate: '23502' },
   REL_READ_ONLY: { sqlstate: '25006', columnar: 164 },
   REL_MASKED_COLUMN: { sqlstate: '42501' },

@@ -13,6 +13,7 @@ import { doors } from '../../src/doors/doors.ts';
 import { covers } from '../../src/governance/caller.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
+import { request } from './columnar/columnar-client.ts';
 import { asNative, type NativeOptions } from './columnar/native-client.ts';
 import { asDocuments } from './document/document-client.ts';
 import { asKv } from './kv/kv-client.ts';
@@ -223,6 +224,26 @@ const drivers: Readonly<Record<string, Driver>> = {
         }),
     },
   },
+  'columnar-http': {
+    async write(world, type, key, path) {
+      await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
+      const body = `INSERT INTO ${type} (id, note) FORMAT JSONEachRow\n${JSON.stringify({ id: key, note: `of ${path}` })}\n`;
+      const { status, text } = await request(world, relationalSecret, {}, { method: 'POST', body, headers: scoped(path) });
+      expect([status, text]).toEqual([200, '']);
+    },
+    reads: {
+      'lines of JSON': async (world, type, _key, path) =>
+        (await columnarLines(world, path, `SELECT _pk FROM ${type} FORMAT JSONEachRow`)).map(
+          (line) => (JSON.parse(line) as { _pk: string })._pk,
+        ),
+      'filter, and its count': async (world, type, _key, path, note) => {
+        const where = `FROM ${type} WHERE ${note} LIKE '%o%'`;
+        const keys = await columnarLines(world, path, `SELECT _pk ${where} FORMAT TSV`);
+        expect(await columnarLines(world, path, `SELECT count() ${where} FORMAT CSV`)).toEqual([String(keys.length)]);
+        return keys;
+      },
+    },
+  },
   'columnar-native': {
     reads: {
       'blocks, compressed': (world, type, _key, path) => nativeKeys(world, path, `SELECT _pk FROM ${type}`, { compressed: true }),
@@ -319,6 +340,12 @@ const drivers: Readonly<Record<string, Driver>> = {
     },
   },
 };
+
+async function columnarLines(world: StoreWorld, path: string | null, query: string): Promise<string[]> {
+  const { status, text } = await request(world, relationalSecret, { query }, { headers: scoped(path) });
+  if (status !== 200) throw new Error(text);
+  return text.split('\n').filter((line) => line !== '');
+}
 
 const nativeKeys = (world: StoreWorld, path: string | null, sql: string, options: NativeOptions = {}): Promise<string[]> =>
   asNative(world, path, async (client) => (await client.query(sql)).rows.map(([key]) => String(key)), {

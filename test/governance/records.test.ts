@@ -15,6 +15,7 @@ import type { MongoClient } from 'mongodb';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
+import { request } from '../doors/columnar/columnar-client.ts';
 import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { adminSecret, type StoreWorld } from '../doors/http/store-world.ts';
@@ -86,6 +87,10 @@ afterAll(async () => {
   await world.close();
 });
 
+const columnar = async (text: string): Promise<void> => {
+  const { status, text: told } = await request(world, relationalSecret, purposeTest.settings, { method: 'POST', body: text });
+  if (status !== 200) throw new Error(told);
+};
 const http = async (method: string, path: string, body?: unknown): Promise<void> => {
   const { status, text } = await world.call(method, path, body, { 'x-service-purpose': 'test' });
   expect([path, status, status < 300 ? '' : text]).toEqual([path, status, '']);
@@ -152,6 +157,8 @@ let exhibit = '';
 const questions: readonly Act[] = [
   ['query', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: star }), { template: star }],
   ['query', 'relational', 'query', 'Secret', 2, () => sql.query(star), { template: star }],
+  ['query', 'columnar-http', 'query', 'Secret', 2, () => columnar(star), { template: star }],
+  ['EXPLAIN', 'columnar-http', 'query', 'Secret', 0, () => columnar(`EXPLAIN ${star}`)],
   ['query', 'columnar-native', 'query', 'Secret', 2, () => native.query(star, purposeTest), { template: star }],
   ['EXPLAIN', 'columnar-native', 'query', 'Secret', 0, () => native.query(`EXPLAIN ${star}`, purposeTest)],
   ['a stream', 'http', 'query', 'Secret', 2, () => http('POST', '/query/stream', { sql: star }), { template: star }],
@@ -265,6 +272,7 @@ async function copyIn(): Promise<void> {
 const writes: readonly Act[] = [
   ['ingest', 'http', 'ingest', 'Secret', 1, () => http('POST', '/ingest?object_type=Secret', { id: 's3', code: 'c', n: 3 })],
   ['INSERT', 'relational', 'ingest', 'Secret', 1, () => sql.query("INSERT INTO Secret (id, code) VALUES ('s4', 'd')")],
+  ['INSERT', 'columnar-http', 'ingest', 'Secret', 1, () => columnar("INSERT INTO Secret (id, code) VALUES ('s8', 'd')")],
   ['COPY FROM', 'relational', 'ingest', 'Secret', 2, copyIn, { template: 'COPY ? FROM STDIN' }],
   [
     'CreateMultipartUpload',

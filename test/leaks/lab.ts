@@ -30,7 +30,7 @@ export interface Sent {
   /** Past the framework where the door has a lane for it; over a connection of the framework otherwise. */
   readonly plain?: boolean;
   /** Instead: on a door of its own. */
-  readonly door?: 'object';
+  readonly door?: 'object' | 'columnar-http';
 }
 
 /** A reply as its bytes came, and the request that it is of. */
@@ -118,7 +118,8 @@ export interface LabParts {
 export class Lab {
   readonly service: Service;
   readonly door: HttpDoor;
-  readonly object: Door;
+  /** Doors that speak HTTP beside it, by name. */
+  readonly others: ReadonlyMap<string, Door>;
   /** Every route that the running server has registered, by listener. */
   readonly routes: readonly Route[];
   /** Routes that a request has reached, as `routeName` writes them. */
@@ -132,14 +133,14 @@ export class Lab {
   #step = 0;
 
   private constructor(
-    parts: Pick<Lab, 'service' | 'door' | 'object' | 'routes' | 'reached' | 'lines'>,
+    parts: Pick<Lab, 'service' | 'door' | 'others' | 'routes' | 'reached' | 'lines'>,
     clock: StepClock,
     random: StepRandom,
     ids: { drawn: number },
   ) {
     this.service = parts.service;
     this.door = parts.door;
-    this.object = parts.object;
+    this.others = parts.others;
     this.routes = parts.routes;
     this.reached = parts.reached;
     this.lines = parts.lines;
@@ -156,6 +157,7 @@ export class Lab {
       SERVICE_PROFILE: 'cluster',
       SERVICE_PORT: '0',
       SERVICE_OBJECT_PORT: '0',
+      SERVICE_COLUMNAR_HTTP_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_BEARER_TOKEN: bootstrapSecret,
@@ -183,7 +185,12 @@ export class Lab {
     });
     const registry = new RouteRegistry();
     const door = await registry.of(() => openHttpDoor(service, loaded, () => doorStatuses(loaded)));
-    const [object] = await openSocketDoors(service, loaded, [{ name: 'object', port: 0, state: 'listening' }]);
+    const names = ['object', 'columnar-http'];
+    const others = await openSocketDoors(
+      service,
+      loaded,
+      names.map((name) => ({ name, port: 0, state: 'listening' })),
+    );
     const ids = { drawn: 0 };
     const next = service.ids.next.bind(service.ids);
     service.ids.next = () => {
@@ -191,7 +198,14 @@ export class Lab {
       return next();
     };
     return new Lab(
-      { service, door, object: object!, routes: registry.routes, reached: registry.reached, lines },
+      {
+        service,
+        door,
+        others: new Map(others.map((each) => [each.name, each])),
+        routes: registry.routes,
+        reached: registry.reached,
+        lines,
+      },
       clock,
       random,
       ids,
@@ -200,7 +214,7 @@ export class Lab {
 
   async close(): Promise<void> {
     for (const agent of Object.values(this.#agents)) agent.destroy();
-    const stopped = Promise.all([this.door.stop(), this.object.stop()]);
+    const stopped = Promise.all([this.door, ...this.others.values()].map((each) => each.stop()));
     // What waits for time to pass while the doors close is woken by it.
     const passing = setInterval(() => this.#passTo(this.#step + 1000), 1);
     await this.service.close();
@@ -270,7 +284,7 @@ export class Lab {
     return new Promise((resolve, reject) => {
       const request = httpRequest(
         {
-          port: door ? this.object.port : admin ? this.door.adminPort : this.door.port,
+          port: door ? this.others.get(door)!.port : admin ? this.door.adminPort : this.door.port,
           host: '127.0.0.1',
           method,
           path,

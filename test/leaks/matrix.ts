@@ -8,6 +8,7 @@ import { adversaries, type Adversary, owner } from './adversaries.ts';
 import { type Compared, difference } from './compare.ts';
 import { conversations } from './conversations.ts';
 import { narrowConversations } from './narrow-doors.ts';
+import { columnarConversations } from './columnar.ts';
 import { objectConversations } from './objects.ts';
 import type { Difference } from './differences.ts';
 import { asked, fits, type Rows, type Way, ways } from './doors.ts';
@@ -220,7 +221,12 @@ export class Matrix {
 
   async #conversations(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
     // Those that write what others look at come last.
-    for (const [i, { name, compared, hold }] of [...narrowConversations, ...objectConversations, ...conversations].entries()) {
+    for (const [i, { name, compared, hold }] of [
+      ...narrowConversations,
+      ...objectConversations,
+      ...columnarConversations,
+      ...conversations,
+    ].entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];
       if (one.length !== other.length) this.#red(`${adversary.name} × ${name}`, `${one.length} replies and ${other.length}`);

@@ -75,13 +75,6 @@ const byReason: { readonly [reason in ErrorReason]?: number } = {
   'not-implemented': 48,
 };
 
-const byCode: Readonly<Record<string, number>> = {
-  REL_PARSE: 62,
-  REL_UNKNOWN_COLUMN: 47,
-  REL_TYPE_MISMATCH: 53,
-  REL_READ_ONLY: 164,
-};
-
 export interface ColumnarError {
   readonly number: number;
   readonly name: string;
@@ -94,9 +87,7 @@ export function columnarError(error: ServiceError): ColumnarError {
   const { http, columnar } = errorCodesOf(error.code);
   const { reason } = error.facts;
   const number =
-    error instanceof ColumnarRefusal
-      ? error.number
-      : ((reason === undefined ? undefined : byReason[reason]) ?? byCode[error.code] ?? columnar);
+    error instanceof ColumnarRefusal ? error.number : ((reason === undefined ? undefined : byReason[reason]) ?? columnar);
   const name = names[number] ?? 'UNKNOWN_EXCEPTION';
   const message = error.message.replace(/[.\n]+$/, '');
   return { number, name, status: http, text: `Code: ${number}. DB::Exception: ${message}. (${name}) (version 20.9.1.1)` };

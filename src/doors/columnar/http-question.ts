@@ -22,7 +22,7 @@ import { organizationOf } from '../frame/user-name.ts';
 import { batchSizes, Ingest, type IngestReply } from '../ingest-stream.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
-import { inputColumns, inputForm } from './input.ts';
+import { type InputForm, inputColumns, inputForm, readRows } from './input.ts';
 import { outputForm } from './output.ts';
 import type { RunningQueries } from './running.ts';
 import { ColumnarSettings } from './settings.ts';
@@ -358,7 +358,7 @@ export class HttpQuestion {
   async #write(
     invocation: Invocation,
     { type, columns: named }: Insert,
-    form: ReturnType<typeof inputForm>,
+    form: InputForm,
     body: AsyncIterable<Uint8Array>,
     sync: boolean,
   ): Promise<IngestReply> {
@@ -367,7 +367,7 @@ export class HttpQuestion {
     const ingest = new Ingest(invocation, { type, atomic: false, sync, createType: true, waits: true, provenance });
     const definition = ingest.definition();
     const columns = inputColumns(named, definition, form.needsColumns);
-    const source = form.read(leased(this.#parts, invocation.caller, body), columns);
+    const source = readRows(form, leased(this.#parts, invocation.caller, body), columns);
     const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
     const reply = await ingest.run(unrefused(batches, () => ingest.accepted));
     const [first] = reply.errors;

@@ -16,37 +16,57 @@ export interface InputColumn {
 }
 
 export interface InputForm {
-  /** What the reader is told of the bytes. */
+  /** What the reader is told of the rows. */
   readonly options: (columns: readonly InputColumn[]) => Pick<IngestOptions, 'columns' | 'nullText'>;
-  /** The bytes as the reader takes them. */
-  readonly read: (source: Bytes, columns: readonly InputColumn[]) => Bytes;
+  /** Where whole rows end: at the ends of lines, but for those within these quotes, or behind brackets. */
+  readonly rows: 'lines' | 'quoted lines' | 'tuples';
+  /** Makes whole rows, one text after the other, what the reader takes. Null: they are that already. */
+  readonly converter: (columns: readonly InputColumn[]) => ((text: string) => string) | null;
   /** Rows name no columns. */
   readonly needsColumns: boolean;
 }
 
 const bare = (): Pick<IngestOptions, 'columns'> => ({});
+const withNull = (): Pick<IngestOptions, 'nullText'> => ({ nullText: '\\N' });
 const asNamed = (columns: readonly InputColumn[]): Pick<IngestOptions, 'columns' | 'nullText'> => ({
   columns: columns.map(({ name }) => name),
-  nullText: '\\N',
+  ...withNull(),
 });
 
 const forms: Readonly<Record<string, InputForm>> = {
-  JSONEachRow: { options: bare, needsColumns: false, read: (source, columns) => jsonLines(source, columns, false) },
-  JSONCompactEachRow: { options: bare, needsColumns: true, read: (source, columns) => jsonLines(source, columns, true) },
-  CSV: { options: asNamed, needsColumns: true, read: (source, columns) => separated(source, columns, ',') },
+  JSONEachRow: { options: bare, rows: 'lines', needsColumns: false, converter: objects },
+  JSONCompactEachRow: {
+    options: bare,
+    rows: 'lines',
+    needsColumns: true,
+    converter: (columns) => (text) => compactRows(text, columns),
+  },
+  CSV: { options: asNamed, rows: 'quoted lines', needsColumns: true, converter: (columns) => separated(columns, ',', false) },
   CSVWithNames: {
-    options: () => ({ nullText: '\\N' }),
+    options: withNull,
+    rows: 'quoted lines',
     needsColumns: false,
-    read: (source, columns) => separated(source, columns, ',', true),
+    converter: (columns) => separated(columns, ',', true),
   },
-  TabSeparated: { options: asNamed, needsColumns: true, read: (source, columns) => separated(source, columns, '\t') },
+  TabSeparated: { options: asNamed, rows: 'lines', needsColumns: true, converter: (columns) => separated(columns, '\t', false) },
   TabSeparatedWithNames: {
-    options: () => ({ nullText: '\\N' }),
+    options: withNull,
+    rows: 'lines',
     needsColumns: false,
-    read: (source, columns) => separated(source, columns, '\t', true),
+    converter: (columns) => separated(columns, '\t', true),
   },
-  Values: { options: bare, needsColumns: true, read: (source, columns) => tuples(source, columns) },
+  Values: { options: bare, rows: 'tuples', needsColumns: true, converter: (columns) => (text) => tupleRows(text, columns) },
 };
+
+/** The bytes as the reader takes them. */
+export async function* readRows({ converter, rows }: InputForm, source: Bytes, columns: readonly InputColumn[]): Bytes {
+  const convert = converter(columns);
+  if (convert === null) return yield* source;
+  for await (const text of rows === 'tuples' ? wholeTuples(source) : wholeLines(source, rows === 'lines' ? null : 0x22)) {
+    const converted = convert(text);
+    if (converted !== '') yield Buffer.from(converted);
+  }
+}
 
 export function inputForm(name: string): InputForm {
   const full = name === 'NDJSON' || name === 'JSONLines' ? 'JSONEachRow' : name.replace(/^TSV/, 'TabSeparated');
@@ -108,24 +128,23 @@ function decoded(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
   } catch {
-    throw refusedAs('data', new ServiceError('REL_INVALID', 'the rows are no UTF-8'));
+    throw notUtf8();
   }
 }
+
+const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are no UTF-8'));
 
 /** Strings of JSON, and the marks between them; numbers and words stay as they are. */
 const jsonToken = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s"[\]{},:]+/gs;
 
 /**
- * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: integers of 64 bits in quotes,
- * and instants with a blank. `isCompact`: rows are arrays, in the order of the columns.
+ * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: numbers in quotes, and instants
+ * with a blank.
  */
-async function* jsonLines(source: Bytes, columns: readonly InputColumn[], isCompact: boolean): Bytes {
-  const byName = new Map(columns.map((column) => [column.name, column.type]));
-  const rewritten = [...byName.values()].some((type) => type === 'integer' || type === 'timestamp' || type === 'number');
-  // Nothing in it is written otherwise: the reader takes bytes.
-  if (!isCompact && !rewritten) return yield* source;
-  for await (const lines of wholeLines(source, null))
-    yield Buffer.from(isCompact ? compactRows(lines, columns) : objectRows(lines, byName));
+function objects(columns: readonly InputColumn[]): ((text: string) => string) | null {
+  const types = new Map(columns.map(({ name, type }) => [name, type]));
+  const isAlike = [...types.values()].every((type) => type !== 'integer' && type !== 'timestamp' && type !== 'number');
+  return isAlike ? null : (text) => objectRows(text, types);
 }
 
 function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>): string {
@@ -140,11 +159,20 @@ function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>)
     if (token === '{' || token === '[') depth++;
     else if (token === '}' || token === ']') depth--;
     else if (depth === 1 && token.startsWith('"')) {
-      if (before !== ':') key = JSON.parse(token) as string;
-      else return cellOf(token, types.get(key!) ?? null);
+      if (before !== ':') key = keyOf(token);
+      else return cellOf(token, (key === null ? undefined : types.get(key)) ?? null);
     }
     return token;
   });
+}
+
+/** A key that is no text of JSON is for the reader to refuse. */
+function keyOf(token: string): string | null {
+  try {
+    return JSON.parse(token) as string;
+  } catch {
+    return null;
+  }
 }
 
 function compactRows(text: string, columns: readonly InputColumn[]): string {
@@ -176,11 +204,7 @@ function compactRows(text: string, columns: readonly InputColumn[]): string {
 }
 
 function rowOf(cells: readonly string[], columns: readonly InputColumn[]): string {
-  if (cells.length !== columns.length)
-    throw refusedAs(
-      'data',
-      new ServiceError('REL_INVALID', `a row has ${cells.length} values, and there are ${columns.length} columns`),
-    );
+  if (cells.length !== columns.length) throw otherWidth(cells.length, columns.length);
   return `{${cells.map((cell, i) => `${JSON.stringify(columns[i]!.name)}:${cellOf(cell, columns[i]!.type)}`).join(',')}}`;
 }
 
@@ -198,28 +222,27 @@ function cellOf(token: string, type: ColumnType | null): string {
  * Fields with a mark between them, as the reader's CSV has them: NULL is `\N`, everything else that is text stands in quotes, and an
  * empty field of TabSeparated is an empty text.
  */
-async function* separated(source: Bytes, columns: readonly InputColumn[], mark: ',' | '\t', hasHeader = false): Bytes {
-  let names: readonly InputColumn[] = columns;
-  let isHeader = hasHeader;
-  for await (const text of wholeLines(source, mark === ',' ? 0x22 : null)) {
+function separated(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader: boolean): (text: string) => string {
+  let names: readonly InputColumn[] | null = hasHeader ? null : columns;
+  return (text) => {
     let out = '';
     for (const fields of rowsOf(text, mark)) {
-      if (isHeader) {
+      if (names === null) {
         const types = new Map(columns.map(({ name, type }) => [name, type]));
         names = fields.map((field) => ({ name: field ?? '', type: types.get(field ?? '') ?? null }));
-        isHeader = false;
         out += `${fields.map((field) => quoted(field ?? '')).join(',')}\n`;
         continue;
       }
-      if (names.length > 0 && fields.length !== names.length)
-        throw refusedAs(
-          'data',
-          new ServiceError('REL_INVALID', `a row has ${fields.length} values, and there are ${names.length} columns`),
-        );
-      out += `${fields.map((field, i) => fieldOf(field, names[i]?.type ?? null)).join(',')}\n`;
+      const known: readonly InputColumn[] = names;
+      if (fields.length !== known.length) throw otherWidth(fields.length, known.length);
+      out += `${fields.map((field, i) => fieldOf(field, known[i]!.type)).join(',')}\n`;
     }
-    if (out !== '') yield Buffer.from(out);
-  }
+    return out;
+  };
+}
+
+function otherWidth(values: number, columns: number): ServiceError {
+  return refusedAs('data', new ServiceError('REL_INVALID', `a row has ${values} values, and there are ${columns} columns`));
 }
 
 /** Null: the field is NULL. */
@@ -288,35 +311,61 @@ function fieldOf(field: string | null, type: ColumnType | null): string {
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-/** `(1, 'a', NULL), (…)`: as lines of JSON. */
-async function* tuples(source: Bytes, columns: readonly InputColumn[]): Bytes {
+/** Whole rows in brackets, and what stands between them. */
+async function* wholeTuples(source: Bytes): AsyncGenerator<string, void> {
   let held = '';
   const text = new TextDecoder('utf-8', { fatal: true });
-  for await (const piece of source) {
-    held += text.decode(piece, { stream: true });
-    const end = endOfTuples(held);
-    if (end > 0) yield Buffer.from(tupleRows(held.slice(0, end), columns));
+  const decode = (piece?: Uint8Array): string => {
+    try {
+      return piece === undefined ? text.decode() : text.decode(piece, { stream: true });
+    } catch {
+      throw notUtf8();
+    }
+  };
+  const scan = new TupleScan();
+  const rowsIn = (): string => {
+    const end = scan.end(held);
+    const rows = held.slice(0, end);
     held = held.slice(end);
+    return rows;
+  };
+  for await (const piece of source) {
+    held += decode(piece);
+    const rows = rowsIn();
+    if (rows !== '') yield rows;
     if (held.length > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${rowBytesMax} bytes`);
   }
-  held += text.decode();
-  const end = endOfTuples(held);
-  if (end > 0) yield Buffer.from(tupleRows(held.slice(0, end), columns));
-  if (!/^[\s,;]*$/.test(held.slice(end))) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end'));
+  held += decode();
+  const rows = rowsIn();
+  if (rows !== '') yield rows;
+  if (!/^[\s,;]*$/.test(held)) throw refusedAs('data', new ServiceError('REL_INVALID', 'a row does not end'));
 }
 
-/** Behind the last bracket that closes a row; 0: none does yet. */
-function endOfTuples(text: string): number {
-  let depth = 0;
-  let end = 0;
-  for (let i = 0; i < text.length; i++) {
-    const letter = text[i]!;
-    if (letter === "'") {
-      for (i++; i < text.length && text[i] !== "'"; i++) if (text[i] === '\\') i++;
-    } else if (letter === '(' || letter === '[') depth++;
-    else if ((letter === ')' || letter === ']') && --depth === 0) end = i + 1;
+/** Looks for ends of rows, at each letter once. */
+class TupleScan {
+  #at = 0;
+  #depth = 0;
+  #inText = false;
+
+  /** Behind the last bracket that closes a row, from where on the next call goes by; 0: none does yet. */
+  end(text: string): number {
+    let end = 0;
+    let i = this.#at;
+    for (; i < text.length; i++) {
+      const letter = text[i]!;
+      if (this.#inText) {
+        if (letter === '\\') {
+          // What it escapes has not come yet.
+          if (i + 1 === text.length) break;
+          i++;
+        } else if (letter === "'") this.#inText = false;
+      } else if (letter === "'") this.#inText = true;
+      else if (letter === '(' || letter === '[') this.#depth++;
+      else if ((letter === ')' || letter === ']') && --this.#depth === 0) end = i + 1;
+    }
+    this.#at = i - end;
+    return end;
   }
-  return end;
 }
 
 function tupleRows(text: string, columns: readonly InputColumn[]): string {
