@@ -23,7 +23,6 @@ const inserts: readonly string[] = [
   'INSERT INTO Deal (id, amount, note) FORMAT JSONEachRow\n{"id":"x1","amount":1,"note":"own"}\n',
   "INSERT INTO Deal (id, amount) VALUES ('x2', 2)",
   'INSERT INTO Auto FORMAT JSONEachRow\n{"id":"x1","note":"mine"}\n',
-  'INSERT INTO Hidden (id) FORMAT TSV\nx1\n',
 ];
 
 export const columnarConversations: readonly Conversation[] = [

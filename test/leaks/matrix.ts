@@ -221,12 +221,8 @@ export class Matrix {
 
   async #conversations(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
     // Those that write what others look at come last.
-    for (const [i, { name, compared, hold }] of [
-      ...narrowConversations,
-      ...objectConversations,
-      ...columnarConversations,
-      ...conversations,
-    ].entries()) {
+    const all = [...narrowConversations, ...objectConversations, ...conversations, ...columnarConversations];
+    for (const [i, { name, compared, hold }] of all.entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];
       if (one.length !== other.length) this.#red(`${adversary.name} × ${name}`, `${one.length} replies and ${other.length}`);
