@@ -9,6 +9,7 @@ import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
 import { HttpStrangers, Strangers } from '../../src/doors/frame/strangers.ts';
 import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
+import { helloBytes } from './columnar/native-client.ts';
 import { send } from './http/door-world.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { kvSecret } from './kv/kv-client.ts';
@@ -49,6 +50,12 @@ describe('before authentication', () => {
     // Refused by its head: no more of it is waited for.
     expect(await saidTo('kv', '*1000000\r\n')).toMatch(tooLong);
     expect(await saidTo('kv', 'x'.repeat(17_000))).toMatch(tooLong);
+  });
+
+  test('a native columnar client begins with Hello, of texts that are short', async () => {
+    expect(await saidTo('columnar-native', Buffer.from([4]))).toContain('it begins with Hello');
+    expect(await saidTo('columnar-native', Buffer.from([0, 0xff, 0xff, 0x7f]))).toContain('a text has at most 4096 bytes here');
+    expect(await saidTo('columnar-native', helloBytes({ password: 'wrong' }))).toContain('missing or invalid credential');
   });
 
   test('a message of the document door ends the connection by its head, and none of it is read', async () => {

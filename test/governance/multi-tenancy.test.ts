@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { untenanted } from '../../src/governance/caller.ts';
+import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { codeOf, TenantWorld } from '../doors/http/tenant-world.ts';
 import { objectToken, origin } from '../doors/object/object-client.ts';
@@ -74,7 +75,10 @@ describe('a token', () => {
 });
 
 /** What each door answers who presents this password for this path. */
-async function answers(password: string, path: string): Promise<Record<'kv' | 'document' | 'object' | 'relational', string>> {
+async function answers(
+  password: string,
+  path: string,
+): Promise<Record<'kv' | 'document' | 'object' | 'relational' | 'native', string>> {
   const [user, { store }] = [path === '' ? 'tester' : `tester@${path}`, world];
   const word = (asked: Promise<unknown>): Promise<string> =>
     asked.then(
@@ -105,16 +109,27 @@ async function answers(password: string, path: string): Promise<Record<'kv' | 'd
   const listed = await fetch(`${origin(store)}/`, { headers });
   const object = listed.ok ? 'served' : /<Code>(.*)<\/Code>/.exec(await listed.text())![1]!;
   const relational = await word(connected(store, { user, password }).then((client) => client.end()));
-  return { kv: kv === '$-1\r\n' ? 'served' : kv, document, object, relational };
+  const native = await word(
+    NativeClient.connect(nativePort(store), { user, password }).then(async (client) => {
+      await client.query('SELECT 1 AS one', { settings: { annals_purpose: 'test' } });
+      client.end();
+    }),
+  );
+  return { kv: kv === '$-1\r\n' ? 'served' : kv, document, object, relational, native };
 }
 
 test('doors with a shared secret refuse it, whatever path it names, and serve the registry token of a tenant', async () => {
-  const refused = { kv: expect.stringMatching(/^-WRONGPASS /), document: 'Authentication failed.', object: 'InvalidAccessKeyId' };
   const unproven = 'missing or invalid credential';
+  const refused = {
+    kv: expect.stringMatching(/^-WRONGPASS /),
+    document: 'Authentication failed.',
+    object: 'InvalidAccessKeyId',
+    native: `DB::Exception: ${unproven}`,
+  };
   expect(await answers(objectToken, 'acme')).toEqual({ ...refused, relational: 'served' });
   expect(await answers(objectToken, '')).toEqual({ ...refused, relational: expect.stringContaining('names no organisation') });
   const token = world.clerk['authorization']!.slice('Bearer '.length);
-  const served = { kv: 'served', document: 'served', object: 'served' };
+  const served = { kv: 'served', document: 'served', object: 'served', native: 'served' };
   expect(await answers(token, 'acme')).toEqual({ ...served, relational: unproven });
   expect(await answers(token, '')).toMatchObject(served);
   const platform = world.platform['authorization']!.slice('Bearer '.length);

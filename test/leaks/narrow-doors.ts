@@ -1,6 +1,7 @@
 /** What the key-value, the document and the native columnar door say: keys, messages, documents and rows of others beside one's own. */
 import type { NativeMessage } from '../../src/doors/columnar/native-codec.ts';
 import { NativeSession } from '../../src/doors/columnar/native-session.ts';
+import { RunningQueries } from '../../src/doors/columnar/running.ts';
 import { OpenCursors } from '../../src/doors/document/cursors.ts';
 import { CommandContext } from '../../src/doors/document/command.ts';
 import { writeDocument } from '../../src/doors/document/bson.ts';
@@ -198,7 +199,7 @@ async function talkNative(stage: Stage, { token, organization, purpose }: Comes,
   let sent: Buffer[] = [];
   const gone = new AbortController();
   const session = new NativeSession(
-    partsOf(stage),
+    { ...partsOf(stage), running: new RunningQueries() },
     connectionTo((bytes) => void sent.push(Buffer.from(bytes)), gone.signal),
   );
   const say = async (message: NativeMessage, shown: string): Promise<void> => {

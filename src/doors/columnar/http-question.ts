@@ -20,6 +20,7 @@ import { leased } from '../frame/lease.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';
 import { organizationOf } from '../frame/user-name.ts';
 import { batchSizes, Ingest, type IngestReply } from '../ingest-stream.ts';
+import { answerTo, branchOf, inTime, type Question } from './asked.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
 import { type InputForm, inputColumns, inputForm, readRows } from './input.ts';
@@ -27,6 +28,7 @@ import { outputForm } from './output.ts';
 import type { RunningQueries } from './running.ts';
 import { ColumnarSettings } from './settings.ts';
 import { beginsInsert, type Statement, type StatementFacts, statementOf } from './statement.ts';
+import { everyType } from './types.ts';
 
 export const doorName = 'columnar-http';
 
@@ -46,7 +48,6 @@ export interface ColumnarHttpParts extends Omit<ColumnarHttpOptions, 'authentica
 }
 
 type Insert = Extract<Statement, { kind: 'insert' }>;
-type Question = Extract<Statement, { kind: 'question' }>;
 
 /** The head of an INSERT, up to where its rows begin, has at most so many bytes. */
 const insertHeadMax = 262_144;
@@ -240,32 +241,14 @@ export class HttpQuestion {
     );
     const write = await form.writer();
     const terms = this.#settings.terms(null);
-    const signal = AbortSignal.any([this.#call.signal, killed, ...this.#deadline()]);
     const options = { quotesIntegers: this.#settings.flag('output_format_json_quote_64bit_integers') };
-    const isDescribed = statement.describes;
     const begunMs = clock.monotonicMs();
-    const answer = await this.#call.invoke(
-      'query',
-      terms,
-      async (invocation) => {
-        const answered = await planner.query(invocation, {
-          sql: statement.sql,
-          parameters: statement.parameters,
-          dialect: 'wide',
-          time: timeOfTerms(terms),
-          session: this.#catalogue(invocation.caller),
-          questionsOnly: true,
-          signal,
-        });
-        if (isDescribed !== null && answered.rowCount === 0)
-          throw new ServiceError('REL_UNKNOWN_TYPE', `Table ${this.#database}.${isDescribed} doesn't exist`);
-        this.#checkSize(answered);
-        return answered;
-      },
-      { gone: signal },
+    const asked = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
+    const gone = AbortSignal.any([this.#call.signal, killed]);
+    const answer = await inTime({ settings: this.#settings, clock, gone }, (signal) =>
+      this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...asked, signal }), { gone: signal }),
     );
-    const shown = answer.plan === null ? answer : withPlan(answer, answer.plan);
-    const pieces = write(shown, options);
+    const pieces = write(answer, options);
     const head = {
       'content-type': form.mediaType,
       'x-clickhouse-format': name,
@@ -278,41 +261,6 @@ export class HttpQuestion {
       }),
     };
     await this.#send(head, pieces, answer);
-  }
-
-  #checkSize({ rowCount }: Answer): void {
-    const most = this.#settings.count('max_result_rows');
-    if (most > 0 && rowCount > most)
-      throw refusedAs(
-        'rows',
-        new ServiceError('REL_TOO_LARGE', `Limit for result exceeded, max rows: ${most}, current rows: ${rowCount}`),
-      );
-  }
-
-  #deadline(): AbortSignal[] {
-    const seconds = this.#settings.count('max_execution_time');
-    if (seconds === 0) return [];
-    const over = new AbortController();
-    void this.#parts.clock.sleep(seconds * 1000, this.#call.signal).then(() => {
-      if (!this.#call.signal.aborted) over.abort();
-    });
-    return [over.signal];
-  }
-
-  #catalogue({ principal }: Caller) {
-    const settings = this.#settings;
-    return {
-      user: principal,
-      database: this.#database,
-      process: 0,
-      variables: {
-        all: () => settings.all(),
-        instants: 'timestamptz' as const,
-        set: (name: string): never => {
-          throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
-        },
-      },
-    };
   }
 
   async #send(head: Readonly<Record<string, string>>, pieces: Generator<Uint8Array, void>, answer: Answer): Promise<void> {
@@ -411,8 +359,6 @@ function urlOf(raw: IncomingMessage): URL {
   }
 }
 
-const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
-
 function userAndPassword(basic: string): [user: string, password: string | null] {
   const text = Buffer.from(basic, 'base64').toString();
   const colon = text.indexOf(':');
@@ -432,22 +378,6 @@ function summary(counts: Readonly<Record<string, number>>): string {
     ...counts,
   };
   return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, count]) => [name, String(count)])));
-}
-
-/** The lines of a plan, as rows. */
-function withPlan(answer: Answer, plan: string): Answer {
-  const lines = plan.split('\n').filter((line) => line !== '');
-  const bytes = lines.map((line) => Buffer.from(line));
-  const offsets = new Uint32Array(lines.length + 1);
-  bytes.forEach(({ length }, i) => (offsets[i + 1] = offsets[i]! + length));
-  const vector = { kind: 'text' as const, heap: Buffer.concat(bytes), offsets, nulls: null };
-  return {
-    ...answer,
-    columns: [{ name: 'explain', type: 'string' }],
-    batches: [{ columns: [vector], selection: null, first: 0, count: lines.length }],
-    rowCount: lines.length,
-    overtaken: () => answer.overtaken(),
-  };
 }
 
 /** The first row that is refused ends the INSERT; what was written before it stands, and the error says how much that is. */

@@ -3,11 +3,13 @@ import type { Door } from '../door.ts';
 import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
 import { nativeCodec } from './native-codec.ts';
 import { doorName, NativeSession } from './native-session.ts';
+import { RunningQueries } from './running.ts';
 
 export function createNativeDoor(options: LocalDoorOptions): Door {
+  const parts = { ...options, running: new RunningQueries() };
   return createLocalDoor(options, {
     name: doorName,
     setting: 'SERVICE_COLUMNAR_NATIVE_PORT',
-    protocol: { codec: nativeCodec, open: (connection) => new NativeSession(options, connection) },
+    protocol: { codec: nativeCodec, open: (connection) => new NativeSession(parts, connection) },
   });
 }

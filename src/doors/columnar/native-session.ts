@@ -5,18 +5,19 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
+import { smallAnswer } from '../../planner/answers.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { errorCodesOf } from '../error-codes.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
-import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import { noTerms } from '../frame/session-terms.ts';
 import { organizationOf } from '../frame/user-name.ts';
+import { answerTo, branchOf, inTime, type Question } from './asked.ts';
 import { BlockWriter, blocksOf } from './block.ts';
+import { columnarError, refusedAs } from './errors.ts';
 import { framed } from './frames.ts';
-import { withStandardLiterals } from './literals.ts';
 import type { NativeMessage, Query, TableName } from './native-codec.ts';
 import {
   blockInfo,
@@ -30,7 +31,10 @@ import {
   progress,
   tablesStatus,
 } from './packets.ts';
-import { typesKnownTo } from './types.ts';
+import type { RunningQueries } from './running.ts';
+import { ColumnarSettings } from './settings.ts';
+import { statementOf } from './statement.ts';
+import { type KnownTypes, typesKnownTo } from './types.ts';
 
 export const doorName = 'columnar-native';
 
@@ -38,9 +42,18 @@ export const doorName = 'columnar-native';
 const companyBytes = 64 * 1024;
 const sliceMs = 2;
 
+export interface NativeParts extends DoorParts {
+  readonly running: RunningQueries;
+}
+
 interface LoggedIn {
-  readonly caller: Caller;
   readonly revision: number;
+  readonly client: KnownTypes;
+  /** What SET has stated. */
+  readonly settings: ColumnarSettings;
+  /** On the branch of the database. */
+  caller: Caller;
+  database: string;
 }
 
 interface Running {
@@ -49,14 +62,14 @@ interface Running {
 }
 
 export class NativeSession implements Session<NativeMessage> {
-  readonly #parts: DoorParts;
+  readonly #parts: NativeParts;
   readonly #connection: Connection;
   #login: LoggedIn | null = null;
   /** Its block of no rows is to come. */
   #asked: Query | null = null;
   #running: Running | null = null;
 
-  constructor(parts: DoorParts, connection: Connection) {
+  constructor(parts: NativeParts, connection: Connection) {
     this.#parts = parts;
     this.#connection = connection;
   }
@@ -117,15 +130,16 @@ export class NativeSession implements Session<NativeMessage> {
     this.#running?.cancel.abort();
   }
 
-  async #hello({ database, user, password, revision }: Extract<NativeMessage, { kind: 'hello' }>): Promise<void> {
+  async #hello({ user, password, revision, ...stated }: Extract<NativeMessage, { kind: 'hello' }>): Promise<void> {
     const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
     const { clientIp } = this.#connection;
     if (this.#connection.isDraining) throw shuttingDown();
+    const database = stated.database || 'default';
     let caller: Caller | null = null;
     try {
       admitAddress(this.#parts, readLimit, clientIp);
       const proven = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
-      caller = { ...proven, branch: database === '' || database === 'default' ? 'main' : database };
+      caller = { ...proven, branch: branchOf(database) };
       if (organizationRequired && caller.path === null)
         throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
       gate.checkStanding(caller);
@@ -136,7 +150,7 @@ export class NativeSession implements Session<NativeMessage> {
       await this.#connection.loginRefused();
       throw told;
     }
-    this.#login = { caller, revision };
+    this.#login = { caller, database, revision, client: typesKnownTo(revision), settings: new ColumnarSettings() };
     this.#connection.authenticated();
     this.#connection.write(hello());
   }
@@ -145,7 +159,8 @@ export class NativeSession implements Session<NativeMessage> {
     const asked = { action: 'inspect', purpose: null, correlationId: this.#parts.ids.next() } as const;
     await this.#parts.gate.invoke({ ...caller, branch: 'main' }, asked, async (invocation) => {
       if (invocation.branches().some(({ name }) => name === caller.branch)) return;
-      throw new ServiceError('REL_NOT_FOUND', `Database ${caller.branch} doesn't exist: it names a branch, and default is main`);
+      const detail = `Database ${caller.branch} doesn't exist: it names a branch, and default is main`;
+      throw refusedAs('database', new ServiceError('REL_NOT_FOUND', detail));
     });
   }
 
@@ -165,42 +180,80 @@ export class NativeSession implements Session<NativeMessage> {
 
   /** Never throws: whatever happens is told, or ends the connection. */
   async #run(query: Query, signal: AbortSignal): Promise<void> {
-    const { caller } = this.#login!;
-    const asker = new Asker(this.#parts, caller, signal);
+    const asker = new Asker(this.#parts, this.#login!.caller, signal);
     const out = new Outgoing(this.#connection);
     try {
-      const terms = termsOf(query.settings);
-      const answer = await this.#answer(asker, query, terms);
-      await this.#send(out, query, answer, signal);
+      await this.#obey(asker, query, out);
     } catch (error) {
-      // The client knows that it has cancelled: it waits for the end, and for no error.
       const told = await asker.refused(error);
       if (!out.dropBlock()) return this.#connection.end();
+      // The client knows that it has cancelled: it waits for the end, and for no error.
       out.put(signal.aborted && told.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(told));
     }
     out.flush();
   }
 
-  #answer(asker: Asker, { text }: Query, terms: Terms): Promise<Answer> {
-    return asker.ask({ terms }, async ({ invocation, keep }) => {
-      const answer = await this.#parts.planner.query(invocation, {
-        sql: withStandardLiterals(text),
-        dialect: 'wide',
-        time: timeOfTerms(terms),
-        purpose: terms.purpose,
-        signal: asker.gone,
-        questionsOnly: true,
-      });
-      keep(answer);
-      return answer;
-    });
+  async #obey(asker: Asker, query: Query, out: Outgoing): Promise<void> {
+    const login = this.#login!;
+    const { running, ids } = this.#parts;
+    const settings = new ColumnarSettings(login.settings);
+    settings.setAll(new Map(query.settings));
+    const facts = { database: login.database, user: login.caller.principal, parameters: noParameters };
+    const statement = statementOf(query.text, facts)!;
+    switch (statement.kind) {
+      case 'question': {
+        settings.setAll(statement.settings);
+        const { ended, end } = running.begin(login.caller, query.id || ids.next());
+        try {
+          const answer = await this.#answer(asker, statement, settings, ended);
+          return await this.#send(out, query, answer, AbortSignal.any([asker.gone, ended]));
+        } finally {
+          end();
+        }
+      }
+      case 'insert':
+        throw new ServiceError('REL_READ_ONLY', 'Cannot insert here: this door reads. Insert over HTTP');
+      case 'set':
+        // All of them or none.
+        new ColumnarSettings().setAll(statement.settings);
+        login.settings.setAll(statement.settings);
+        return out.put(endOfStream);
+      case 'use':
+        await this.#use(statement.database);
+        return out.put(endOfStream);
+      case 'kill': {
+        const killed = running.kill(login.caller, statement.queryId);
+        const rows = killed ? [['finished', statement.queryId, login.caller.principal]] : [];
+        return this.#send(out, query, smallAnswer(killedColumns, rows, noFacts), asker.gone);
+      }
+    }
+  }
+
+  async #use(database: string): Promise<void> {
+    const login = this.#login!;
+    const caller = { ...login.caller, branch: branchOf(database) };
+    if (caller.branch !== 'main') await this.#checkBranch(caller);
+    Object.assign(login, { caller, database });
+  }
+
+  #answer(asker: Asker, question: Question, settings: ColumnarSettings, ended: AbortSignal): Promise<Answer> {
+    const { planner, clock } = this.#parts;
+    const { database, client } = this.#login!;
+    const gone = AbortSignal.any([asker.gone, ended]);
+    return inTime({ settings, clock, gone }, (signal) =>
+      asker.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
+        const answer = await answerTo(planner, invocation, { question, settings, database, client, signal });
+        keep(answer);
+        return answer;
+      }),
+    );
   }
 
   /** A block that tells the columns, those with rows, and what they come to. */
   async #send(out: Outgoing, { compressed }: Query, answer: Answer, signal: AbortSignal): Promise<void> {
-    const { revision } = this.#login!;
-    const writer = new BlockWriter(answer.columns, typesKnownTo(revision));
-    const pace = new Pace(this.#parts, this.#connection, this.#login!.caller, answer);
+    const { revision, client, caller } = this.#login!;
+    const writer = new BlockWriter(answer.columns, client);
+    const pace = new Pace(this.#parts, this.#connection, caller, answer);
     let blocks = 0;
     const { columns, batches, rowCount } = answer;
     for (const rows of columns.length === 0 ? [] : withHeader(blocksOf(batches))) {
@@ -242,8 +295,11 @@ export class NativeSession implements Session<NativeMessage> {
   }
 }
 
-const exceptionOf = (error: ServiceError): Buffer =>
-  exception(errorCodesOf(error.code, error.facts.stale).columnar, error.message);
+const exceptionOf = (error: ServiceError): Buffer => exception(columnarError(error).number, error.message);
+
+const noParameters: ReadonlyMap<string, string> = new Map();
+const noFacts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 } as const;
+const killedColumns = ['kill_status', 'query_id', 'user'].map((name) => ({ name, type: 'string' as const }));
 
 function* withHeader<T>(blocks: Iterable<readonly T[]>): Generator<readonly T[], void> {
   yield [];
@@ -356,15 +412,6 @@ class Pace {
     checkCaller(this.#parts, this.#caller);
     checkErased(this.#answer);
   }
-}
-
-const termPrefix = 'annals_';
-
-function termsOf(settings: Query['settings']): Terms {
-  let terms = noTerms;
-  for (const [name, value] of settings)
-    if (name.startsWith(termPrefix)) terms = withTerm(terms, name.slice(termPrefix.length), value);
-  return terms;
 }
 
 const wrongPort =

@@ -198,6 +198,16 @@ export class NativeClient implements Source {
     return all.subarray(0, count);
   }
 
+  /** Bytes that were not looked at. */
+  get waiting(): number {
+    return this.#length;
+  }
+
+  /** Resolves once something has come that was not looked at. */
+  async begun(): Promise<void> {
+    while (this.#length === 0 && !this.#ended) await new Promise<void>((resolve) => (this.#wake = resolve));
+  }
+
   async greeting(): Promise<readonly (string | number)[]> {
     const kind = await number(this);
     if (kind === 2) throw await this.#exception();

@@ -137,6 +137,108 @@ describe('answers', () => {
   });
 });
 
+describe('statements', () => {
+  const rowsOf = async (sql: string, options: NativeOptions = {}) =>
+    (await withClient((client) => client.query(sql), options)).rows;
+
+  test('FORMAT is the client’s business, and SETTINGS may stand in the text', async () => {
+    expect(await rowsOf("SELECT id FROM Thing WHERE id = 'a' FORMAT Pretty")).toEqual([['a']]);
+    expect(
+      await rowsOf("SELECT COUNT(*) AS n FROM Thing SETTINGS annals_as_of = '2000-01-01', max_threads = 1 FORMAT JSON;"),
+    ).toEqual([[0n]]);
+  });
+
+  test('names in back-quotes, count(), ClickHouse’s strings', async () => {
+    expect(await rowsOf('SELECT count() AS `n\\`s` FROM default.`Thing`')).toEqual([[3n]]);
+    expect(await rowsOf("SELECT id FROM Thing WHERE id = 'a\\' OR id <> \\'' OR id = 'b'")).toEqual([['b']]);
+  });
+
+  test('what there is, is listed with the types that this client is told', async () => {
+    expect(await rowsOf('SHOW DATABASES')).toContainEqual(['default']);
+    expect(await rowsOf("SHOW TABLES LIKE 'Thin%'")).toEqual([['Thing']]);
+    expect(await rowsOf('EXISTS TABLE Nowhere')).toEqual([[0n]]);
+    for (const [revision, at] of [
+      [54_453, "Nullable(DateTime64(9, 'UTC'))"],
+      [54_412, 'Nullable(Int64)'],
+    ] as const) {
+      const described = await rowsOf('DESCRIBE TABLE Thing', { revision });
+      expect(described.find(([name]) => name === 'at')![1]).toBe(at);
+    }
+    expect((await refusalOf(withClient((client) => client.query('DESCRIBE TABLE Nowhere')))).code).toBe(60);
+    expect((await rowsOf('EXPLAIN SELECT id FROM Thing')).length).toBeGreaterThan(0);
+  });
+
+  test('SET and USE last for the connection', async () => {
+    await withClient(async (client) => {
+      const count = async () => (await client.query('SELECT COUNT(*) AS n FROM Thing')).rows[0]![0];
+      expect((await client.query("SET annals_as_of = '2000-01-01'")).packets).toEqual(['end']);
+      expect(await count()).toBe(0n);
+      await client.query("SET annals_as_of = ''");
+      expect(await count()).toBe(3n);
+      expect((await refusalOf(client.query("SET annals_as_of = '2000-01-01', nothing = 1"))).code).toBe(115);
+      expect(await count()).toBe(3n);
+      expect((await world.query("BRANCH used FROM 'main'")).status).toBe(200);
+      await client.query('USE used');
+      expect((await client.query('SELECT currentDatabase() AS d')).rows).toEqual([['used']]);
+      expect((await refusalOf(client.query('USE nowhere'))).code).toBe(81);
+    });
+  });
+
+  test.each([
+    ["INSERT INTO Thing (id) VALUES ('x')", 164],
+    ['INSERT INTO Thing FORMAT Native', 164],
+    ['CREATE TABLE t (a Int64) ENGINE = Memory', 48],
+    ["ALTER TABLE Thing DELETE WHERE id = 'a'", 48],
+    ['SELECT nothing(id) AS n FROM Thing', 46],
+    ['SELECT nothing FROM Thing', 47],
+    ['SELECT id FROM', 62],
+    ['SELECT id FROM Thing SETTINGS nothing = 1', 115],
+    ['SELECT id FROM Thing SETTINGS max_result_rows = 1', 396],
+    ['', 62],
+  ])('%s is refused with %i', async (sql, code) => {
+    expect((await refusalOf(withClient((client) => client.query(sql)))).code).toBe(code);
+  });
+
+  test('one that the client sends a setting with which there is not, is refused with 115', async () => {
+    const asked = withClient((client) => client.query('SELECT 1 AS one', { settings: { nothing: '1' } }));
+    expect((await refusalOf(asked)).code).toBe(115);
+  });
+
+  const endless = `SELECT COUNT(*) AS n FROM Thing a${Array.from({ length: 30 }, (_, i) => `, Thing b${i}`).join('')}`;
+
+  test('KILL QUERY ends one of one’s own, by its id', async () => {
+    await withClient((own) =>
+      withClient(async (other) => {
+        own.ask(endless, { id: 'long one' });
+        const ended = refusalOf(own.answer());
+        while ((await other.query("KILL QUERY WHERE query_id = 'long one'")).rows.length === 0) await other.ping();
+        expect((await ended).code).toBe(394);
+        expect((await own.query('SELECT 1 AS one')).rows).toEqual([[1n]]);
+      }),
+    );
+  });
+
+  test('max_execution_time ends one with 159', async () => {
+    expect((await refusalOf(withClient((client) => client.query(endless, { settings: { max_execution_time: '1' } })))).code).toBe(
+      159,
+    );
+  });
+
+  test('a client that is gone ends its own', async () => {
+    const client = await NativeClient.connect(nativePort(world));
+    client.ask(endless, { id: 'left' });
+    client.end();
+    // The id is free again once it has ended.
+    await withClient(async (other) => {
+      for (;;) {
+        const again = await other.query('SELECT 1 AS one', { id: 'left' }).catch((error: NativeError) => error);
+        if (!(again instanceof NativeError)) return expect(again.rows).toEqual([[1n]]);
+        expect(again.code).toBe(216);
+      }
+    });
+  });
+});
+
 describe('a connection', () => {
   test('is greeted, pinged and asked again and again', async () => {
     const client = await NativeClient.bare(nativePort(world));
@@ -246,5 +348,46 @@ describe('who asks', () => {
     const { json } = await world.admin('GET', '/admin/audit/entries?limit=1000');
     const last = (json['entries'] as Record<string, unknown>[]).findLast(({ door }) => door === 'columnar-native');
     expect(last).toMatchObject({ action: 'query', object_type: 'Thing', row_count: 1, decision: 'allow' });
+  });
+});
+
+describe('a long answer', () => {
+  /** Some 40 MB, of which no socket holds a third. */
+  const wide = `SELECT ${Array.from({ length: 60 }, (_, i) => `n AS n${i}`).join(', ')} FROM Many`;
+
+  test.each([false, true])(
+    'waits for a client that does not read, and is ended by its Cancel, compressed: %s',
+    async (compressed) => {
+      await withClient(
+        async (client) => {
+          client.ask(wide);
+          await client.begun();
+          client.socket.pause();
+          client.cancel();
+          client.socket.resume();
+          const answer = await client.answer();
+          expect(answer.rows.length).toBeLessThan(80_000);
+          expect(answer.packets.at(-1)).toBe('end');
+          expect((await client.query('SELECT 1 AS one')).rows).toEqual([[1n]]);
+        },
+        { compressed },
+      );
+    },
+  );
+
+  test('is sent to its end while the server shuts down; who asks nothing is let go of without a word', async () => {
+    const own = await StoreWorld.open({ SERVICE_BEARER_TOKEN: nativeSecret });
+    const lines = Array.from({ length: 20_000 }, (_, i) => JSON.stringify({ n: i })).join('\n');
+    const headers = { authorization: `Bearer ${own.token}`, 'content-type': 'application/x-ndjson' };
+    await fetch(`${own.door.dataUrl}/ingest/auto?object_type=Many`, { method: 'POST', headers, body: lines });
+    const [busy, idle] = [await NativeClient.connect(nativePort(own)), await NativeClient.connect(nativePort(own))];
+    busy.ask(wide);
+    await busy.begun();
+    const closed = own.close();
+    await idle.ended();
+    expect(idle.waiting).toBe(0);
+    expect((await busy.answer()).rows).toHaveLength(20_000);
+    await busy.ended();
+    await closed;
   });
 });
