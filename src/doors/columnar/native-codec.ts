@@ -217,9 +217,12 @@ function decodeTables(fields: Fields, state: OpenState): Decoded<NativeState, Na
   const count = fields.number();
   if (fields.needs === 0 && count > tablesMax) throw refused(`the state of at most ${tablesMax} tables is asked for at once`);
   const tables: TableName[] = [];
-  while (fields.needs === 0 && tables.length < count) tables.push({ database: fields.text(), table: fields.text() });
-  // No fewer bytes than these are to come.
-  if (fields.needs > 0) return { needs: Math.max(fields.needs, fields.at + 2 * (count - tables.length)) };
+  while (fields.needs === 0 && tables.length < count) {
+    // No fewer bytes than these are to come: who sends them one by one has them looked at seldom.
+    if (fields.lack(2 * (count - tables.length))) break;
+    tables.push({ database: fields.text(), table: fields.text() });
+  }
+  if (fields.needs > 0) return { needs: fields.needs };
   return { message: { kind: 'tables-status', tables }, taken: fields.at, state };
 }
 
@@ -262,12 +265,15 @@ class Fields {
   }
 
   skip(length: number): boolean {
-    if (this.needs > 0) return false;
-    if (this.at + length > this.#bytes.length) {
-      this.needs = this.at + length;
-      return false;
-    }
+    if (this.needs > 0 || this.lack(length)) return false;
     this.at += length;
+    return true;
+  }
+
+  /** Whether so many bytes are not there: then they are needed. */
+  lack(length: number): boolean {
+    if (this.at + length <= this.#bytes.length) return false;
+    this.needs = this.at + length;
     return true;
   }
 }
