@@ -129,9 +129,11 @@ class StatementReader {
       }
       this.#advance();
       const said = this.#said(token, before);
+      // The planner reads E'…' otherwise than a word and a text, and backslashes in it.
+      const isApart = token.at > end || (token.kind === 'text' && before?.kind === 'word');
       before = token;
       if (said === null) continue;
-      sql += `${token.at > end ? ' ' : ''}${said}`;
+      sql += `${isApart ? ' ' : ''}${said}`;
       end = token.end;
     }
     return this.#ended({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });

@@ -1,5 +1,6 @@
 /** Words of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
 import { ServiceError } from '../../errors.ts';
+import { utf8 } from '../frame/utf8.ts';
 
 export interface Token {
   /** `name`: in quotes; `parameter`: `{name:Type}`; `mark`: anything else, one character, or two that belong together. */
@@ -17,6 +18,8 @@ const wordStart = /[A-Za-z_\u0080-\uffff]/;
 const word = /[\w$\u0080-\uffff]*/y;
 const number = /(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)/iy;
 const blank = /\s+/y;
+/** Bytes of UTF-8, of which several may be one character. */
+const hexBytes = /(?:\\x[0-9a-f]{2})+/iy;
 const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
 
 /** One by one, so that whoever knows enough stops there: data may follow the statement. REL_PARSE for what never ends. */
@@ -88,9 +91,11 @@ function quoted(text: string, start: number, what: string): [string, number] {
       pieces.push(text.slice(from, at));
       const next = text[at + 1];
       if (next === undefined) break;
-      if (next === 'x' && /^[0-9a-f]{2}$/i.test(text.slice(at + 2, at + 4))) {
-        pieces.push(String.fromCharCode(Number.parseInt(text.slice(at + 2, at + 4), 16)));
-        at += 3;
+      hexBytes.lastIndex = at;
+      const bytes = hexBytes.exec(text)?.[0];
+      if (bytes !== undefined) {
+        pieces.push(utf8(Buffer.from(bytes.replaceAll('\\x', ''), 'hex')));
+        at += bytes.length - 1;
       } else {
         // Any other letter stays behind its backslash, as in LIKE '100\%'.
         pieces.push(escapes[next] ?? ('\'"`\\/='.includes(next) ? next : `\\${next}`));
