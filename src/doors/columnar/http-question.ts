@@ -9,6 +9,7 @@ import type { Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
+import { inTurns } from '../../planner/documents/json.ts';
 import type { IngestBatch } from '../../planner/formats/ingest-reader.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
@@ -27,7 +28,7 @@ import { type InputForm, inputColumns, inputForm, readRows } from './input.ts';
 import { outputForm } from './output.ts';
 import type { RunningQueries } from './running.ts';
 import { ColumnarSettings } from './settings.ts';
-import { beginsInsert, type Statement, type StatementFacts, statementOf } from './statement.ts';
+import { beginsInsert, type Statement, type StatementFacts, statementOf, statementSteps } from './statement.ts';
 import { everyType } from './types.ts';
 
 export const doorName = 'columnar-http';
@@ -213,7 +214,8 @@ export class HttpQuestion {
         while (await head.more())
           if (head.bytes > statementBytesMax)
             throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
-        return { statement: statementOf((inUrl === '' ? '' : `${inUrl}\n`) + head.text, facts)!, body: empty() };
+        const whole = statementSteps((inUrl === '' ? '' : `${inUrl}\n`) + head.text, facts);
+        return { statement: (await inTurns(whole, this.#parts.yieldTurn))!, body: empty() };
       }
     }
     for (let isWhole = false; ; ) {

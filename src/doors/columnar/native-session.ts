@@ -6,6 +6,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { smallAnswer } from '../../planner/answers.ts';
+import { inTurns } from '../../planner/documents/json.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
@@ -33,7 +34,7 @@ import {
 } from './packets.ts';
 import type { RunningQueries } from './running.ts';
 import { ColumnarSettings } from './settings.ts';
-import { statementOf } from './statement.ts';
+import { statementSteps } from './statement.ts';
 import { type KnownTypes, typesKnownTo } from './types.ts';
 
 export const doorName = 'columnar-native';
@@ -195,11 +196,11 @@ export class NativeSession implements Session<NativeMessage> {
 
   async #obey(asker: Asker, query: Query, out: Outgoing): Promise<void> {
     const login = this.#login!;
-    const { running, ids } = this.#parts;
+    const { running, ids, yieldTurn } = this.#parts;
     const settings = new ColumnarSettings(login.settings);
     settings.setAll(new Map(query.settings));
     const facts = { database: login.database, user: login.caller.principal, parameters: noParameters };
-    const statement = statementOf(query.text, facts)!;
+    const statement = (await inTurns(statementSteps(query.text, facts), yieldTurn))!;
     switch (statement.kind) {
       case 'question': {
         settings.setAll(statement.settings);

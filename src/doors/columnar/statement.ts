@@ -6,6 +6,8 @@ import { ServiceError } from '../../errors.ts';
 import { refusedAs } from './errors.ts';
 import { parameterOf } from './parameters.ts';
 import { type Token, tokensOf } from './tokens.ts';
+import { allAtOnce, type Steps } from '../../planner/documents/json.ts';
+import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
 import type { Literal, TypedValue } from '../../planner/statement.ts';
 
 /** What a client says beside the text. */
@@ -53,8 +55,12 @@ const notHere = new Set(
  * Throws REL_PARSE for what is no statement, REL_NOT_IMPLEMENTED for one that is not here.
  */
 export function statementOf(text: string, facts: StatementFacts, isWhole = true): Statement | null {
-  const reader = new StatementReader(text, facts, isWhole);
-  return reader.statement();
+  return allAtOnce(statementSteps(text, facts, isWhole));
+}
+
+/** The same in steps: a question may have hundreds of thousands of words. */
+export function statementSteps(text: string, facts: StatementFacts, isWhole = true): Steps<Statement | null> {
+  return new StatementReader(text, facts, isWhole).statement();
 }
 
 /** Whether a text can be told to be no INSERT: all of it belongs to the statement then. */
@@ -82,14 +88,14 @@ class StatementReader {
     this.#advance();
   }
 
-  statement(): Statement | null {
+  *statement(): Steps<Statement | null> {
     const verb = this.#next?.kind === 'word' ? this.#next.text.toUpperCase() : (this.#next?.text ?? '');
     switch (verb) {
       case 'SELECT':
       case 'WITH':
       case 'EXPLAIN':
       case '(':
-        return this.#question();
+        return yield* this.#question();
       case 'INSERT':
         return this.#insert();
       case 'SHOW':
@@ -117,11 +123,15 @@ class StatementReader {
     }
   }
 
-  #question(): Statement {
+  *#question(): Steps<Statement> {
+    if (this.#text.length > statementCharactersMax)
+      throw new ServiceError('REL_PARSE', `the statement is longer than ${statementCharactersMax} characters`);
     let sql = '';
+    let words = 0;
     let end = this.#next?.at ?? 0;
     let before: Token | null = null;
     for (let token = this.#next; token !== null && !this.#isClause(token); token = this.#next) {
+      if (++words % wordsInTurn === 0) yield;
       if (token.kind === 'mark' && token.text === ';') {
         this.#advance();
         if (this.#next !== null) throw refusedAs('several', this.#syntax('one statement'));
@@ -439,6 +449,9 @@ class StatementReader {
     return new ServiceError('REL_PARSE', `Syntax error: failed at ${where}: ${wanted} is expected`);
   }
 }
+
+/** Some of a millisecond or two. */
+const wordsInTurn = 2_048;
 
 const textOf = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 const nameOf = (text: string): string => `"${text.replaceAll('"', '""')}"`;

@@ -199,6 +199,13 @@ describe('statements', () => {
     expect((await refusalOf(withClient((client) => client.query(sql)))).code).toBe(code);
   });
 
+  test('a long one is read in turns', async () => {
+    const numbers = Array.from({ length: 100_000 }, (_, i) => i);
+    expect(await rowsOf(`SELECT id FROM Thing WHERE whole NOT IN (${numbers.join(', ')}) ORDER BY id`)).toEqual([['a'], ['b']]);
+    const error = await refusalOf(withClient((client) => client.query(`SELECT '${'x'.repeat(1 << 20)}'`)));
+    expect(error.message).toContain('longer than 1048576 characters');
+  });
+
   test('one that the client sends a setting with which there is not, is refused with 115', async () => {
     const asked = withClient((client) => client.query('SELECT 1 AS one', { settings: { nothing: '1' } }));
     expect((await refusalOf(asked)).code).toBe(115);
@@ -331,6 +338,15 @@ describe('who asks', () => {
     expect((await withClient((client) => client.query('SELECT COUNT(*) AS n FROM Thing'), { database: 'dev' })).rows).toEqual([
       [3n],
     ]);
+    const headers = { 'x-service-branch': 'dev' };
+    expect((await world.call('POST', '/ingest?object_type=Thing', { id: 'on dev' }, headers)).status).toBe(200);
+    for (const [database, rows] of [
+      ['dev', [['on dev']]],
+      ['default', []],
+    ] as const)
+      expect((await withClient((client) => client.query("SELECT id FROM Thing WHERE id = 'on dev'"), { database })).rows).toEqual(
+        rows,
+      );
     const error = await refusalOf(withClient((client) => client.ping(), { database: 'nowhere' }));
     expect(error.message).toContain('nowhere');
   });
