@@ -73,6 +73,7 @@ export class HttpQuestion {
   readonly #waits: boolean;
   #url = new URL('http://columnar/');
   #settings = new ColumnarSettings();
+  #head: Head | null = null;
 
   /** `waits`: the client sends its body once it is told to. */
   constructor(parts: ColumnarHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
@@ -98,6 +99,7 @@ export class HttpQuestion {
     } catch (error) {
       await this.#refuse(error);
     } finally {
+      await this.#head?.end();
       this.#call.end();
     }
   }
@@ -206,33 +208,24 @@ export class HttpQuestion {
     if (this.#waits) this.#call.response.writeContinue();
     const sent = unfolded(this.#parts, bodies.stream(raw), encodingOf(raw));
     const inUrl = this.#parameter('query') ?? '';
+    // What the URL says ends a line: the body goes on behind it.
+    const before = inUrl === '' || inUrl.endsWith('\n') ? inUrl : `${inUrl}\n`;
     const head = new Head(sent);
-    let text = inUrl === '' ? '' : `${inUrl}\n`;
-    if (beginsInsert(inUrl) !== true) {
-      while (beginsInsert(text) === null && (await head.more())) text = (inUrl === '' ? '' : `${inUrl}\n`) + head.text;
-      if (beginsInsert(text) !== true) {
-        while (await head.more())
-          if (head.bytes > statementBytesMax)
-            throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
-        const whole = statementSteps((inUrl === '' ? '' : `${inUrl}\n`) + head.text, facts);
-        return { statement: (await inTurns(whole, this.#parts.yieldTurn))!, body: empty() };
+    this.#head = head;
+    let isWhole = false;
+    for (let text = before; ; text = before + head.text) {
+      const begins = beginsInsert(text);
+      if (begins === false || (isWhole && begins === null)) {
+        while (await head.more()) checkStatement(head.bytes);
+        const statement = await inTurns(statementSteps(before + head.text, facts), this.#parts.yieldTurn);
+        return { statement, body: empty() };
       }
-    }
-    for (let isWhole = false; ; ) {
-      const statement = statementOf(text, facts, isWhole);
-      if (statement !== null) {
-        const at = statement.kind === 'insert' ? statement.dataAt : text.length;
-        const ofUrl = inUrl === '' ? 0 : inUrl.length + 1;
-        const rest = text.slice(Math.max(at, 0), Math.max(at, ofUrl));
-        return {
-          statement,
-          body: startingWith(Buffer.from(rest.trim() === '' ? '' : rest), head.restFrom(Math.max(0, at - ofUrl))),
-        };
-      }
-      if (head.bytes > insertHeadMax)
+      const statement = begins === true ? statementOf(text, facts, isWhole) : null;
+      if (statement !== null) return { statement, body: head.behind(text, before.length, dataAt(statement, text)) };
+      if (begins === true && head.bytes > insertHeadMax)
         throw refusedAs('syntax', new ServiceError('REL_PARSE', `an INSERT names its rows within ${insertHeadMax} bytes`));
-      isWhole = !(await head.more());
-      text = (inUrl === '' ? '' : `${inUrl}\n`) + head.text;
+      checkStatement(head.bytes);
+      isWhole = !(await head.grow());
     }
   }
 
@@ -398,22 +391,25 @@ function wrongRow({ index, code, detail }: { index: number; code: string; detail
 
 async function* empty(): AsyncGenerator<Uint8Array, void> {}
 
-async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-  if (first.length > 0) yield first;
-  yield* rest;
+const dataAt = (statement: Statement, text: string): number => (statement.kind === 'insert' ? statement.dataAt : text.length);
+
+function checkStatement(bytes: number): void {
+  if (bytes > statementBytesMax) throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
 }
 
 /** The beginning of a body, as far as somebody had to look at it. */
 class Head {
   readonly #source: AsyncIterator<Uint8Array>;
-  #seen: Buffer = Buffer.alloc(0);
+  #pieces: Uint8Array[] = [];
+  bytes = 0;
 
   constructor(source: AsyncIterable<Uint8Array>) {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  get bytes(): number {
-    return this.#seen.length;
+  get #seen(): Buffer {
+    if (this.#pieces.length !== 1) this.#pieces = [Buffer.concat(this.#pieces)];
+    return this.#pieces[0] as Buffer;
   }
 
   get text(): string {
@@ -424,14 +420,34 @@ class Head {
   async more(): Promise<boolean> {
     const step = await this.#source.next();
     if (step.done === true) return false;
-    this.#seen = Buffer.concat([this.#seen, step.value]);
+    // Others write over a piece once the next is asked for.
+    this.#pieces.push(Buffer.from(step.value));
+    this.bytes += step.value.length;
     return true;
   }
 
-  /** All behind so many letters of it. */
-  async *restFrom(letters: number): AsyncGenerator<Uint8Array, void> {
-    const seen = this.#seen.subarray(Buffer.byteLength(this.text.slice(0, letters)));
-    if (seen.length > 0) yield seen;
+  /** Half as much again, so that looking at it after each time costs little more than looking once. False: there is no more. */
+  async grow(): Promise<boolean> {
+    const enough = this.bytes * 1.5;
+    if (!(await this.more())) return false;
+    while (this.bytes < enough && (await this.more()));
+    return true;
+  }
+
+  /** Nobody reads what is left of it: a body that somebody still waits on could not be read over. */
+  async end(): Promise<void> {
+    await this.#source.return?.();
+  }
+
+  /** Rows in `text`, of which so many letters are not from the body, behind `at`, and all that follows. */
+  async *behind(text: string, letters: number, at: number): AsyncGenerator<Uint8Array, void> {
+    const ofUrl = text.slice(at, Math.max(at, letters));
+    if (ofUrl.trim() !== '') yield Buffer.from(ofUrl);
+    const ofStatement = Buffer.from(text.slice(letters, Math.max(at, letters)));
+    const seen = this.#seen;
+    if (!seen.subarray(0, ofStatement.length).equals(ofStatement))
+      throw new ServiceError('REL_INVALID', 'the statement is no UTF-8');
+    if (seen.length > ofStatement.length) yield seen.subarray(ofStatement.length);
     for (let step = await this.#source.next(); step.done !== true; step = await this.#source.next()) yield step.value;
   }
 }

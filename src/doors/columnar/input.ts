@@ -134,8 +134,8 @@ function decoded(bytes: Uint8Array): string {
 
 const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are no UTF-8'));
 
-/** Strings of JSON, and the marks between them; numbers and words stay as they are. */
-const jsonToken = /"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s"[\]{},:]+/gs;
+/** Strings of JSON, and the marks between them; numbers and words stay as they are. A string that never ends goes to the end, once. */
+const jsonToken = /"(?:[^"\\]|\\.)*(?:"|\\?$)|[[\]{},:]|[^\s"[\]{},:]+/gs;
 
 /**
  * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: numbers in quotes, and instants
@@ -226,16 +226,20 @@ function separated(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader:
   let names: readonly InputColumn[] | null = hasHeader ? null : columns;
   return (text) => {
     let out = '';
-    for (const fields of rowsOf(text, mark)) {
+    for (const { fields, inQuotes } of rowsOf(text, mark)) {
+      const isBlank = fields.length === 1 && fields[0] === '';
       if (names === null) {
+        if (isBlank) continue;
         const types = new Map(columns.map(({ name, type }) => [name, type]));
         names = fields.map((field) => ({ name: field ?? '', type: types.get(field ?? '') ?? null }));
         out += `${fields.map((field) => quoted(field ?? '')).join(',')}\n`;
         continue;
       }
       const known: readonly InputColumn[] = names;
+      // Of one column, an empty line is an empty text.
+      if (isBlank && known.length !== 1) continue;
       if (fields.length !== known.length) throw otherWidth(fields.length, known.length);
-      out += `${fields.map((field, i) => fieldOf(field, known[i]!.type)).join(',')}\n`;
+      out += `${fields.map((field, i) => fieldOf(field, known[i]!.type, inQuotes[i] === true)).join(',')}\n`;
     }
     return out;
   };
@@ -245,19 +249,27 @@ function otherWidth(values: number, columns: number): ServiceError {
   return refusedAs('data', new ServiceError('REL_INVALID', `a row has ${values} values, and there are ${columns} columns`));
 }
 
-/** Null: the field is NULL. */
-function* rowsOf(text: string, mark: ',' | '\t'): Generator<(string | null)[], void> {
+interface Fields {
+  /** Null: the field is NULL. */
+  readonly fields: (string | null)[];
+  /** Fields that stood in quotes: texts, whatever they look like. */
+  readonly inQuotes: boolean[];
+}
+
+function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
   if (mark === '\t') {
-    for (const line of text.split('\n')) {
+    for (const line of (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')) {
       const row = line.endsWith('\r') ? line.slice(0, -1) : line;
-      if (row !== '') yield row.split('\t').map((field) => (field === '\\N' ? null : tabText(field)));
+      yield { fields: row.split('\t').map((field) => (field === '\\N' ? null : tabText(field))), inQuotes: [] };
     }
     return;
   }
   let fields: (string | null)[] = [];
+  let inQuotes: boolean[] = [];
   let at = 0;
   while (at < text.length) {
     let field: string | null;
+    inQuotes.push(text[at] === '"');
     if (text[at] === '"') {
       let end = text.indexOf('"', at + 1);
       while (end >= 0 && text[end + 1] === '"') end = text.indexOf('"', end + 2);
@@ -281,15 +293,16 @@ function* rowsOf(text: string, mark: ',' | '\t'): Generator<(string | null)[], v
     if (text[at] === '\r') at++;
     if (text[at] === '\n' || at >= text.length) {
       at++;
-      if (fields.length > 1 || fields[0] !== '') yield fields;
+      yield { fields, inQuotes };
       fields = [];
+      inQuotes = [];
     } else
       throw refusedAs(
         'data',
         new ServiceError('REL_INVALID', 'a comma or the end of the row is expected behind a field in quotes'),
       );
   }
-  if (fields.length > 0) yield fields;
+  if (fields.length > 0) yield { fields, inQuotes };
 }
 
 const tabEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0' };
@@ -298,8 +311,9 @@ function tabText(field: string): string {
   return field.includes('\\') ? field.replace(/\\(.)/gs, (_, letter: string) => tabEscapes[letter] ?? letter) : field;
 }
 
-function fieldOf(field: string | null, type: ColumnType | null): string {
+function fieldOf(field: string | null, type: ColumnType | null, isText: boolean): string {
   if (field === null) return '\\N';
+  if (type === null && isText) return quoted(field);
   if (type === 'timestamp') {
     const instant = instantOf(field);
     if (instant !== null) return String(instant);

@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import { refusedAs } from './errors.ts';
 import { parameterOf } from './parameters.ts';
-import { type Token, tokensOf } from './tokens.ts';
+import { type Token, tokensOf, Unended } from './tokens.ts';
 import { allAtOnce, type Steps } from '../../planner/documents/json.ts';
 import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
 import type { Literal, TypedValue } from '../../planner/statement.ts';
@@ -55,19 +55,30 @@ const notHere = new Set(
  * Throws REL_PARSE for what is no statement, REL_NOT_IMPLEMENTED for one that is not here.
  */
 export function statementOf(text: string, facts: StatementFacts, isWhole = true): Statement | null {
-  return allAtOnce(statementSteps(text, facts, isWhole));
+  try {
+    return allAtOnce(statementSteps(text, facts, isWhole));
+  } catch (error) {
+    if (error instanceof Unended && !isWhole) return null;
+    throw error;
+  }
 }
 
 /** The same in steps: a question may have hundreds of thousands of words. */
-export function statementSteps(text: string, facts: StatementFacts, isWhole = true): Steps<Statement | null> {
+export function statementSteps(text: string, facts: StatementFacts, isWhole = true): Steps<Statement> {
   return new StatementReader(text, facts, isWhole).statement();
 }
 
-/** Whether a text can be told to be no INSERT: all of it belongs to the statement then. */
+/** Null: it can't be told yet. What is no INSERT belongs to the statement as a whole. */
 export function beginsInsert(text: string): boolean | null {
-  const [first] = tokensOf(text.slice(0, 65_536));
-  if (first === undefined) return null;
-  return first.kind === 'word' && first.text.toUpperCase() === 'INSERT';
+  try {
+    const [first] = tokensOf(text);
+    // What stands at the very end may go on, a word as well as a sign that a comment begins with.
+    if (first === undefined || first.end === text.length) return null;
+    return first.kind === 'word' && first.text.toUpperCase() === 'INSERT';
+  } catch (error) {
+    if (error instanceof Unended) return null;
+    throw error;
+  }
 }
 
 class StatementReader {
@@ -88,7 +99,7 @@ class StatementReader {
     this.#advance();
   }
 
-  *statement(): Steps<Statement | null> {
+  *statement(): Steps<Statement> {
     const verb = this.#next?.kind === 'word' ? this.#next.text.toUpperCase() : (this.#next?.text ?? '');
     switch (verb) {
       case 'SELECT':
@@ -224,24 +235,19 @@ class StatementReader {
     return `$${this.#parameters.length}`;
   }
 
-  #insert(): Statement | null {
+  #insert(): Statement {
     this.#advance();
     if (this.#isWord('INTO')) this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
     if (this.#isWord('FUNCTION')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT INTO FUNCTION is not here');
-    if (this.#next === null) return this.#unended();
     const type = this.#table();
-    let columns: string[] | null = null;
-    if (this.#next?.text === '(') {
-      columns = this.#list();
-      if (columns === null) return this.#unended();
-    }
+    const columns = this.#next?.text === '(' ? this.#list() : null;
     if (this.#isWord('SETTINGS')) {
       this.#advance();
       this.#pairs();
     }
     const clause: Token | null = this.#next;
-    if (clause === null) return this.#unended();
+    if (clause === null) throw this.#syntax('the rest of INSERT');
     if (this.#isWord('VALUES')) {
       return { kind: 'insert', type, columns, format: 'Values', settings: this.#settings, dataAt: clause.end };
     }
@@ -250,15 +256,16 @@ class StatementReader {
     if (!this.#isWord('FORMAT')) throw this.#syntax('VALUES or FORMAT');
     this.#advance();
     const format = this.#next as Token | null;
-    // A name at the very end may go on in what has not come yet.
-    if (format === null || (format.end === this.#text.length && !this.#isWhole)) return this.#unended();
-    if (format.kind !== 'word') throw this.#syntax('a format');
-    return { kind: 'insert', type, columns, format: format.text, settings: this.#settings, dataAt: format.end };
+    if (format?.kind !== 'word') throw this.#syntax('a format');
+    return { kind: 'insert', type, columns, format: format.text, settings: this.#settings, dataAt: this.#lineAfter(format) };
   }
 
-  #unended(): null {
-    if (this.#isWhole) throw this.#syntax('the rest of INSERT');
-    return null;
+  /** Rows begin on the next line, or on this one behind its blanks: an empty line after that is a row. */
+  #lineAfter({ end }: Token): number {
+    let at = end;
+    while (at < this.#text.length && ' \t\r\f'.includes(this.#text[at]!)) at++;
+    if (at === this.#text.length && !this.#isWhole) throw new Unended('REL_PARSE', 'the rows of INSERT have not come');
+    return this.#text[at] === '\n' ? at + 1 : at;
   }
 
   #show(): Statement {
@@ -418,18 +425,16 @@ class StatementReader {
     return token.text;
   }
 
-  /** Names in brackets; null: they have not all come. */
-  #list(): string[] | null {
+  /** Names in brackets. */
+  #list(): string[] {
     this.#advance();
     const names: string[] = [];
     for (;;) {
-      if (this.#next === null) return null;
       names.push(this.#name('a column'));
-      const mark = (this.#next as Token | null)?.text;
-      if (mark === undefined) return null;
+      const mark = this.#next?.text;
+      if (mark !== ',' && mark !== ')') throw this.#syntax(', or )');
       this.#advance();
       if (mark === ')') return names;
-      if (mark !== ',') throw this.#syntax(', or )');
     }
   }
 
@@ -439,6 +444,9 @@ class StatementReader {
 
   #advance(): void {
     const step = this.#tokens.next();
+    // A token at the very end may go on in what has not come yet.
+    if (!this.#isWhole && (step.done === true || step.value.end === this.#text.length))
+      throw new Unended('REL_PARSE', 'the statement goes on');
     this.#next = step.done === true ? null : step.value;
   }
 

@@ -13,6 +13,9 @@ export interface Token {
   readonly depth: number;
 }
 
+/** A text ends in the midst of what began in it. */
+export class Unended extends ServiceError {}
+
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0', a: '\x07', v: '\v' };
 const wordStart = /[A-Za-z_\u0080-\uffff]/;
 const word = /[\w$\u0080-\uffff]*/y;
@@ -112,6 +115,6 @@ function quoted(text: string, start: number, what: string): [string, number] {
   throw unended(what, start);
 }
 
-function unended(what: string, at: number): ServiceError {
-  return new ServiceError('REL_PARSE', `${what} that begins at ${at + 1} does not end`);
+function unended(what: string, at: number): Unended {
+  return new Unended('REL_PARSE', `${what} that begins at ${at + 1} does not end`);
 }

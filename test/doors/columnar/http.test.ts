@@ -1,7 +1,7 @@
 /** The columnar door over HTTP, as its own client and plain requests see it. */
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import { tableFromIPC } from 'apache-arrow';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { StoreWorld } from '../http/store-world.ts';
 import { columnarUrl, request } from './columnar-client.ts';
@@ -109,9 +109,12 @@ describe('its client', () => {
       query:
         'SELECT count() FROM Reading a, Reading b, Reading c, Reading d, Reading e, Reading f, Reading g, Reading h, Reading i, Reading j, Reading k, Reading l, Reading m, Reading n, Reading o, Reading p',
       abort_signal: controller.signal,
+      query_id: 'given up',
     });
     setTimeout(() => controller.abort(), 30);
     await expect(asked).rejects.toThrow();
+    // The server has given it up as well: its name is free again.
+    await expect.poll(() => text('SELECT 1', { query_id: 'given up' }), { timeout: 10_000 }).toBe('1\n');
   });
 });
 
@@ -187,13 +190,37 @@ describe('forms of rows', () => {
   test('compressed by gzip, both ways', async () => {
     const body = gzipSync(`INSERT INTO Reading (id, note) FORMAT JSONEachRow\n${'{"id":"z","note":"zipped"}\n'.repeat(3)}`);
     expect((await insert(body, { headers: { 'content-encoding': 'gzip' } })).status).toBe(200);
-    const { bytes, headers } = await ask(
-      "SELECT note FROM Reading WHERE id = 'z'",
-      { enable_http_compression: '1' },
-      { headers: { 'accept-encoding': 'gzip' } },
-    );
-    const plain = headers.get('content-encoding') === 'gzip' ? bytes : bytes;
-    expect(Buffer.from(plain[0] === 0x1f ? gunzipSync(plain) : plain).toString()).toBe('zipped\n');
+    const asked = "SELECT note FROM Reading WHERE id = 'z'";
+    const headers = { 'accept-encoding': 'gzip' };
+    // What fetch hands out is unfolded already.
+    const zipped = await ask(asked, { enable_http_compression: '1' }, { headers });
+    expect([zipped.headers.get('content-encoding'), zipped.text]).toEqual(['gzip', 'zipped\n']);
+    expect((await ask(asked, {}, { headers })).headers.get('content-encoding')).toBeNull();
+  });
+
+  test('whose statement comes in pieces', async () => {
+    const pieces = ['/* a', ' */ INS', 'ERT INTO Read', 'ing (id, note) VAL', "UES ('p1', 'é", "'), ('p", "2', 'z')"];
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const piece = pieces.shift();
+        if (piece === undefined) return controller.close();
+        controller.enqueue(Buffer.from(piece));
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      },
+    });
+    expect((await insert('', { body, duplex: 'half' } as RequestInit)).status).toBe(200);
+    expect(await text("SELECT id, note FROM Reading WHERE id LIKE 'p%' ORDER BY id")).toBe('p1\té\np2\tz\n');
+  });
+
+  test('whose statement never comes', async () => {
+    const { status, headers } = await insert(' '.repeat(6 << 20));
+    expect([status, headers.get('x-clickhouse-exception-code')]).toEqual([413, '307']);
+  });
+
+  test('behind a statement in the URL, with texts that look like numbers', async () => {
+    const sent = { query: 'INSERT INTO Lone (id, note) FORMAT CSV' };
+    expect((await request(world, secret, sent, { method: 'POST', body: '"l1","007"\n"l2",""\n' })).status).toBe(200);
+    expect(await text('SELECT id, note FROM Lone ORDER BY id FORMAT JSONCompactEachRow')).toBe('["l1","007"]\n["l2",""]\n');
   });
 
   test('a row that is wrong ends the INSERT and is named', async () => {
@@ -204,6 +231,12 @@ describe('forms of rows', () => {
     } = await insert('INSERT INTO Reading (id, big) FORMAT JSONEachRow\n{"id":"ok","big":1}\n{"id":"no","big":"many"}\n');
     expect([status, headers.get('x-clickhouse-exception-code')]).toEqual([400, '117']);
     expect(told).toContain('row 2');
+  });
+
+  test('what is left of a body behind a row that is wrong is read over, and the connection goes on', async () => {
+    const body = `INSERT INTO Reading (id, big) FORMAT JSONEachRow\n{"id":"no","big":"many"}\n${'{"id":"not","big":1}\n'.repeat(200_000)}`;
+    expect((await insert(body)).status).toBe(400);
+    expect(await text("SELECT id FROM Reading WHERE id LIKE 'no%'")).toBe('');
   });
 
   test('rows are not taken by GET, nor where a session is readonly', async () => {
@@ -277,6 +310,21 @@ describe('sessions and running questions', () => {
     expect(await text("KILL QUERY WHERE query_id = 'long'")).toContain('long');
     expect((await long).headers.get('x-clickhouse-exception-code')).toBe('394');
     expect(await text("KILL QUERY WHERE query_id = 'long'")).toBe('');
+  });
+});
+
+describe('what a question may take', () => {
+  const join = Array.from({ length: 16 }, (_, i) => `Reading r${i}`).join(', ');
+
+  test('time, by max_execution_time', async () => {
+    const { headers } = await ask(`SELECT count() FROM ${join}`, { max_execution_time: '1' });
+    expect(headers.get('x-clickhouse-exception-code')).toBe('159');
+  });
+
+  test('rows, by max_result_rows', async () => {
+    expect((await ask('SELECT id FROM Reading', { max_result_rows: '1' })).headers.get('x-clickhouse-exception-code')).toBe(
+      '396',
+    );
   });
 });
 

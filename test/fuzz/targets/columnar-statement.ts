@@ -2,6 +2,7 @@
  * Statements of the columnar doors and rows behind them, as any bytes. What must hold: nothing but a ServiceError is thrown, an INSERT
  * whose text comes in two pieces is the same statement, and rows become lines that one reader takes, or a refusal.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { inputColumns, inputForm } from '../../../src/doors/columnar/input.ts';
 import { beginsInsert, type Statement, statementOf } from '../../../src/doors/columnar/statement.ts';
@@ -26,9 +27,11 @@ export function run(bytes: Uint8Array): void {
   const text = Buffer.from(bytes).toString();
   const whole = read(text);
   if (whole === null || whole.kind !== 'insert') return;
-  for (const at of [1, whole.dataAt >> 1, whole.dataAt - 1]) {
-    const early = read(text.slice(0, at), false);
-    assert(early === null || early.kind !== 'insert' || early.dataAt <= at, 'a statement ends within its text');
+  for (const at of [1, whole.dataAt >> 1, whole.dataAt - 1, whole.dataAt]) {
+    const begun = text.slice(0, at);
+    assert(beginsInsert(begun) !== false, 'an INSERT is told from its first letters');
+    const early = statementOf(begun, facts, false);
+    assert(early === null || isDeepStrictEqual(early, whole), 'an INSERT in pieces is the same');
   }
   rows(whole.format!, text.slice(whole.dataAt));
 }
