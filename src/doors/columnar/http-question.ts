@@ -208,7 +208,7 @@ export class HttpQuestion {
     if (this.#waits) this.#call.response.writeContinue();
     const sent = unfolded(this.#parts, bodies.stream(raw), encodingOf(raw));
     const inUrl = this.#parameter('query') ?? '';
-    // What the URL says ends a line: the body goes on behind it.
+    // The text of the URL ends a line: the body goes on behind it.
     const before = inUrl === '' || inUrl.endsWith('\n') ? inUrl : `${inUrl}\n`;
     const head = new Head(sent);
     this.#head = head;

@@ -236,7 +236,7 @@ function separated(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader:
         continue;
       }
       const known: readonly InputColumn[] = names;
-      // Of one column, an empty line is an empty text.
+      // An empty line is an empty text where there is one column.
       if (isBlank && known.length !== 1) continue;
       if (fields.length !== known.length) throw otherWidth(fields.length, known.length);
       out += `${fields.map((field, i) => fieldOf(field, known[i]!.type, inQuotes[i] === true)).join(',')}\n`;

@@ -72,7 +72,7 @@ export function statementSteps(text: string, facts: StatementFacts, isWhole = tr
 export function beginsInsert(text: string): boolean | null {
   try {
     const [first] = tokensOf(text);
-    // What stands at the very end may go on, a word as well as a sign that a comment begins with.
+    // A word at the very end may go on, and so may a sign that a comment begins with.
     if (first === undefined || first.end === text.length) return null;
     return first.kind === 'word' && first.text.toUpperCase() === 'INSERT';
   } catch (error) {

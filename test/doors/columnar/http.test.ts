@@ -192,7 +192,7 @@ describe('forms of rows', () => {
     expect((await insert(body, { headers: { 'content-encoding': 'gzip' } })).status).toBe(200);
     const asked = "SELECT note FROM Reading WHERE id = 'z'";
     const headers = { 'accept-encoding': 'gzip' };
-    // What fetch hands out is unfolded already.
+    // fetch unfolds it.
     const zipped = await ask(asked, { enable_http_compression: '1' }, { headers });
     expect([zipped.headers.get('content-encoding'), zipped.text]).toEqual(['gzip', 'zipped\n']);
     expect((await ask(asked, {}, { headers })).headers.get('content-encoding')).toBeNull();
