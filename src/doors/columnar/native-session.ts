@@ -200,7 +200,7 @@ export class NativeSession implements Session<NativeMessage> {
     const settings = new ColumnarSettings(login.settings);
     settings.setAll(new Map(query.settings));
     const facts = { database: login.database, user: login.caller.principal, parameters: noParameters };
-    const statement = (await inTurns(statementSteps(query.text, facts), yieldTurn))!;
+    const statement = await inTurns(statementSteps(query.text, facts), yieldTurn);
     switch (statement.kind) {
       case 'question': {
         settings.setAll(statement.settings);
