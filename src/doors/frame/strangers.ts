@@ -3,8 +3,9 @@
  * for longest is cut off, so that whoever fills the bound keeps nobody out who logs in.
  */
 
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
+import type { Clock } from '../../clock.ts';
 
 /** A socket, or what stands for one. */
 export interface Stranger {
@@ -46,87 +47,167 @@ export class Strangers {
   }
 }
 
-/** One stranger has the first at a time, all of them the second in a turn of the event loop: some two hundred of the smallest requests. */
-const portionBytes = 2_048;
-const turnBytes = 16_384;
+/** Strangers have the first at a time, all of them the second in a turn of the event loop: some two hundred of the smallest requests. */
+const strangerPortionBytes = 2_048;
+const strangerTurnBytes = 16_384;
+/** A known client has no more than so many requests begun at a time, and bytes of a body as one read of a socket brings them. */
+const requestsAtOnce = 16;
+const knownPortionBytes = 65_536;
+/** What is begun in one turn of the event loop takes so long, and what was begun last. */
+const turnMs = 4;
+/** So many begin before what they do next, which runs once they are through, can be seen in the time that they take. */
+const inOneGo = 4;
+/** Requests of one connection that were begun and have no answer yet: what it sends beyond them waits in its socket. */
+const aheadMax = 64;
+
+/** What waits for its turn. `work` does the next piece of it, and says of how many bytes that was. */
+export interface InLine {
+  work(): number;
+}
 
 /**
- * The HTTP parser makes requests of all that it is given, a thousand of what one read of a socket brings. Strangers take turns
- * with portions of what they sent.
+ * What many connections bring at once is begun some in a turn of the event loop, one after the other, so that others have a turn
+ * in between. What comes while something is left of a turn has it at once.
  */
-class ParseTurns {
-  readonly #yieldTurn: () => Promise<void>;
-  readonly #waiting: PendingInput[] = [];
-  #left = turnBytes;
+export class BeginTurns {
+  readonly #clock: Clock;
+  readonly #nextRound: () => Promise<void>;
+  readonly #bytesMax: number;
+  readonly #waiting: InLine[] = [];
+  #left = 0;
+  #untilMs = 0;
+  #isOpen = false;
   #isRunning = false;
 
-  constructor(yieldTurn: () => Promise<void>) {
-    this.#yieldTurn = yieldTurn;
+  constructor(clock: Clock, nextRound: () => Promise<void>, bytesMax = Number.POSITIVE_INFINITY) {
+    this.#clock = clock;
+    this.#nextRound = nextRound;
+    this.#bytesMax = bytesMax;
   }
 
-  /** At once, where something is left of this turn. */
-  next(input: PendingInput): void {
-    this.#waiting.push(input);
-    if (this.#left === turnBytes) void this.#yieldTurn().then(this.#renew);
+  next(one: InLine): void {
+    this.#waiting.push(one);
+    if (!this.#isOpen) this.#open();
     if (!this.#isRunning) this.#run();
   }
 
-  readonly #renew = (): void => {
-    this.#left = turnBytes;
+  #open(): void {
+    this.#isOpen = true;
+    this.#left = this.#bytesMax;
+    this.#untilMs = this.#clock.monotonicMs() + turnMs;
+    void this.#nextRound().then(this.#end);
+  }
+
+  readonly #end = (): void => {
+    this.#isOpen = false;
     if (this.#waiting.length === 0) return;
-    void this.#yieldTurn().then(this.#renew);
+    this.#open();
     this.#run();
   };
 
   #run(): void {
     this.#isRunning = true;
-    while (this.#left > 0 && this.#waiting.length > 0) this.#left -= this.#waiting.shift()!.parse(portionBytes);
-    this.#isRunning = false;
+    try {
+      for (let i = 0; i < inOneGo && this.#left > 0 && this.#clock.monotonicMs() <= this.#untilMs; i++)
+        this.#left -= this.#waiting.shift()?.work() ?? 0;
+    } finally {
+      this.#isRunning = false;
+    }
   }
 }
 
-/** Stands between a socket and the parser of an HTTP server until it is known whose it is. */
-class PendingInput {
-  readonly #socket: Socket;
-  readonly #turns: ParseTurns;
-  readonly #parse: (bytes: Buffer) => void;
-  #held: Buffer | null = null;
-  #state: 'open' | 'in line' | 'paused by Node' | 'parsing' | 'left' = 'open';
-  #isKnown = false;
+/** Every request line tells a version behind a slash; those of another major version end their connection. */
+const versionBytes = Buffer.from('/1.');
 
-  constructor(socket: Socket, turns: ParseTurns) {
-    this.#socket = socket;
-    this.#turns = turns;
-    this.#parse = socket.listeners('data').at(-1) as (bytes: Buffer) => void;
-    // Node lets its parser read the socket beneath its listeners until there is one that is not its own.
-    socket.on('data', this.#onData).on('resume', this.#onResume).off('data', this.#parse);
+/** Up to where no more than `requestsAtOnce` requests begin. */
+function portionEnd(bytes: Buffer): number {
+  if (bytes.length <= 256) return bytes.length;
+  const most = bytes.subarray(0, knownPortionBytes);
+  let at = 0;
+  for (let i = 0; i < requestsAtOnce; i++) {
+    at = most.indexOf(versionBytes, at) + versionBytes.length;
+    if (at < versionBytes.length) return most.length;
   }
+  return at;
+}
+
+/** Stands between a socket and the parser of an HTTP server, which begins every request of what it is given at once. */
+class PendingInput implements InLine {
+  readonly #socket: Socket;
+  readonly #strangers: BeginTurns;
+  readonly #known: BeginTurns;
+  readonly #parse: (bytes: Buffer) => void;
+  readonly #parseEnd: () => void;
+  #held: Buffer | null = null;
+  #state: 'open' | 'in line' | 'far ahead' | 'paused by Node' | 'parsing' = 'open';
+  #isKnown: boolean;
+  #hasEnded = false;
+  #unanswered = 0;
+
+  constructor(socket: Socket, { strangers, known, isKnown }: { strangers: BeginTurns; known: BeginTurns; isKnown: boolean }) {
+    this.#socket = socket;
+    this.#strangers = strangers;
+    this.#known = known;
+    this.#isKnown = isKnown;
+    this.#parse = socket.listeners('data').at(-1) as (bytes: Buffer) => void;
+    this.#parseEnd = socket.listeners('end').at(-1) as () => void;
+    // Node lets its parser read the socket beneath its listeners until there is one that is not its own.
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('resume', this.#onResume);
+    socket.off('data', this.#parse).off('end', this.#parseEnd);
+  }
+
+  /** From now on it has the turns of known clients. */
+  know(): void {
+    this.#isKnown = true;
+  }
+
+  begin(answer: ServerResponse): void {
+    this.#unanswered++;
+    answer.once('close', this.#onAnswered);
+  }
+
+  readonly #onAnswered = (): void => {
+    this.#unanswered--;
+    if (this.#state === 'far ahead' && this.#unanswered < aheadMax) this.#wait();
+  };
 
   readonly #onData = (bytes: Buffer): void => {
     this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
     if (this.#state === 'open') this.#wait();
   };
 
+  /** A socket that was resumed and paused at once tells its end nevertheless. */
+  readonly #onEnd = (): void => {
+    if (this.#held === null) this.#parseEnd();
+    else this.#hasEnded = true;
+  };
+
   readonly #onResume = (): void => {
     // Whoever reads a body resumes its socket: what came then would pile up behind what waits already.
-    if (this.#state === 'in line') this.#socket.pause();
-    else if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#wait();
+    if (this.#state === 'in line' || this.#state === 'far ahead') this.#socket.pause();
+    else if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#goOn();
   };
 
   #wait(): void {
     this.#state = 'in line';
-    this.#socket.pause();
-    this.#turns.next(this);
+    (this.#isKnown ? this.#known : this.#strangers).next(this);
+    // Its turn may have come at once.
+    if (this.#isInLine) this.#socket.pause();
+  }
+
+  get #isInLine(): boolean {
+    return this.#state === 'in line';
   }
 
   /** Gives the parser its next bytes, and says how many these were. */
-  parse(bytesMax: number): number {
+  work(): number {
     if (this.#state !== 'in line') return 0;
     const socket = this.#socket;
-    const piece = this.#held!.subarray(0, bytesMax);
-    this.#held = piece.length < this.#held!.length ? this.#held!.subarray(piece.length) : null;
+    const held = this.#held!;
+    const piece = held.subarray(0, this.#isKnown ? portionEnd(held) : strangerPortionBytes);
+    this.#held = piece.length < held.length ? held.subarray(piece.length) : null;
     // From here on it is Node that pauses it.
-    socket.resume();
+    if (socket.isPaused()) socket.resume();
     if (socket.destroyed || socket.writableEnded) {
       this.#held = null;
       this.#state = 'open';
@@ -134,29 +215,21 @@ class PendingInput {
     }
     this.#state = 'parsing';
     this.#parse(piece);
-    this.#state = 'open';
-    if (this.#isKnown) this.#leave();
-    else if (this.#held !== null) {
-      if (socket.isPaused()) this.#state = 'paused by Node';
-      else this.#wait();
-    }
+    this.#goOn();
     return piece.length;
   }
 
-  /** The client is known: the parser is given all that waits, and what comes. */
-  know(): void {
-    this.#isKnown = true;
-    if (this.#state !== 'parsing') queueMicrotask(() => this.#leave());
-  }
-
-  #leave(): void {
-    if (this.#state === 'left') return;
+  #goOn(): void {
+    this.#state = 'open';
     const socket = this.#socket;
-    if (this.#state === 'in line') socket.resume();
-    this.#state = 'left';
-    socket.on('data', this.#parse).off('data', this.#onData).off('resume', this.#onResume);
-    if (this.#held !== null) this.#parse(this.#held);
-    this.#held = null;
+    if (this.#held === null) {
+      if (this.#hasEnded) this.#parseEnd();
+    } else if (socket.isPaused()) {
+      this.#state = 'paused by Node';
+    } else if (this.#unanswered >= aheadMax) {
+      this.#state = 'far ahead';
+      socket.pause();
+    } else this.#wait();
   }
 }
 
@@ -165,15 +238,19 @@ const refusalsMax = 5;
 
 /** The same of connections of an HTTP server, which the server itself reads. */
 export class HttpStrangers {
-  readonly #turns: ParseTurns;
+  /** In which what known clients bring is begun, whoever reads it. */
+  readonly known: BeginTurns;
+  readonly #turns: BeginTurns;
   readonly #strangers = new Strangers();
-  /** Sockets that requests come by, by what was admitted: under TLS that is another one. */
+  /** Sockets that requests come by, by what was admitted: under TLS that is another one. Known clients are not among them. */
   readonly #admitted = new WeakMap<Socket, Socket>();
   readonly #refusals = new WeakMap<Socket, number>();
   readonly #pendingInputs = new WeakMap<Socket, PendingInput>();
 
-  constructor(yieldTurn: () => Promise<void>) {
-    this.#turns = new ParseTurns(yieldTurn);
+  /** Work that goes on has its turns one a round of the event loop; what begins does not stand in that line. */
+  constructor(clock: Clock, nextRound = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))) {
+    this.known = new BeginTurns(clock, nextRound);
+    this.#turns = new BeginTurns(clock, nextRound, strangerTurnBytes);
   }
 
   /** After all that takes connections of this server listens. */
@@ -199,11 +276,17 @@ export class HttpStrangers {
       this.#admitted.set(secured, socket);
       this.ration(secured);
     });
+    const begin = ({ socket }: IncomingMessage, answer: ServerResponse): void => this.#pendingInputs.get(socket)?.begin(answer);
+    server.prependListener('request', begin);
+    // Where nobody listens to it, Node answers it and makes a request of it.
+    if (server.listenerCount('checkContinue') > 0) server.prependListener('checkContinue', begin);
   }
 
-  /** The server reads from it, from now on in portions: where it does not do so yet, or knows the client, nothing changes. */
+  /** The server reads from it, from now on in portions: where it does not do so yet, nothing changes. */
   ration(socket: Socket): void {
-    if ('parser' in socket && this.#admitted.has(socket)) this.#pendingInputs.set(socket, new PendingInput(socket, this.#turns));
+    if (!('parser' in socket)) return;
+    const isKnown = !this.#admitted.has(socket);
+    this.#pendingInputs.set(socket, new PendingInput(socket, { strangers: this.#turns, known: this.known, isKnown }));
   }
 
   /** A request came that needs no credential. */
@@ -218,7 +301,6 @@ export class HttpStrangers {
     this.#admitted.delete(socket);
     this.#strangers.leave(admitted);
     this.#pendingInputs.get(socket)?.know();
-    this.#pendingInputs.delete(socket);
   }
 
   /** A credential was refused: where that was often, the connection ends with the answer. */

@@ -1,13 +1,42 @@
 /** /openapi.json from the schemas that check requests, so that it can't say anything else. */
 import swagger from '@fastify/swagger';
+import type { RouteOptions } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import type { App, HttpContext, RouteAccess } from './context.ts';
+import { exactJson } from './exact-json.ts';
+
+type Transformed = ReturnType<typeof jsonSchemaTransform>;
+
+const openapi = '3.1.0';
+const descriptions = new WeakMap<object, () => Promise<Buffer>>();
+
+/** The text of /openapi.json: made once, a route in a turn, and sent as it is to everybody. */
+export function descriptionOf({ server }: Pick<App, 'server'>): Promise<Buffer> {
+  return descriptions.get(server)!();
+}
 
 /** Must run before any route is registered. */
 export async function describeRoutes(app: App, context: HttpContext): Promise<void> {
+  const routes: RouteOptions[] = [];
+  app.addHook('onRoute', (route) => void routes.push(route));
+  const transformed = new WeakMap<RouteOptions, Transformed>();
+  const transform = (route: RouteOptions): Transformed => {
+    let made = transformed.get(route);
+    if (made === undefined) transformed.set(route, (made = transformedRoute(route)));
+    return made;
+  };
+  const describe = async (): Promise<Buffer> => {
+    for (const route of routes) {
+      transform(route);
+      await context.yieldTurn();
+    }
+    return Buffer.from(exactJson(app.swagger()));
+  };
+  let described: Promise<Buffer> | null = null;
+  descriptions.set(app.server, () => (described ??= describe()));
   await app.register(swagger, {
     openapi: {
-      openapi: '3.1.0',
+      openapi,
       info: {
         title: 'Annals',
         version: context.system.version,
@@ -16,13 +45,15 @@ export async function describeRoutes(app: App, context: HttpContext): Promise<vo
       components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
       security: [{ token: [] }],
     },
-    transform: (route) => {
-      const { schema, url } = jsonSchemaTransform(route);
-      const { access } = (route.route.config ?? {}) as { readonly access?: RouteAccess };
-      return access === 'token' ? { schema: { ...schema, ...branchWays(schema) }, url } : { schema, url };
-    },
+    transform: ({ route }) => transform(route),
     transformObject: jsonSchemaTransformObject,
   });
+}
+
+function transformedRoute(route: RouteOptions): Transformed {
+  const { schema, url } = jsonSchemaTransform({ schema: route.schema!, url: route.url, route, openapiObject: { openapi } });
+  const { access } = (route.config ?? {}) as { readonly access?: RouteAccess };
+  return access === 'token' ? { schema: { ...schema, ...branchWays(schema) }, url } : { schema, url };
 }
 
 interface ObjectSchema {

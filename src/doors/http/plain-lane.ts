@@ -18,6 +18,7 @@ import type { HttpContext, RequestFacts } from './context.ts';
 import { refuseForeign } from './foreign.ts';
 import { callerOf } from './invoke.ts';
 import { type Overtaken, stalledMs, watchWhole } from '../frame/lease.ts';
+import type { InLine } from '../frame/strangers.ts';
 import { type PlainHead, readPlainHead } from './plain-head.ts';
 import { problemType, toServiceError } from './problem.ts';
 import { refusalOf } from './refusal.ts';
@@ -150,13 +151,14 @@ class PlainRequest implements RequestFacts {
   }
 }
 
-class PlainConnection {
+class PlainConnection implements InLine {
   readonly socket: Socket;
   readonly #lane: PlainLane;
   readonly #address: string;
   #read: Buffer | null = null;
   /** A request is worked on, or its answer waits for the client. */
   #busy = false;
+  #isInLine = false;
   #full = false;
   #left = false;
   /** Since when the client has the word. */
@@ -198,7 +200,7 @@ class PlainConnection {
 
   readonly #onData = (bytes: Buffer): void => {
     this.#read = this.#read === null ? bytes : Buffer.concat([this.#read, bytes]);
-    if (!this.#busy) this.#takeAll();
+    if (!this.#busy && !this.#isInLine) this.#wait();
     // The next request waits for the answer to this one, and so do the ones behind it.
     else if (this.#read.length > requestBytesMax) this.socket.pause();
   };
@@ -212,8 +214,21 @@ class PlainConnection {
     this.#lane.leave(this);
   };
 
+  #wait(): void {
+    this.#isInLine = true;
+    this.#lane.context.unknown.known.next(this);
+  }
+
   /** Requests that are here already, until one is being worked on. */
+  work(): number {
+    this.#isInLine = false;
+    const before = this.#read?.length ?? 0;
+    this.#takeAll();
+    return before - (this.#read?.length ?? 0);
+  }
+
   #takeAll(): void {
+    if (this.#read !== null && this.socket.isPaused()) this.socket.resume();
     while (!this.#busy && !this.#left && this.#read !== null) {
       const taken = this.#take(this.#read);
       if (taken === 'incomplete') return;
@@ -302,9 +317,7 @@ class PlainConnection {
   readonly #goOn = (): void => {
     this.#full = this.#busy = false;
     this.#waitingSinceMs = this.#lane.context.clock.monotonicMs();
-    if (this.#read === null) return;
-    if (this.socket.isPaused()) this.socket.resume();
-    this.#takeAll();
+    if (this.#read !== null && !this.#isInLine) this.#wait();
   };
 
   #writeWhole(route: PlainRoute, { id }: PlainRequest, answer: PlainAnswer & Whole): void {

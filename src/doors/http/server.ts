@@ -39,8 +39,6 @@ import { plainIngest } from './routes/ingest.ts';
 import { plainQuery } from './routes/query.ts';
 
 const connectionsMax = 10_000;
-/** Requests of one connection that may wait for the answer to one before them; a client that sends more is cut off. */
-const pipelinedMax = 1_000;
 const pathSegmentMax = 4_096;
 
 export interface HttpDoor extends Door {
@@ -60,7 +58,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
     startedMs: options.clock.monotonicMs(),
     strangers: new RateLimiter(strangersPerSecond),
     bodyLimitBytes,
-    unknown: new HttpStrangers(options.yieldTurn),
+    unknown: new HttpStrangers(options.clock),
     draining: new Drain(options.clock, options.settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000),
   };
   options.erasures?.reach(context.tasks);
@@ -173,7 +171,7 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
     assert(config?.access !== undefined, `the route ${url} says who may use it`);
   });
 
-  app.addHook('onRequest', inTurn());
+  app.addHook('onRequest', inTurn(context));
   app.addHook('onRequest', (request, reply, done) => {
     try {
       admit(context, request, reply);
@@ -213,20 +211,14 @@ function createListener(context: HttpContext, tls: { readonly cert: string; read
  * Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. A response
  * gets the socket when the one before it has left.
  */
-function inTurn(): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
-  const waiting = new WeakMap<Socket, number>();
-  const add = (socket: Socket, count: number): number => {
-    const sum = (waiting.get(socket) ?? 0) + count;
-    waiting.set(socket, sum);
-    return sum;
-  };
-  return ({ raw: { socket } }, { raw }, done) => {
+function inTurn({ unknown }: HttpContext): (request: FastifyRequest, reply: FastifyReply, done: () => void) => void {
+  return (_, { raw }, done) => {
     if (raw.socket !== null) return done();
-    if (add(socket, 1) > pipelinedMax) return void socket.destroy();
-    raw.once('socket', () => {
-      add(socket, -1);
+    const work = (): number => {
       done();
-    });
+      return 0;
+    };
+    raw.once('socket', () => unknown.known.next({ work }));
   };
 }
 

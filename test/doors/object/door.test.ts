@@ -858,11 +858,11 @@ test('every request leaves one access record, refused ones too', async () => {
   expect(await records(() => fetch(`${origin(world)}/docs/c`))).toBe(1);
 });
 
-test('what one connection sends ahead is answered in turn, and too much of it ends the connection', async () => {
+test('what one connection sends ahead is answered in turn, however much it is', async () => {
   const request = `GET /docs/a HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${objectToken}\r\n\r\n`;
   const talk = (count: number): Promise<string> => sentAhead(objectPort(bearers), request, count);
   expect((await talk(50)).match(/\r\n\r\nb/g)).toHaveLength(50);
-  expect((await talk(500)).match(/\r\n\r\nb/g)?.length ?? 0).toBeLessThan(500);
+  expect((await talk(500)).match(/\r\n\r\nb/g)).toHaveLength(500);
   expect(await get('a', {}, clientOf(bearers))).toBe('b');
 });
 

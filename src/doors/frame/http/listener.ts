@@ -56,7 +56,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
   const { name, setting, tls, clock, yieldTurn } = options;
   const bodies = new Bodies(clock, options.bodyBytesMax, yieldTurn);
   const draining = new Drain(clock, options.drainMs);
-  const unknown = new HttpStrangers(yieldTurn);
+  const unknown = new HttpStrangers(clock);
   const protocol = open({ bodies, draining, unknown });
   const turns = new Turns();
   const answer = async (raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void> => {
@@ -137,20 +137,13 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
   };
 }
 
-/** Requests that one connection sends ahead of its answers; a client that sends more is cut off. */
-const aheadMax = 100;
-
 /** Requests of one connection are worked on one after the other: for a client that does not read, one answer waits. */
 class Turns {
-  readonly #waiting = new WeakMap<Socket, { last: Promise<unknown>; count: number }>();
+  readonly #last = new WeakMap<Socket, Promise<unknown>>();
 
   async next(socket: Socket, response: ServerResponse): Promise<void> {
-    const line = this.#waiting.get(socket) ?? { last: Promise.resolve(), count: 0 };
-    this.#waiting.set(socket, line);
-    const before = line.last;
-    line.last = new Promise((resolve) => response.once('close', resolve));
-    if (++line.count > aheadMax) socket.destroy();
+    const before = this.#last.get(socket);
+    this.#last.set(socket, new Promise((resolve) => response.once('close', resolve)));
     await before;
-    line.count--;
   }
 }

@@ -4,6 +4,7 @@ import type { SettingName } from '../../../config.ts';
 import { ServiceError } from '../../../errors.ts';
 import { platformAdmin } from '../../../governance/authorization/policy.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
+import { descriptionOf } from '../openapi.ts';
 import { answered, route, type Route } from '../route.ts';
 import type { SystemDesk } from '../system-desk.ts';
 import { problems } from '../schemas.ts';
@@ -127,7 +128,8 @@ export const systemRoutes: readonly Route[] = [
     method: 'GET',
     path: '/openapi.json',
     ...reading,
-    run: async (_, { request }) => request.server.swagger(),
+    run: async (_, { request }) =>
+      answered(200, await descriptionOf(request.server), { 'content-type': 'application/json; charset=utf-8' }),
   }),
   route({
     method: 'GET',
