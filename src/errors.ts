@@ -125,6 +125,7 @@ export type ErrorReason =
   | 'skip-count'
   | 'length'
   | 'no-such-schema'
+  | 'no-such-branch'
   | 'copy-form'
   | 'binary-form'
   | 'not-utf8'

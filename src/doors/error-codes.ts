@@ -111,6 +111,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'skip-count': '2201X',
   length: '22011',
   'no-such-schema': '3F000',
+  'no-such-branch': '3D000',
   'copy-form': '22P04',
   'binary-form': '22P03',
   'not-utf8': '22021',

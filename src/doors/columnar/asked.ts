@@ -55,7 +55,7 @@ export async function inTime<T>(
   { settings, clock, gone }: { readonly settings: ColumnarSettings; readonly clock: Clock; readonly gone: AbortSignal },
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const seconds = settings.count('max_execution_time');
+  const seconds = settings.seconds('max_execution_time');
   if (seconds === 0) return run(gone);
   const ended = new AbortController();
   const late = new AbortController();

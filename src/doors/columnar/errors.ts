@@ -28,6 +28,7 @@ const names: Readonly<Record<number, string>> = {
   394: 'QUERY_WAS_CANCELLED',
   396: 'TOO_MANY_ROWS_OR_BYTES',
   456: 'UNKNOWN_QUERY_PARAMETER',
+  457: 'BAD_QUERY_PARAMETER',
   497: 'ACCESS_DENIED',
   516: 'AUTHENTICATION_FAILED',
   1002: 'UNKNOWN_EXCEPTION',
@@ -47,6 +48,7 @@ const numbers = {
   'same-id': 216,
   session: 372,
   parameter: 456,
+  'parameter-value': 457,
 } as const;
 
 /** An error of the door's own that has a number which its code does not have. */
@@ -71,6 +73,7 @@ const byReason: { readonly [reason in ErrorReason]?: number } = {
   'types-differ': 53,
   'can-not-cast': 53,
   'no-such-table-here': 60,
+  'no-such-branch': 81,
   'no-such-parameter': 456,
   'not-implemented': 48,
 };

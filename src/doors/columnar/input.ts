@@ -134,22 +134,32 @@ function decoded(bytes: Uint8Array): string {
 
 const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are no UTF-8'));
 
-/** Strings of JSON, and the marks between them; numbers and words stay as they are. A string that never ends goes to the end, once. */
-const jsonToken = /"(?:[^"\\]|\\.)*(?:"|\\?$)|[[\]{},:]|[^\s"[\]{},:]+/gs;
+/** Strings of JSON, arrays of nothing, and marks; numbers and words stay as they are. A string that never ends goes to the end, once. */
+const jsonToken = /"(?:[^"\\]|\\.)*(?:"|\\?$)|\[\s*\]|[[\]{},:]|[^\s"[\]{},:]+/gs;
+
+/** Values that a column of the type may have to get otherwise than they stand in JSON: most rows have none of them. */
+const unlike: { readonly [type in ColumnType]?: string } = {
+  integer: '"[-+\\d]',
+  number: '"[-+\\d]',
+  timestamp: '"[-+\\d]',
+  boolean: '[01"]',
+  vector: '\\[\\s*\\]',
+  json: '"',
+};
 
 /**
- * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: numbers in quotes, and instants
- * with a blank.
+ * Rows of JSON, one after the other. What ClickHouse writes otherwise than Annals is put right in them: numbers in quotes, instants
+ * with a blank, booleans of 0 and 1, JSON as a text, NULL of a vector as an array of nothing.
  */
 function objects(columns: readonly InputColumn[]): ((text: string) => string) | null {
   const types = new Map(columns.map(({ name, type }) => [name, type]));
-  const isAlike = [...types.values()].every((type) => type !== 'integer' && type !== 'timestamp' && type !== 'number');
-  return isAlike ? null : (text) => objectRows(text, types);
+  const begins = new Set([...types.values()].flatMap((type) => (type === null ? [] : (unlike[type] ?? []))));
+  if (begins.size === 0) return null;
+  const mayDiffer = new RegExp(`:\\s*(?:${[...begins].join('|')})`);
+  return (text) => (mayDiffer.test(text) ? objectRows(text, types) : text);
 }
 
 function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>): string {
-  // Most rows have none of it.
-  if (!/:\s*"[-+\d]/.test(text)) return text;
   let depth = 0;
   let key: string | null = null;
   let last = '';
@@ -158,9 +168,9 @@ function objectRows(text: string, types: ReadonlyMap<string, ColumnType | null>)
     last = token;
     if (token === '{' || token === '[') depth++;
     else if (token === '}' || token === ']') depth--;
-    else if (depth === 1 && token.startsWith('"')) {
-      if (before !== ':') key = keyOf(token);
-      else return cellOf(token, (key === null ? undefined : types.get(key)) ?? null);
+    else if (depth === 1) {
+      if (before === ':') return cellOf(token, (key === null ? undefined : types.get(key)) ?? null);
+      if (token.startsWith('"')) key = keyOf(token);
     }
     return token;
   });
@@ -183,6 +193,8 @@ function compactRows(text: string, columns: readonly InputColumn[]): string {
   for (const [token] of text.matchAll(jsonToken)) {
     if (token === '[' || token === '{') {
       if (++depth > 1) cell += token;
+    } else if (depth === 0 && token.startsWith('[')) {
+      rows.push(rowOf([], columns));
     } else if (token === ']' || token === '}') {
       if (--depth > 0) cell += token;
       else if (token === ']') {
@@ -208,14 +220,41 @@ function rowOf(cells: readonly string[], columns: readonly InputColumn[]): strin
   return `{${cells.map((cell, i) => `${JSON.stringify(columns[i]!.name)}:${cellOf(cell, columns[i]!.type)}`).join(',')}}`;
 }
 
-/** A cell of JSON as its column takes it: what stands in quotes there may be a number or an instant. */
+/** A cell of JSON as its column takes it: what stands in quotes there may be a number, an instant or JSON. */
 function cellOf(token: string, type: ColumnType | null): string {
+  switch (type) {
+    case 'vector':
+      return /^\[\s*\]$/.test(token) ? 'null' : token;
+    case 'boolean':
+      return booleanOf(token.startsWith('"') ? token.slice(1, -1) : token) ?? token;
+    case 'integer':
+    case 'number':
+      return /^"-?\d+(\.\d+)?(e[+-]?\d+)?"$/i.test(token) ? token.slice(1, -1) : token;
+    case 'timestamp': {
+      const instant = token.startsWith('"') ? instantOf(token.slice(1, -1)) : null;
+      return instant === null ? token : String(instant);
+    }
+    case 'json':
+      return jsonOf(token);
+    default:
+      return token;
+  }
+}
+
+const booleanOf = (text: string): string | null =>
+  text === '1' || text === 'true' ? 'true' : text === '0' || text === 'false' ? 'false' : null;
+
+/** A column of JSON is a String to ClickHouse: its text is the JSON. One that is none stays a text. */
+function jsonOf(token: string): string {
   if (!token.startsWith('"')) return token;
-  const text = token.slice(1, -1);
-  if (type === 'integer' || type === 'number') return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) ? text : token;
-  if (type !== 'timestamp') return token;
-  const instant = instantOf(text);
-  return instant === null ? token : String(instant);
+  try {
+    const text: unknown = JSON.parse(token);
+    if (typeof text !== 'string') return token;
+    JSON.parse(text);
+    return text.replace(/[\r\n]/g, ' ');
+  } catch {
+    return token;
+  }
 }
 
 /**
@@ -236,10 +275,10 @@ function separated(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader:
         continue;
       }
       const known: readonly InputColumn[] = names;
-      // An empty line is an empty text where there is one column.
+      // An empty line is a row where there is one column.
       if (isBlank && known.length !== 1) continue;
       if (fields.length !== known.length) throw otherWidth(fields.length, known.length);
-      out += `${fields.map((field, i) => fieldOf(field, known[i]!.type, inQuotes[i] === true)).join(',')}\n`;
+      out += `${fields.map((field, i) => fieldOf(field, known[i]!.type, inQuotes[i])).join(',')}\n`;
     }
     return out;
   };
@@ -287,7 +326,10 @@ function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
     fields.push(field);
     if (text[at] === ',') {
       at++;
-      if (at === text.length) fields.push('');
+      if (at === text.length) {
+        fields.push('');
+        inQuotes.push(false);
+      }
       continue;
     }
     if (text[at] === '\r') at++;
@@ -311,9 +353,13 @@ function tabText(field: string): string {
   return field.includes('\\') ? field.replace(/\\(.)/gs, (_, letter: string) => tabEscapes[letter] ?? letter) : field;
 }
 
-function fieldOf(field: string | null, type: ColumnType | null, isText: boolean): string {
-  if (field === null) return '\\N';
-  if (type === null && isText) return quoted(field);
+/** `isText`: whether it stood in quotes; undefined where no field does. */
+function fieldOf(field: string | null, type: ColumnType | null, isText: boolean | undefined): string {
+  // A field of CSV that is empty has the default of its column.
+  if (field === null || (field === '' && isText === false)) return '\\N';
+  if (type === null && isText === true) return quoted(field);
+  if (type === 'vector' && /^\[\s*\]$/.test(field)) return '\\N';
+  if (type === 'boolean') return booleanOf(field) ?? quoted(field);
   if (type === 'timestamp') {
     const instant = instantOf(field);
     if (instant !== null) return String(instant);

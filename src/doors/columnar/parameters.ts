@@ -21,7 +21,7 @@ export function parameterOf(text: string, type: string, name: string): Literal |
   const value = unescaped(text);
   const wrong = (): ServiceError =>
     refusedAs(
-      'parameter',
+      'parameter-value',
       new ServiceError('REL_TYPE_MISMATCH', `the value of {${name}:${type.slice(0, 60)}} is none of its type`),
     );
   const range = ranges[type];

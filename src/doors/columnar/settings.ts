@@ -97,6 +97,13 @@ export class ColumnarSettings {
     return Number(value);
   }
 
+  /** Seconds, of which there may be a fraction. */
+  seconds(name: string): number {
+    const value = this.get(name);
+    if (!/^\d{1,9}(\.\d{1,9})?$/.test(value)) throw new ServiceError('REL_INVALID', `${name} is a number of seconds`);
+    return Number(value);
+  }
+
   /** Throws REL_INVALID for an instant that is none. */
   terms(branch: string | null): Terms {
     let terms: Terms = { ...noTerms, branch };

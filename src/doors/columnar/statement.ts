@@ -277,11 +277,7 @@ class StatementReader {
       case 'DATABASES':
         return this.#listed('SELECT name FROM system.databases', 'name');
       case 'TABLES':
-        if (this.#isWord('FROM') || this.#isWord('IN')) {
-          this.#advance();
-          this.#checkDatabase(this.#name('a database'));
-        }
-        return this.#listed('SELECT name FROM system.tables', 'name');
+        return this.#listed('SELECT name FROM system.tables', 'name', `database = ${textOf(this.#databaseShown())}`);
       case 'SETTINGS':
         return this.#listed('SELECT name, type, value FROM system.settings', 'name');
       case 'FUNCTIONS':
@@ -295,15 +291,23 @@ class StatementReader {
     }
   }
 
-  #listed(sql: string, name: string): Statement {
-    let where = '';
+  #databaseShown(): string {
+    if (!this.#isWord('FROM') && !this.#isWord('IN')) return this.#facts.database;
+    this.#advance();
+    const name = this.#name('a database');
+    this.#checkDatabase(name);
+    return name;
+  }
+
+  #listed(sql: string, name: string, among = 'true'): Statement {
+    let where = ` WHERE ${among}`;
     const negated = this.#isWord('NOT');
     if (negated) this.#advance();
     if (this.#isWord('LIKE') || this.#isWord('ILIKE')) {
       const operator = this.#next!.text.toUpperCase();
       this.#advance();
       if (this.#next?.kind !== 'text') throw this.#syntax('a pattern');
-      where = ` WHERE ${name} ${negated ? 'NOT ' : ''}${operator} ${textOf(this.#next.text)}`;
+      where += ` AND ${name} ${negated ? 'NOT ' : ''}${operator} ${textOf(this.#next.text)}`;
       this.#advance();
     }
     return this.#catalogue(`${sql}${where} ORDER BY ${name}`);
@@ -315,7 +319,7 @@ class StatementReader {
     const table = this.#table();
     return this.#catalogue(
       'SELECT name, type, default_kind AS default_type, default_expression, comment, ' +
-        `'' AS codec_expression, '' AS ttl_expression FROM system.columns WHERE "table" = ${textOf(table)} ORDER BY position`,
+        `'' AS codec_expression, '' AS ttl_expression FROM system.columns WHERE ${this.#isTable(table, '"table"')} ORDER BY position`,
       table,
     );
   }
@@ -325,10 +329,15 @@ class StatementReader {
     if (this.#isWord('TEMPORARY')) this.#advance();
     const isDatabase = this.#isWord('DATABASE');
     if (isDatabase || this.#isWord('TABLE')) this.#advance();
-    const name = isDatabase ? this.#name('a database') : this.#table();
-    return this.#catalogue(
-      `SELECT COUNT(*) AS result FROM system.${isDatabase ? 'databases' : 'tables'} WHERE name = ${textOf(name)}`,
-    );
+    if (isDatabase)
+      return this.#catalogue(`SELECT COUNT(*) AS result FROM system.databases WHERE name = ${textOf(this.#name('a database'))}`);
+    return this.#catalogue(`SELECT COUNT(*) AS result FROM system.tables WHERE ${this.#isTable(this.#table(), 'name')}`);
+  }
+
+  /** What the catalogue has of it. */
+  #isTable(table: string, column: string): string {
+    const [database, name] = table.startsWith('system.') ? ['system', table.slice(7)] : [this.#facts.database, table];
+    return `database = ${textOf(database)} AND ${column} = ${textOf(name)}`;
   }
 
   #catalogue(sql: string, describes: string | null = null): Statement {

@@ -43,13 +43,21 @@ function readQueryTail(cursor: TokenCursor, common: CommonTable[], body: QueryBo
   const orderBy = cursor.acceptPair('ORDER', 'BY') ? readOrder(cursor) : [];
   cursor.aggregates = 'refused';
   let limit = readLimit(cursor);
+  let skipped: Slot | null = null;
+  if (limit && cursor.key() === ',') {
+    cursor.wideOnly("LIMIT m, n (page with LIMIT n AFTER '<cursor>')");
+    cursor.accept(',');
+    skipped = limit;
+    limit = readRowCount(cursor);
+  }
   const ranked = body.kind === 'select' && body.rankBy.length > 0;
   const after = limit && cursor.key() === 'AFTER' ? readAfter(cursor, orderBy.length > 0 || ranked) : null;
   if (cursor.key() === 'OFFSET') cursor.wideOnly("OFFSET (page with LIMIT n AFTER '<cursor>')");
   if (cursor.key() === 'OFFSET' && cursor.key(1) === '-')
     throw cursor.error('OFFSET takes a whole number of at least 0', cursor.place, 'skip-count');
-  const offset = cursor.accept('OFFSET') ? readRowCount(cursor) : null;
-  if (offset && cursor.dialect === 'wide' && !cursor.accept('ROWS')) cursor.accept('ROW');
+  if (skipped && cursor.key() === 'OFFSET') throw cursor.error('LIMIT m, n and OFFSET say the same: take one');
+  const offset = skipped ?? (cursor.accept('OFFSET') ? readRowCount(cursor) : null);
+  if (offset && !skipped && cursor.dialect === 'wide' && !cursor.accept('ROWS')) cursor.accept('ROW');
   if (offset && after) throw cursor.error('AFTER and OFFSET are two ways to page: take one', offset.place);
   if (offset && limit === null) limit = readLimit(cursor);
   if (cursor.key() === 'FETCH') {

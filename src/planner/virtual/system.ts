@@ -1,12 +1,16 @@
 /** Rows of `system`, as ClickHouse's clients ask for them: types and views are tables, branches are databases. */
 import { scalarFunctions } from '../expressions/functions/all.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
+import { relationColumns } from './columns.ts';
 import type { Facts, Table, TableColumn } from './facts.ts';
 import type { Cells, Maker } from './maker.ts';
 import type { WireType } from './wire-types.ts';
 
 /** The database of the session: there is one branch that it reads. */
 const databaseOf = ({ session }: Facts): string => session.database;
+
+/** Relations of `system` are in it themselves. */
+const own = relationColumns.filter(({ schema }) => schema === 'system');
 
 const engineOf = ({ kind }: Table): string => (kind === 'r' ? 'Annals' : 'MaterializedView');
 
@@ -35,6 +39,9 @@ export const systemRows: Readonly<Record<string, Maker>> = {
       sampling_key: '',
       comment: '',
     },
+    *all() {
+      for (const { name } of own) yield { database: 'system', name, engine: 'System', engine_full: 'System' };
+    },
     *ofTable(table, facts) {
       const key = table.key?.name ?? '';
       yield {
@@ -50,6 +57,18 @@ export const systemRows: Readonly<Record<string, Maker>> = {
   },
   'system.columns': {
     base: { default_kind: '', default_expression: '', comment: '' },
+    *all() {
+      for (const { name: table, columns } of own)
+        for (const [at, { name, type }] of columns.entries())
+          yield {
+            database: 'system',
+            table,
+            name,
+            type: type === 'int8' ? 'Nullable(Int64)' : 'Nullable(String)',
+            position: at + 1,
+            is_in_primary_key: 0,
+          };
+    },
     *ofTable(table, facts) {
       for (const column of table.columns ?? []) yield columnCells(table, column, facts);
     },

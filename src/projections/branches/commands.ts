@@ -45,7 +45,8 @@ export function decideDeleteBranch(
 }
 
 export function unknownBranch(name: string): ServiceError {
-  return new ServiceError('REL_NOT_FOUND', `there is no branch ${JSON.stringify(name.slice(0, limits.identifierLength))}`);
+  const detail = `there is no branch ${JSON.stringify(name.slice(0, limits.identifierLength))}`;
+  return new ServiceError('REL_NOT_FOUND', detail, { reason: 'no-such-branch' });
 }
 
 /** Deletes a branch of the tenant's, or one of the store's. */

@@ -72,6 +72,15 @@ describe('its client', () => {
     expect(await result.json()).toEqual([['a'], ['b']]);
   });
 
+  test('is told which parameter is none of its type', async () => {
+    const asked = client.query({ query: 'SELECT {n:Int8}', query_params: { n: '128' } });
+    await expect(asked).rejects.toMatchObject({ code: '457', type: 'BAD_QUERY_PARAMETER' });
+  });
+
+  test('pages by LIMIT m, n', async () => {
+    expect(await text("SELECT id FROM Reading WHERE id IN ('a', 'b', 'c') ORDER BY id LIMIT 1, 1")).toBe('b\n');
+  });
+
   test('reads meta and rows of JSON', async () => {
     const result = await client.query({ query: 'SELECT count() AS n, max(big) AS m FROM Reading', format: 'JSON' });
     expect(await result.json()).toMatchObject({
@@ -187,6 +196,45 @@ describe('forms of rows', () => {
     );
   });
 
+  const answered =
+    '["t1","9223372036854775807",0.5,true,"2024-05-01 10:00:00.123456789","{\\"n\\":[1,-9223372036854775808]}",[1,2.5]]\n' +
+    '["t2","-9223372036854775808",-2,false,"1969-12-31 23:59:59.999999999","\\"a text\\"",[]]\n' +
+    '["t3",null,null,null,null,null,[]]\n';
+  const typed = "SELECT id, big, ratio, flag, at, doc, place FROM Reading WHERE id LIKE 't_' ORDER BY id";
+
+  test.each([
+    [
+      'JSONEachRow',
+      '{"id":"t1","big":9223372036854775807,"ratio":"0.5","flag":1,"at":"2024-05-01 10:00:00.123456789","doc":{"n":[1,-9223372036854775808]},"place":[1,2.5]}\n{"id":"t2","big":"-9223372036854775808","ratio":-2,"flag":false,"at":-1,"doc":"a text","place":[]}\n{"id":"t3"}\n',
+    ],
+    [
+      'TSV',
+      't1\t9223372036854775807\t0.5\t1\t2024-05-01 10:00:00.123456789\t{"n":[1,-9223372036854775808]}\t[1,2.5]\nt2\t-9223372036854775808\t-2\t0\t1969-12-31 23:59:59.999999999\t"a text"\t[]\nt3\t\\N\t\\N\t\\N\t\\N\t\\N\t\\N\n',
+    ],
+    [
+      'CSV',
+      '"t1","9223372036854775807",0.5,1,"2024-05-01 10:00:00.123456789","{""n"":[1,-9223372036854775808]}","[1,2.5]"\n"t2",-9223372036854775808,-2,false,"1969-12-31 23:59:59.999999999","""a text""","[]"\n"t3",,,,,,\n',
+    ],
+    [
+      'Values',
+      "('t1', 9223372036854775807, 0.5, 1, '2024-05-01 10:00:00.123456789', '{\"n\":[1,-9223372036854775808]}', [1, 2.5]), ('t2', -9223372036854775808, -2, 0, '1969-12-31 23:59:59.999999999', 'a text', []), ('t3', NULL, NULL, NULL, NULL, NULL, NULL)",
+    ],
+  ])('of every type, to the last digit: %s', async (format, data) => {
+    const tail = format === 'Values' ? 'VALUES' : `FORMAT ${format}`;
+    expect((await insert(`INSERT INTO Reading (id, big, ratio, flag, at, doc, place) ${tail}\n${data}`)).text).toBe('');
+    expect(await text(`${typed} FORMAT JSONCompactEachRow`)).toBe(answered);
+  });
+
+  test.each(['JSONEachRow', 'JSONCompactEachRow', 'CSV', 'TSV', 'CSVWithNames', 'TSVWithNames'])(
+    'that were read come back as they were: %s',
+    async (format) => {
+      const read = (await ask(`${typed} FORMAT ${format}`)).bytes;
+      const again = `INSERT INTO Reading (id, big, ratio, flag, at, doc, place) FORMAT ${format}\n`;
+      expect((await insert(Buffer.concat([Buffer.from(again), read]))).text).toBe('');
+      expect(await text(`${typed} FORMAT JSONCompactEachRow`)).toBe(answered);
+    },
+  );
+
   test('compressed by gzip, both ways', async () => {
     const body = gzipSync(`INSERT INTO Reading (id, note) FORMAT JSONEachRow\n${'{"id":"z","note":"zipped"}\n'.repeat(3)}`);
     expect((await insert(body, { headers: { 'content-encoding': 'gzip' } })).status).toBe(200);
@@ -264,6 +312,10 @@ describe('the catalogue', () => {
     expect(await text("SELECT count() FROM system.functions WHERE name = 'LOWER'")).toBe('1\n');
     expect(await text('SELECT * FROM system.one')).toBe('0\n');
     expect(await text('SELECT version(), currentDatabase()')).toMatch(/^\d+\.\d+\.\d+\.\d+\tdefault\n$/);
+    expect((await text('SHOW TABLES FROM system')).split('\n')).toEqual(expect.arrayContaining(['one', 'tables']));
+    expect(await text('SHOW TABLES FROM system')).not.toContain('Reading');
+    expect(await text('EXISTS TABLE system.one')).toBe('1\n');
+    expect(await text('DESCRIBE TABLE system.one')).toBe('dummy\tNullable(Int64)\t\t\t\t\t\n');
     expect((await ask('DESCRIBE TABLE Nowhere')).headers.get('x-clickhouse-exception-code')).toBe('60');
   });
 });
@@ -289,7 +341,8 @@ describe('time, purpose and branch', () => {
     expect(await text("SELECT note FROM Reading WHERE id = 's'", { database: 'side' })).toBe('aside\n');
     expect(await text("SELECT note FROM side.Reading WHERE id = 's'", { database: 'side' })).toBe('aside\n');
     expect(await text("SELECT note FROM Reading WHERE id = 's'")).toBe('');
-    expect((await ask('SELECT 1 FROM Reading', { database: 'nowhere' })).status).toBe(404);
+    const { status: missing, headers } = await ask('SELECT 1 FROM Reading', { database: 'nowhere' });
+    expect([missing, headers.get('x-clickhouse-exception-code')]).toEqual([404, '81']);
   });
 });
 
@@ -317,7 +370,7 @@ describe('what a question may take', () => {
   const join = Array.from({ length: 16 }, (_, i) => `Reading r${i}`).join(', ');
 
   test('time, by max_execution_time', async () => {
-    const { headers } = await ask(`SELECT count() FROM ${join}`, { max_execution_time: '1' });
+    const { headers } = await ask(`SELECT count() FROM ${join}`, { max_execution_time: '0.2' });
     expect(headers.get('x-clickhouse-exception-code')).toBe('159');
   });
 

@@ -51,7 +51,7 @@ async function converted(format: string, types: Readonly<Record<string, ColumnTy
 describe('rows', () => {
   test('of one column that are empty are empty texts, and blank lines between others are none', async () => {
     expect(await converted('TSV', { a: 'string' }, 'x\n\ny\n')).toBe('"x"\n""\n"y"\n');
-    expect(await converted('CSV', { a: 'string' }, '"x"\n""\n\n"y"')).toBe('"x"\n""\n""\n"y"\n');
+    expect(await converted('CSV', { a: 'string' }, '"x"\n""\n\n"y"')).toBe('"x"\n""\n\\N\n"y"\n');
     expect(await converted('TSVWithNames', { a: 'string' }, 'a\n\n')).toBe('"a"\n""\n');
     expect(await converted('CSV', { a: 'string', b: 'string' }, '"x","y"\n\n"z",""\n')).toBe('"x","y"\n"z",""\n');
   });
