@@ -359,6 +359,23 @@ describe('who asks', () => {
     });
   });
 
+  test('sees masks as /query shows them, and nothing of a protected type', async () => {
+    const properties = {
+      id: 'string',
+      name: { type: 'string', masked: true },
+      n: { type: 'integer', masked: true },
+      open: 'string',
+    };
+    await world.call('POST', '/types', { name: 'Masked', properties, primary_key: 'id' });
+    await world.call('POST', '/ingest?object_type=Masked', { id: 'm', name: 'Ada', n: 7, open: 'word' });
+    const [shown] = await world.rows('SELECT name, n, open FROM Masked AS OF CURRENT');
+    const { names, rows: found } = await withClient((client) => client.query('SELECT name, n, open FROM Masked'));
+    expect(Object.fromEntries(names.map((name, i) => [name, found[0]![i]]))).toEqual(shown);
+    expect(shown).toMatchObject({ open: 'word' });
+    expect(shown!['name']).not.toBe('Ada');
+    expect((await refusalOf(withClient((client) => client.query('SELECT * FROM SourceTrueIdentity')))).code).toBeGreaterThan(0);
+  });
+
   test('leaves a record that names the door', async () => {
     await withClient((client) => client.query("SELECT word FROM Thing WHERE _pk = 'a'"));
     const { json } = await world.admin('GET', '/admin/audit/entries?limit=1000');
@@ -390,6 +407,28 @@ describe('a long answer', () => {
       );
     },
   );
+
+  test('goes no further once rows of it were erased', async () => {
+    const properties = { id: 'string', person: { type: 'string', subject: true }, n: 'string' };
+    await world.call('POST', '/types', { name: 'Owned', properties, primary_key: 'id' });
+    const lines = Array.from({ length: 20_000 }, (_, i) =>
+      JSON.stringify({ id: `o${i}`, person: `p${i % 50}`, n: 'x'.repeat(40) }),
+    );
+    const headers = { authorization: `Bearer ${world.token}`, 'content-type': 'application/x-ndjson' };
+    const body = { method: 'POST', headers, body: lines.join('\n') };
+    expect(await (await fetch(`${world.door.dataUrl}/ingest?object_type=Owned`, body)).json()).toMatchObject({
+      accepted: 20_000,
+    });
+    await withClient(async (client) => {
+      client.ask(wide.replace('Many', 'Owned'));
+      await client.begun();
+      client.socket.pause();
+      expect((await world.query("ERASE SUBJECT 'p1' REASON 'asked to' CERTIFY")).status).toBe(200);
+      client.socket.resume();
+      const error = await refusalOf(client.answer());
+      expect(error.message).toMatch(/the connection was ended|rows of the answer were erased/);
+    });
+  });
 
   test('is sent to its end while the server shuts down; who asks nothing is let go of without a word', async () => {
     const own = await StoreWorld.open({ SERVICE_BEARER_TOKEN: nativeSecret });
