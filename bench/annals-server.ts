@@ -71,6 +71,7 @@ export class AnnalsServer {
       SERVICE_ADMIN_TOKEN: admin,
       SERVICE_WAL_SYNC: 'always',
       SERVICE_KV_PORT: '0',
+      SERVICE_COLUMNAR_HTTP_PORT: '0',
       SERVICE_COLUMNAR_NATIVE_PORT: '0',
       SERVICE_DOCUMENT_PORT: '0',
       ...raisedLimits,

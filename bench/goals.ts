@@ -55,6 +55,8 @@ export const aims = {
   'doors.redis-get-1': times('key-value door / Redis, GET by 50 clients', 0.25),
   'doors.redis-get-16': times('key-value door / Redis, GET by 50 clients, 16 at a time', 0.1),
   'doors.redis-set': times('key-value door / Redis, SET by 50 clients, synced', 0.2),
+  'doors.columnar-insert': times('columnar HTTP door / ClickHouse, INSERT of JSON lines', 0.2),
+  'doors.columnar-group': times('columnar HTTP door / ClickHouse, filter, group, sum over 10M rows', 0.5),
   'doors.native-plain': times('1M rows out of the native columnar door / the same by /query/arrow, plain', 0.8),
   'doors.native-lz4': times('1M rows out of the native columnar door / the same by /query/arrow, LZ4', 0.4),
   'doors.document-find': times('a document by its _id / the same by /query, by the server’s time', 0.8),
