@@ -13,7 +13,9 @@ import { createHttpDoor, type HttpDoor } from '../doors/http/server.ts';
 import { createNativeDoor } from '../doors/columnar/native-door.ts';
 import { createDocumentDoor } from '../doors/document/door.ts';
 import { createColumnarHttpDoor } from '../doors/columnar/http-door.ts';
+import { packageRoot } from '../package-root.ts';
 import { createKvDoor } from '../doors/kv/door.ts';
+import { createGrpcDoor } from '../doors/rpc/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
 import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
@@ -215,6 +217,7 @@ export async function openSocketDoors(
     settings,
     gate: service.gate,
     planner: service.planner,
+    watch: service.watch,
     authenticator: service.authenticator,
     clock: service.clock,
     ids: service.ids,
@@ -225,6 +228,7 @@ export async function openSocketDoors(
     organizationRequired: settings.SERVICE_TENANCY_MODE === 'multi',
     failed: (error: unknown) => say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
     tls: tlsOf(settings),
+    protoFolder: new URL('src/doors/rpc/', packageRoot),
   };
   const opened: Door[] = [];
   for (const [i, { name, state }] of statuses.entries()) {
@@ -250,6 +254,7 @@ const creators = {
   'columnar-native': createNativeDoor,
   document: createDocumentDoor,
   'columnar-http': createColumnarHttpDoor,
+  grpc: createGrpcDoor,
 } as const;
 
 function tlsOf({

@@ -24,7 +24,7 @@ const row = (name: string, port: SettingName, enable: SettingName | null, opens:
 
 export const doors: readonly DoorRow[] = [
   row('http', 'SERVICE_PORT', null, 'always', true),
-  row('grpc', 'SERVICE_GRPC_PORT', 'SERVICE_GRPC_ENABLE', 'token', false),
+  row('grpc', 'SERVICE_GRPC_PORT', 'SERVICE_GRPC_ENABLE', 'token', true),
   row('flight', 'SERVICE_FLIGHT_PORT', 'SERVICE_FLIGHT_ENABLE', 'explicit', false),
   row('object', 'SERVICE_OBJECT_PORT', 'SERVICE_OBJECT_ENABLE', 'token', true),
   row('relational', 'SERVICE_RELATIONAL_PORT', 'SERVICE_RELATIONAL_ENABLE', 'token', true),
@@ -59,6 +59,12 @@ export function doorStatuses(settings: Settings): DoorStatus[] {
             bearerToken: settings.SERVICE_BEARER_TOKEN !== null,
             profile: settings.SERVICE_PROFILE,
           });
-    return { name: door.name, port: on ? port : null, state: on ? 'listening' : 'off' };
+    const open = on && !isClosedByMode(door.name, settings);
+    return { name: door.name, port: open ? port : null, state: open ? 'listening' : 'off' };
   });
+}
+
+/** Source: specification, "Transport": under strict, asking for these doors in plain text closes them. */
+function isClosedByMode(name: string, { SERVICE_SECURITY_MODE: mode, SERVICE_GRPC_PLAINTEXT_OK: isPlain }: Settings): boolean {
+  return (name === 'grpc' || name === 'flight') && mode === 'strict' && isPlain;
 }

@@ -14,6 +14,7 @@ import { covers } from '../../src/governance/caller.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { request } from './columnar/columnar-client.ts';
+import { GrpcClient, rowsOf } from './rpc/grpc-client.ts';
 import { asNative, type NativeOptions } from './columnar/native-client.ts';
 import { asDocuments } from './document/document-client.ts';
 import { asKv } from './kv/kv-client.ts';
@@ -150,6 +151,30 @@ const drivers: Readonly<Record<string, Driver>> = {
         const rows = bytes.toString().match(/(?<=^event: rows\ndata: ).*$/gm) ?? [];
         return rows.flatMap((data) => JSON.parse(data) as { _pk: string }[]).map((row) => row._pk);
       },
+    },
+  },
+  grpc: {
+    async write(world, type, key, path) {
+      await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
+      await asGrpc(world, path, async (client) => {
+        const rows = JSON.stringify({ id: key, note: `of ${path}` });
+        expect(await client.ingest({ type }, [rows.slice(0, 9), rows.slice(9)])).toMatchObject({ accepted: '1', rejected: '0' });
+      });
+    },
+    reads: {
+      rows: (world, type, _key, path) =>
+        asGrpc(world, path, async (client) => (await client.rows(`SELECT _pk FROM ${type}`)).map((row) => row['_pk'] as string)),
+      'a look-up, and no delete': (world, type, key, path) =>
+        asGrpc(world, path, async (client) => {
+          const found = rowsOf(await client.all('Lookup', { type, keys: [key], columns: ['_pk'] })).map(
+            (row) => row['_pk'] as string,
+          );
+          if (path !== 'acme/eu') {
+            const outcome = await client.call('Delete', { type, keys: [key] }).catch(() => ({ accepted: '0' }));
+            expect(outcome['accepted']).toBe('0');
+          }
+          return found;
+        }),
     },
   },
   object: {
@@ -340,6 +365,15 @@ const drivers: Readonly<Record<string, Driver>> = {
     },
   },
 };
+
+async function asGrpc<T>(world: StoreWorld, path: string | null, run: (client: GrpcClient) => Promise<T>): Promise<T> {
+  const client = new GrpcClient(world, scoped(path), relationalSecret);
+  try {
+    return await run(client);
+  } finally {
+    client.close();
+  }
+}
 
 async function columnarLines(world: StoreWorld, path: string | null, query: string): Promise<string[]> {
   const { status, text } = await request(world, relationalSecret, { query }, { headers: scoped(path) });

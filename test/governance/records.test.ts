@@ -16,6 +16,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { request } from '../doors/columnar/columnar-client.ts';
+import { GrpcClient } from '../doors/rpc/grpc-client.ts';
 import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { adminSecret, type StoreWorld } from '../doors/http/store-world.ts';
@@ -36,6 +37,7 @@ let s3: S3Client;
 let listener: Redis;
 let raw: RawClient;
 let native: NativeClient;
+let grpc: GrpcClient;
 const purposeTest = { settings: { annals_purpose: 'test' } };
 
 beforeAll(async () => {
@@ -44,6 +46,7 @@ beforeAll(async () => {
   redis = kvConnected(world);
   listener = kvConnected(world);
   await listener.call('ANNALS.SET', 'purpose', 'test');
+  grpc = new GrpcClient(world, { 'x-service-purpose': 'test' }, relationalSecret);
   native = await NativeClient.connect(nativePort(world), { password: relationalSecret });
   raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
   await raw.ask(simple("SET annals.purpose = 'test'"));
@@ -82,6 +85,7 @@ afterAll(async () => {
   listener.disconnect();
   raw.close();
   native.end();
+  grpc.close();
   s3.destroy();
   await Promise.all([sql.end(), mongo.close()]);
   await world.close();
@@ -157,6 +161,8 @@ let exhibit = '';
 const questions: readonly Act[] = [
   ['query', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: star }), { template: star }],
   ['query', 'relational', 'query', 'Secret', 2, () => sql.query(star), { template: star }],
+  ['query', 'grpc', 'query', 'Secret', 2, () => grpc.rows(star), { template: star }],
+  ['Lookup', 'grpc', 'query', 'Secret', 1, () => grpc.all('Lookup', { type: 'Secret', keys: ['s1'] })],
   ['query', 'columnar-http', 'query', 'Secret', 2, () => columnar(star), { template: star }],
   ['EXPLAIN', 'columnar-http', 'query', 'Secret', 0, () => columnar(`EXPLAIN ${star}`)],
   ['query', 'columnar-native', 'query', 'Secret', 2, () => native.query(star, purposeTest), { template: star }],
@@ -272,6 +278,7 @@ async function copyIn(): Promise<void> {
 const writes: readonly Act[] = [
   ['ingest', 'http', 'ingest', 'Secret', 1, () => http('POST', '/ingest?object_type=Secret', { id: 's3', code: 'c', n: 3 })],
   ['INSERT', 'relational', 'ingest', 'Secret', 1, () => sql.query("INSERT INTO Secret (id, code) VALUES ('s4', 'd')")],
+  ['Ingest', 'grpc', 'ingest', 'Secret', 1, () => grpc.ingest({ type: 'Secret' }, ['{"id":"s9","code":"e"}'])],
   ['INSERT', 'columnar-http', 'ingest', 'Secret', 1, () => columnar("INSERT INTO Secret (id, code) VALUES ('s8', 'd')")],
   ['COPY FROM', 'relational', 'ingest', 'Secret', 2, copyIn, { template: 'COPY ? FROM STDIN' }],
   [

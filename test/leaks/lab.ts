@@ -158,6 +158,7 @@ export class Lab {
       SERVICE_PORT: '0',
       SERVICE_OBJECT_PORT: '0',
       SERVICE_COLUMNAR_HTTP_PORT: '0',
+      SERVICE_GRPC_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_BEARER_TOKEN: bootstrapSecret,

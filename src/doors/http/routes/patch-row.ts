@@ -13,7 +13,7 @@ import { answered, route, type Route } from '../route.ts';
 import { wantsSync } from '../headers.ts';
 import { checkCaller } from '../../frame/lease.ts';
 import { nanoseconds } from '../schemas.ts';
-import { definitionOf } from './schema.ts';
+import { definitionOf } from '../../type-body.ts';
 
 const reply = z.object({
   type: z.string(),

@@ -1,0 +1,325 @@
+/** What `annals.proto` offers, method by method. */
+import type {
+  handleClientStreamingCall,
+  handleServerStreamingCall,
+  handleUnaryCall,
+  sendUnaryData,
+  ServerReadableStream,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { assert, ServiceError } from '../../errors.ts';
+import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import { readIngest } from '../../planner/formats/ingest-reader.ts';
+import { outputForms } from '../../planner/formats/output-format.ts';
+import type { Answer } from '../../planner/planner-contract.ts';
+import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
+import { parseExactJson } from '../http/read-exact-json.ts';
+import { checked } from '../checked.ts';
+import { batchSizes, Ingest } from '../ingest-stream.ts';
+import { registrations, shown, typeBody } from '../type-body.ts';
+import { RpcCall, type RpcParts } from './call.ts';
+import { statusOf } from './status.ts';
+import { parametersOf, rowMessages, type ValueMessage } from './values.ts';
+import { follow, type WatchParts } from './watch.ts';
+
+export const doorName = 'grpc';
+
+export type AnnalsParts = RpcParts & WatchParts & { readonly bodyLimitBytes: number };
+
+interface QueryRequest {
+  readonly sql: string;
+  readonly named: Readonly<Record<string, ValueMessage>>;
+  readonly positional: readonly ValueMessage[];
+  readonly format: 'ROWS' | 'ARROW';
+}
+
+interface LookupRequest {
+  readonly type: string;
+  readonly keys: readonly string[];
+  readonly columns: readonly string[];
+  readonly format: 'ROWS' | 'ARROW';
+}
+
+interface IngestHead {
+  readonly type: string;
+  readonly atomic: boolean;
+  readonly create_type: boolean;
+  readonly patch: boolean;
+  readonly source: string;
+  readonly method: string;
+}
+
+interface IngestPart {
+  readonly head?: IngestHead;
+  readonly rows?: Buffer;
+}
+
+interface Step {
+  readonly put?: { readonly type: string; readonly rows: Buffer; readonly create_type: boolean };
+  readonly delete?: { readonly type: string; readonly keys: readonly string[] };
+}
+
+export function annalsService(parts: AnnalsParts): UntypedServiceImplementation {
+  return {
+    Query: streaming(parts, 'query', (call, request: QueryRequest) => query(call, request)),
+    Lookup: streaming(parts, 'query', (call, request: LookupRequest) => lookUp(call, request)),
+    Ingest: received(parts, 'ingest', ingest),
+    Write: unary(parts, 'ingest', (call, { steps }: { readonly steps: readonly Step[] }) => write(call, steps)),
+    Delete: unary(parts, 'delete', (call, request: { readonly type: string; readonly keys: readonly string[] }) =>
+      write(call, [{ delete: request }]),
+    ),
+    Watch: streaming(parts, 'watch', (call, request: { readonly sql: string; readonly resume_after: string }, stream) =>
+      follow(parts, call, request, stream),
+    ),
+    ListTypes: unary(parts, 'inspect', listTypes),
+    RegisterType: unary(parts, 'schema', registerType),
+    ListBranches: unary(parts, 'inspect', listBranches),
+    Fork: unary(parts, 'fork', fork),
+  };
+}
+
+function unary<Q>(
+  parts: RpcParts,
+  action: Action,
+  run: (call: RpcCall, request: Q) => Promise<object>,
+): handleUnaryCall<Q, object> {
+  return (raw, reply) => {
+    const call = new RpcCall(parts, doorName, raw);
+    void answered(call, action, () => run(call, raw.request), reply);
+  };
+}
+
+function received(
+  parts: RpcParts,
+  action: Action,
+  run: (call: RpcCall, stream: ServerReadableStream<IngestPart, object>) => Promise<object>,
+): handleClientStreamingCall<IngestPart, object> {
+  return (raw, reply) => {
+    const call = new RpcCall(parts, doorName, raw);
+    void answered(call, action, () => run(call, raw), reply);
+  };
+}
+
+async function answered(call: RpcCall, action: Action, run: () => Promise<object>, reply: sendUnaryData<object>): Promise<void> {
+  try {
+    call.enter();
+    reply(null, await run());
+  } catch (error) {
+    reply(statusOf(await call.refusal(error, action), call.id));
+  }
+}
+
+function streaming<Q>(
+  parts: RpcParts,
+  action: Action,
+  run: (call: RpcCall, request: Q, stream: Parameters<handleServerStreamingCall<Q, object>>[0]) => Promise<void>,
+): handleServerStreamingCall<Q, object> {
+  return (stream) => {
+    const call = new RpcCall(parts, doorName, stream);
+    const answer = async (): Promise<void> => {
+      try {
+        call.enter();
+        await run(call, stream.request, stream);
+        stream.end();
+      } catch (error) {
+        stream.emit('error', statusOf(await call.refusal(error, action), call.id));
+      }
+    };
+    void answer();
+  };
+}
+
+async function query(call: RpcCall, { sql, named, positional, format }: QueryRequest): Promise<void> {
+  const parameters = parametersOf(named, positional);
+  const asked = {
+    sql,
+    ...(parameters && { parameters }),
+    dialect: 'wide' as const,
+    time: call.time,
+    questionsOnly: true,
+    signal: call.signal,
+  };
+  const answer = await call.ask({}, async ({ invocation, keep }) => {
+    const answered = await call.parts.planner.query(invocation, asked);
+    keep(answered);
+    return answered;
+  });
+  await send(call, answer, format);
+}
+
+async function lookUp(call: RpcCall, { type, keys, columns, format }: LookupRequest): Promise<void> {
+  const wanted = { type, keys: [...new Set(keys)], columns: columns.length === 0 ? null : columns, time: call.time };
+  const answer = await call.ask({ keysRead: wanted.keys.length }, async ({ invocation, keep }) => {
+    const answered = await call.parts.planner.lookUpMany(invocation, wanted, call.signal);
+    keep(answered);
+    return answered;
+  });
+  await send(call, answer, format);
+}
+
+async function send(call: RpcCall, answer: Answer, format: 'ROWS' | 'ARROW'): Promise<void> {
+  const pieces = format === 'ARROW' ? (await outputForms.arrow.writer())(answer, new Map()) : null;
+  await call.sendAll(messages(answer, pieces), answer);
+}
+
+function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generator<object, void> {
+  const { columns, asOfSystem } = answer;
+  yield { header: { columns: columns.map(({ name, type }) => ({ name, type })), as_of_system: String(asOfSystem) } };
+  if (pieces === null) yield* rowMessages(answer);
+  else for (const piece of pieces) if (piece.length > 0) yield { arrow: piece };
+  yield {
+    totals: {
+      row_count: answer.rowCount,
+      estimated_total_hits: answer.estimatedTotalHits,
+      cost_units: answer.costUnits,
+      cursor: answer.cursor ?? '',
+      next_cursor: answer.nextCursor ?? '',
+      is_approximate: answer.isApproximate === true,
+      notices: answer.notices ?? [],
+      plan: answer.plan ?? '',
+    },
+  };
+}
+
+async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
+  const parts = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
+  const first = await parts.next();
+  const head = first.done === true ? undefined : first.value.head;
+  if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message says what the rows are: IngestHead');
+  const { type, atomic, create_type: createType, patch, source, method } = head;
+  const { sync } = call;
+  const reply = await call.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
+    invocation.describe({ objectType: type });
+    const provenance = { source: source || doorName, method: method || 'ingest', confidence: 1, derivedFrom: null };
+    const rows = new Ingest(invocation, { type, atomic, sync, createType, waits: true, provenance, ...(patch && { patch }) });
+    const definition = rows.definition();
+    const { bodyLimitBytes } = call.parts as AnnalsParts;
+    const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
+    return rows.run(readIngest(bytesOf(parts), { definition, ...sizes, ...(patch && { tracksSent: true }) }));
+  });
+  const { system_from: from, system_from_last: last } = reply;
+  return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };
+}
+
+async function* bytesOf(parts: AsyncIterator<IngestPart>): AsyncGenerator<Uint8Array, void> {
+  for (let step = await parts.next(); step.done !== true; step = await parts.next()) {
+    const { rows } = step.value;
+    if (rows === undefined) throw new ServiceError('REL_INVALID', 'what the rows are is said once, first');
+    yield rows;
+  }
+}
+
+async function write(call: RpcCall, steps: readonly Step[]): Promise<object> {
+  if (steps.length === 0) throw new ServiceError('REL_INVALID', 'nothing is written: there are no steps');
+  const isDeletion = steps.every((step) => step.delete !== undefined);
+  const { sync } = call;
+  const outcome = await call.ask({ writes: true, action: isDeletion ? 'delete' : 'ingest' }, async ({ invocation }) => {
+    const made: (PutRows | DeleteRows)[] = [];
+    for (const step of steps) made.push(await stepOf(invocation, step));
+    const command = made.length === 1 ? made[0]! : ({ kind: 'batch', steps: made } as const);
+    const written = await invocation.submit(command, { sync });
+    const [refused] = written.errors;
+    if (refused !== undefined)
+      throw new ServiceError(refused.code as ServiceError['code'], `row ${refused.index}: ${refused.detail}`);
+    invocation.describe({ rowCount: written.accepted });
+    return written;
+  });
+  return writeReply(outcome);
+}
+
+function writeReply({ accepted, systemFrom, systemFromLast, ids, durability }: Outcome): object {
+  return { accepted, system_from: String(systemFrom), system_from_last: String(systemFromLast), ids, durability };
+}
+
+async function stepOf(invocation: Invocation, { put, delete: deletion }: Step): Promise<PutRows | DeleteRows> {
+  if (deletion !== undefined) {
+    invocation.describe({ objectType: deletion.type });
+    return { kind: 'delete-rows', type: deletion.type, keys: deletion.keys };
+  }
+  if (put === undefined) throw new ServiceError('REL_INVALID', 'a step puts rows, or deletes some');
+  invocation.describe({ objectType: put.type });
+  const provenance = { source: doorName, method: 'write', confidence: 1, derivedFrom: null };
+  const definition = new Ingest(invocation, {
+    type: put.type,
+    atomic: true,
+    sync: false,
+    createType: put.create_type,
+    provenance,
+  }).definition();
+  const batches = readIngest(one(put.rows), { definition, batchRows: batchRowsMax + 1, batchBytes: Infinity });
+  let rows: PutRows['rows'] | null = null;
+  for await (const batch of batches) {
+    const [first] = batch.rejections;
+    if (first !== undefined) throw new ServiceError(first.code as ServiceError['code'], `row ${first.index}: ${first.detail}`);
+    if (rows !== null)
+      throw new ServiceError('REL_TOO_LARGE', `a write has at most ${batchRowsMax} rows: more of them go by Ingest`);
+    rows = batch.rows;
+  }
+  if (rows === null || rows.length === 0) throw new ServiceError('REL_INVALID', 'a step that puts rows has some');
+  return { kind: 'put-rows', type: put.type, rows, atomic: true, createType: put.create_type, provenance, idsMax: rows.length };
+}
+
+async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  yield bytes;
+}
+
+async function listTypes(call: RpcCall): Promise<object> {
+  return call.ask({ action: 'inspect' }, ({ invocation }) => {
+    const { catalog, protection } = invocation.snapshot();
+    const types = catalog.types().map((type) => JSON.stringify(shown(type, protection(type.name))));
+    invocation.describe({ rowCount: types.length });
+    return { types, ontology_version: catalog.ontologyVersion };
+  });
+}
+
+async function registerType(call: RpcCall, { definition }: { readonly definition: string }): Promise<object> {
+  const read = checked(typeBody, parsed(definition));
+  if (!read.success) {
+    const [issue] = read.issues;
+    assert(issue, 'what is wrong is said');
+    throw new ServiceError('REL_INVALID', `definition: ${issue.path.join('.')}: ${issue.message}`);
+  }
+  const { data } = read;
+  const { sync } = call;
+  return call.ask({ writes: true, action: 'schema' }, async ({ invocation }) => {
+    invocation.describe({ objectType: data.name });
+    const steps = registrations(data);
+    const { changed } = await invocation.submit(steps.length === 1 ? steps[0]! : { kind: 'migrate-types', steps }, { sync });
+    return { type: data.name, changed };
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseExactJson(text);
+  } catch (error) {
+    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'definition is no JSON', { cause: error });
+  }
+}
+
+async function listBranches(call: RpcCall): Promise<object> {
+  return call.ask({ action: 'inspect' }, ({ invocation }) => {
+    const main = { name: 'main', tenant: '', source: '', forked_at: '0', shares: 'everything' };
+    const others = invocation.branches().map(({ name, tenant, source, instant, shares }) => ({
+      name,
+      tenant: tenant ?? '',
+      source,
+      forked_at: String(instant),
+      shares,
+    }));
+    invocation.describe({ rowCount: others.length + 1 });
+    return { branches: [main, ...others] };
+  });
+}
+
+async function fork(
+  call: RpcCall,
+  { name, source, types_only: typesOnly }: { readonly name: string; readonly source: string; readonly types_only: boolean },
+): Promise<object> {
+  const { sync } = call;
+  return call.ask({ writes: true, action: 'fork' }, async ({ invocation }) => {
+    const shares = typesOnly ? 'ontology' : 'everything';
+    const { systemFrom } = await invocation.submit({ kind: 'fork-branch', name, source: source || 'main', shares }, { sync });
+    return { name, system_from: String(systemFrom) };
+  });
+}

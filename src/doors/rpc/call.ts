@@ -1,0 +1,156 @@
+/**
+ * One call of a gRPC door: who calls, what the metadata says beside the request, and the way into the gate. What must hold: each call
+ * leaves one record, a client that goes away or a deadline that passes ends the question, and nothing is made for a client that does
+ * not read.
+ */
+import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Action } from '../../governance/gate-contract.ts';
+import { Asker, type Asked, type Asking } from '../frame/asker.ts';
+import { recordRefusal, type DoorParts } from '../frame/door-parts.ts';
+import { shuttingDown } from '../frame/drain.ts';
+import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+
+export interface RpcParts extends DoorParts {
+  readonly isDraining: () => boolean;
+}
+
+/** What calls of every kind have. */
+interface AnyCall {
+  readonly metadata: Metadata;
+  getPeer(): string;
+  on(event: 'cancelled', listener: () => void): unknown;
+}
+
+const sliceMs = 2;
+
+export class RpcCall {
+  readonly parts: RpcParts;
+  readonly id: string;
+  readonly #door: string;
+  readonly #call: AnyCall;
+  readonly #gone = new AbortController();
+  #asker: Asker | null = null;
+  #terms: Terms = noTerms;
+
+  constructor(parts: RpcParts, door: string, call: AnyCall) {
+    this.parts = parts;
+    this.id = parts.ids.next();
+    this.#door = door;
+    this.#call = call;
+    call.on('cancelled', () => this.#gone.abort());
+  }
+
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  get caller(): Caller {
+    return this.#asker!.caller;
+  }
+
+  get terms(): Terms {
+    return this.#terms;
+  }
+
+  get clientIp(): string | null {
+    const peer = this.#call.getPeer();
+    return /^\[?(.*?)\]?:\d+$/.exec(peer)?.[1] ?? null;
+  }
+
+  /** Throws where the door closes, for a credential that is none, and for metadata that says what there is not. */
+  enter(): void {
+    if (this.parts.isDraining()) throw shuttingDown();
+    const { metadata } = this.#call;
+    const bearer = /^bearer +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '')?.[1];
+    if (bearer === undefined)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
+    const facts = { door: this.#door, clientIp: this.clientIp, organization: textOf(metadata, 'x-organization-id') };
+    const caller = this.parts.authenticator.passwordCaller(bearer, facts);
+    if (this.parts.organizationRequired && caller.path === null)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the call names no organisation: send x-organization-id');
+    this.#asker = new Asker(this.parts, caller, this.signal);
+    for (const term of Object.keys(noTerms)) {
+      const value = textOf(metadata, `x-service-${term.replaceAll('_', '-')}`);
+      if (value !== null) this.#terms = withTerm(this.#terms, term, value);
+    }
+  }
+
+  get time(): ReturnType<typeof timeOfTerms> | 'all' {
+    return this.#terms.as_of === null && this.#terms.as_of_system === null ? 'all' : timeOfTerms(this.#terms);
+  }
+
+  ask<T>(asked: Omit<Asked, 'terms'>, run: (asking: Asking) => Promise<T> | T): Promise<T> {
+    return this.#asker!.ask({ ...asked, terms: this.#terms }, run);
+  }
+
+  /** For writes: what was can be read only. */
+  get sync(): boolean {
+    if (timeOfTerms(this.#terms) !== 'current') throw new ServiceError('REL_INVALID', 'x-service-as-of is for reads');
+    return this.#terms.durability === 'sync';
+  }
+
+  async refusal(error: unknown, action: Action): Promise<ServiceError> {
+    if (this.#asker !== null) return this.#asker.refused(error, action);
+    const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
+    if (known.code === 'REL_INTERNAL') this.parts.failed(known.facts.cause ?? known);
+    return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known);
+  }
+
+  /** Sends messages at the pace of the client. Throws what a next call would be refused with, or rows that were erased meanwhile. */
+  async sendAll(messages: Iterable<object>, answer: Overtaken): Promise<void> {
+    const call = this.#call as unknown as ServerWritableStream<unknown, unknown>;
+    const { clock, yieldTurn } = this.parts;
+    let refused: { readonly error: unknown } | null = null;
+    const over = new AbortController();
+    let wake = (): void => undefined;
+    const check = (): void => {
+      checkCaller(this.parts, this.caller);
+      checkErased(answer);
+    };
+    void watchStream(this.parts, check, over.signal, (error) => {
+      refused = { error };
+      wake();
+    });
+    const goOn = (): void => wake();
+    call.on('drain', goOn);
+    this.signal.addEventListener('abort', goOn);
+    try {
+      let sliceStart = clock.monotonicMs();
+      for (const message of messages) {
+        if (refused !== null) throw (refused as { readonly error: unknown }).error;
+        this.#checkGone();
+        if (!call.write(message)) {
+          const stalled = new AbortController();
+          void clock.sleep(stalledMs, stalled.signal).then(() => {
+            if (stalled.signal.aborted) return;
+            refused = { error: new ServiceError('REL_TIMEOUT', 'the answer was not taken in time') };
+            wake();
+          });
+          await new Promise<void>((resolve) => (wake = resolve));
+          stalled.abort();
+          wake = () => undefined;
+        }
+        if (clock.monotonicMs() - sliceStart <= sliceMs) continue;
+        await yieldTurn();
+        sliceStart = clock.monotonicMs();
+      }
+      if (refused !== null) throw (refused as { readonly error: unknown }).error;
+    } finally {
+      over.abort();
+      call.off('drain', goOn);
+      this.signal.removeEventListener('abort', goOn);
+    }
+  }
+
+  #checkGone(): void {
+    if (this.signal.aborted) throw new ServiceError('REL_CANCELLED', 'the client has gone, or its deadline has passed');
+  }
+}
+
+function textOf(metadata: Metadata, name: string): string | null {
+  const [value] = metadata.get(name);
+  return value === undefined || value === '' ? null : String(value);
+}

@@ -1,0 +1,75 @@
+/** A server that speaks gRPC: where it listens, what one connection may hold open, how it closes. */
+import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { type PackageDefinition, loadSync } from '@grpc/proto-loader';
+import { ReflectionService } from '@grpc/reflection';
+import { HealthImplementation } from 'grpc-health-check';
+import { fileURLToPath } from 'node:url';
+
+const streamsMax = 100;
+const messageBytesMax = 16 << 20;
+
+/** 64-bit integers are texts; members that are not set have their zero, those of a oneof are left out. */
+const loading = { longs: String, enums: String, defaults: true, arrays: true, objects: true, keepCase: true } as const;
+
+/** `folder`: where the .proto files lie. */
+export function loadProto(folder: URL, name: string): PackageDefinition {
+  return loadSync(fileURLToPath(new URL(name, folder)), loading);
+}
+
+export interface RpcServerOptions {
+  readonly definition: PackageDefinition;
+  /** Full name of the service, `annals.v1.Annals`. */
+  readonly service: string;
+  readonly implementation: UntypedServiceImplementation;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+export class RpcServer {
+  readonly #server: Server;
+  readonly #health: HealthImplementation;
+  readonly #service: string;
+  readonly #tls: RpcServerOptions['tls'];
+
+  constructor({ definition, service, implementation, tls }: RpcServerOptions) {
+    this.#service = service;
+    this.#tls = tls;
+    this.#server = new Server({
+      'grpc.max_concurrent_streams': streamsMax,
+      'grpc.max_receive_message_length': messageBytesMax,
+      'grpc.max_send_message_length': -1,
+    });
+    this.#server.addService(definition[service] as ServiceDefinition, implementation);
+    this.#health = new HealthImplementation({ '': 'SERVING', [service]: 'SERVING' });
+    this.#health.addToServer(this.#server as never);
+    new ReflectionService(definition).addToServer(this.#server as never);
+  }
+
+  /** The port in use. */
+  async listen(host: string, port: number): Promise<number> {
+    const credentials =
+      this.#tls === null
+        ? ServerCredentials.createInsecure()
+        : ServerCredentials.createSsl(null, [
+            { cert_chain: Buffer.from(this.#tls.cert), private_key: Buffer.from(this.#tls.key) },
+          ]);
+    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    return new Promise((resolve, reject) =>
+      this.#server.bindAsync(address, credentials, (error, bound) => (error === null ? resolve(bound) : reject(error))),
+    );
+  }
+
+  /** Load balancers send their calls elsewhere from here on. */
+  drain(): void {
+    for (const name of ['', this.#service]) this.#health.setStatus(name, 'NOT_SERVING');
+  }
+
+  /** Resolves once calls in hand are answered, or cut off because their time is `over`. */
+  async close(over: AbortSignal): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
+    const force = (): void => this.#server.forceShutdown();
+    if (over.aborted) force();
+    else over.addEventListener('abort', force, { once: true });
+    await closed;
+    over.removeEventListener('abort', force);
+  }
+}

@@ -1,0 +1,85 @@
+/** Watch: a standing query as a stream of messages; the same events as `/watch/stream`, which may be resumed behind any id. */
+import type { ServerWritableStream } from '@grpc/grpc-js';
+import { checkText } from '../../log/values/value.ts';
+import type { Subscription } from '../../planner/standing/subscription.ts';
+import type { StandingQueries } from '../../planner/standing/watch.ts';
+import type { RpcCall, RpcParts } from './call.ts';
+
+export interface WatchParts {
+  readonly watch: Pick<StandingQueries, 'register' | 'checkResumption' | 'claim' | 'release' | 'follow'>;
+}
+
+/** A client that takes nothing for so long is cut off; it may resume behind the last id that it has. */
+const stalledMs = 30_000;
+
+export async function follow(
+  parts: RpcParts & WatchParts,
+  call: RpcCall,
+  { sql, resume_after: after }: { readonly sql: string; readonly resume_after: string },
+  stream: ServerWritableStream<unknown, object>,
+): Promise<void> {
+  const { watch } = parts;
+  const resumeAfter = after === '0' ? null : BigInt(after);
+  let claimed: Subscription | null = null;
+  try {
+    await call.ask({ action: 'watch' }, async ({ invocation }) => {
+      checkText(sql, 'the statement');
+      const found = await watch.register(invocation, sql, call.terms.purpose);
+      invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
+      watch.checkResumption(found, resumeAfter, true);
+      claimed = watch.claim(found);
+    });
+  } catch (error) {
+    if (claimed !== null) watch.release(claimed);
+    throw error;
+  }
+  const gone = new AbortController();
+  call.signal.addEventListener('abort', () => gone.abort(), { once: true });
+  let ended = (): void => undefined;
+  const over = new Promise<void>((resolve) => (ended = resolve));
+  const client = {
+    renew: () => parts.authenticator.renewed(call.caller),
+    write: async (text: string): Promise<boolean> => {
+      let takesMore = true;
+      for (const event of eventsOf(text)) takesMore = stream.write(event);
+      return takesMore || drained(parts, stream, gone.signal);
+    },
+    end: (text: string | null): void => {
+      if (text !== null) for (const event of eventsOf(text)) stream.write(event);
+      gone.abort();
+      ended();
+    },
+    gone: gone.signal,
+  };
+  await watch.follow(claimed!, client, { resumeAfter, keep: false });
+  if (!gone.signal.aborted) gone.abort();
+  ended();
+  await over;
+}
+
+/** True: the connection takes more. */
+async function drained(
+  { clock }: Pick<RpcParts, 'clock'>,
+  stream: ServerWritableStream<unknown, object>,
+  gone: AbortSignal,
+): Promise<boolean> {
+  const over = new AbortController();
+  const result = await new Promise<boolean>((resolve) => {
+    stream.once('drain', () => resolve(true));
+    gone.addEventListener('abort', () => resolve(false), { once: true });
+    void clock.sleep(stalledMs, over.signal).then(() => resolve(false));
+  });
+  over.abort();
+  return result;
+}
+
+/** Events of a text as `/watch/stream` sends it: what names no event is for clients of HTTP. */
+function* eventsOf(text: string): Generator<object, void> {
+  for (const block of text.split('\n\n')) {
+    const fields = new Map(
+      block.split('\n').map((line) => [line.slice(0, line.indexOf(': ')), line.slice(line.indexOf(': ') + 2)]),
+    );
+    const event = fields.get('event');
+    if (event !== undefined) yield { event, id: fields.get('id') ?? '0', data: fields.get('data') ?? '' };
+  }
+}
