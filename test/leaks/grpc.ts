@@ -1,0 +1,102 @@
+/** What the gRPC door says: its methods, called as the server calls them, about rows, types and branches of others. */
+import { Metadata } from '@grpc/grpc-js';
+import { EventEmitter } from 'node:events';
+import { annalsService } from '../../src/doors/rpc/annals-service.ts';
+import { type Conversation, talk } from './conversations.ts';
+import { settled } from './lab.ts';
+import { comesAs, heardOf, partsOf } from './narrow-doors.ts';
+
+const types = ['Deal', 'Party', 'Dossier', 'Hidden', 'hidden_view', 'SourceTrueIdentity', 'Nowhere'];
+const query = (sql: string, format = 'ROWS'): [string, object] => ['Query', { sql, named: {}, positional: [], format }];
+const lookUp = (type: string): [string, object] => ['Lookup', { type, keys: ['x1', 'y7'], columns: [], format: 'ROWS' }];
+const put = (type: string, rows: string): object => ({ put: { type, rows: Buffer.from(rows), create_type: false } });
+
+const calls: readonly (readonly [method: string, request: object])[] = [
+  ...types.flatMap((type) => [
+    query(`SELECT * FROM ${type} ORDER BY _pk`),
+    query(`SELECT COUNT(*) AS n FROM ${type}`),
+    lookUp(type),
+  ]),
+  query('SELECT amount FROM Deal AS OF CURRENT', 'ARROW'),
+  query('EXPLAIN SELECT * FROM Deal'),
+  ['ListTypes', {}],
+  ['ListBranches', {}],
+  ['Fork', { name: 'rpc', source: 'nowhere', types_only: false }],
+  ['RegisterType', { definition: '{"name":"Mine2","properties":{"id":"string"}}' }],
+  ['Write', { steps: [put('Deal', '{"id":"x1","amount":1,"note":"own"}')] }],
+  ['Write', { steps: [put('Deal', '{"id":"x2","amount":2}'), put('Hidden', '{"id":"x1"}')] }],
+  ['Delete', { type: 'Deal', keys: ['x1', 'x3'] }],
+  ['Watch', { sql: 'SELECT id FROM Hidden', resume_after: '0' }],
+];
+
+/** What a method takes for the call that the library would give it. */
+class Call extends EventEmitter {
+  readonly metadata = new Metadata();
+  readonly request: object;
+  readonly told: unknown[] = [];
+  readonly done: Promise<void>;
+  #end = (): void => undefined;
+
+  constructor(request: object, metadata: Readonly<Record<string, string>>) {
+    super();
+    this.request = request;
+    for (const [name, value] of Object.entries(metadata)) this.metadata.set(name, value);
+    this.done = new Promise((resolve) => (this.#end = resolve));
+    this.on('error', (error) => this.refuse(error as object));
+  }
+
+  getPeer(): string {
+    return '127.0.0.1:1';
+  }
+
+  write(message: object): boolean {
+    this.told.push(message);
+    return true;
+  }
+
+  end(): void {
+    this.#end();
+  }
+
+  refuse(error: object): void {
+    const { code, details, metadata } = error as { code: number; details: string; metadata: Metadata };
+    this.told.push({ code, details, more: metadata.get('grpc-status-details-bin').map(String) });
+    this.#end();
+  }
+
+  readonly reply = (error: object | null, message?: object): void => {
+    if (error !== null) return this.refuse(error);
+    this.told.push(message);
+    this.#end();
+  };
+}
+
+export const grpcConversations: readonly Conversation[] = [
+  {
+    name: 'the gRPC door',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      const comes = comesAs(stage, adversary);
+      if (comes === null) return;
+      const { token, organization, purpose } = comes;
+      const parts = { ...partsOf(stage), isDraining: () => false, watch: stage.lab.service.watch, bodyLimitBytes: 1 << 20 };
+      const methods = annalsService(parts) as unknown as Readonly<Record<string, (call: Call, reply: Call['reply']) => void>>;
+      const metadata = {
+        authorization: `Bearer ${token}`,
+        ...(organization !== null && { 'x-organization-id': organization }),
+        ...(purpose !== null && { 'x-service-purpose': purpose }),
+      };
+      for (const [method, request] of calls) {
+        await stage.lab.tick();
+        const call = new Call(request, metadata);
+        methods[method]!(call, call.reply);
+        await Promise.race([call.done, settled(40)]);
+        call.emit('cancelled');
+        await settled(8);
+        const body = JSON.stringify(call.told, (_, value: unknown) =>
+          value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
+        );
+        heard.push(heardOf('GRPC', `${method} ${JSON.stringify(request)}`, Buffer.from(body, 'latin1')));
+      }
+    }),
+  },
+];
