@@ -1,24 +1,33 @@
-/** The tables of settings and errors in docs/reference.md are those of the code. `npm test -- --update` rewrites them. */
+/** Lists in docs that are those of the code: settings, errors, relations that have rows. `npm test -- --update` rewrites them. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { settingsTable } from '../src/config.ts';
 import { errorTable } from '../src/errors.ts';
+import { filledRelations } from '../src/planner/virtual/relations.ts';
 
-const path = join(import.meta.dirname, '../docs/reference.md');
+const docs = join(import.meta.dirname, '../docs');
 
-const tables: Readonly<Record<string, string>> = {
-  settings: table(
-    ['setting', 'default', 'meaning'],
-    Object.entries(settingsTable).map(([name, { defaultText, help }]) => [`\`${name}\``, defaultText, help]),
-  ),
-  errors: table(
-    ['code', 'status', 'when'],
-    Object.entries(errorTable).map(([code, { status, meaning }]) => [`\`${code}\``, String(status), meaning]),
-  ),
+const tables: Readonly<Record<string, readonly [page: string, text: string]>> = {
+  settings: [
+    'reference.md',
+    table(
+      ['setting', 'default', 'meaning'],
+      Object.entries(settingsTable).map(([name, { defaultText, help }]) => [`\`${name}\``, defaultText, help]),
+    ),
+  ],
+  errors: [
+    'reference.md',
+    table(
+      ['code', 'status', 'when'],
+      Object.entries(errorTable).map(([code, { status, meaning }]) => [`\`${code}\``, String(status), meaning]),
+    ),
+  ],
+  filled: ['postgres.md', `${filledRelations.map((path) => `\`${path.replace('pg_catalog.', '')}\``).join(', ')}\n`],
 };
 
-test.each(Object.entries(tables))('docs/reference.md has the table of %s as the code has it', (name, wanted) => {
+test.each(Object.entries(tables))('the docs have the list of %s as the code has it', (name, [page, wanted]) => {
+  const path = join(docs, page);
   const readme = readFileSync(path, 'utf8');
   const region = new RegExp(`(<!-- ${name} -->\n)[^]*?(<!-- /${name} -->)`);
   expect(readme).toMatch(region);

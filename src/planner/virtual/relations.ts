@@ -415,6 +415,9 @@ const makers: Readonly<Record<string, Maker>> = {
   ...systemRows,
 };
 
+/** Relations of Postgres that have rows, where there is something to tell; the others are empty. */
+export const filledRelations = Object.keys(makers).filter((path) => !path.startsWith('system.'));
+
 /** Asked for as settings, and not to be set. */
 export const constants = [
   { name: 'max_identifier_length', value: '128', about: 'characters of a name' },
