@@ -174,6 +174,23 @@ export function bombs({ big, middle }: Sizes): Bomb[] {
       sql: `SELECT COUNT(*) AS c FROM Text WHERE MATCH(body, '${times(100_000, (i) => `w${i}`, ' OR ')}', BOOLEAN)`,
       ends: ['REL_INVALID'],
     },
+    {
+      name: '1,000 patterns, by OR',
+      sql: `SELECT COUNT(*) AS c FROM Middle WHERE ${times(1_000, (i) => `MATCH(s, 's${i}')`, ' OR ')}`,
+      ends: [...answered, ...bounded, ...refused],
+      first: { c: middle },
+    },
+    {
+      name: '1,000 words by OR, in a pattern of the graph',
+      sql: `MATCH (a:Spot) WHERE ${times(1_000, (i) => `a.id = 'v${i}' OR a.id CONTAINS 'w${i}'`, ' OR ')} RETURN count(*) AS n`,
+      ends: [...answered, ...bounded, ...refused],
+      first: { n: 1000 },
+    },
+    {
+      name: '256 phrases by OR in one search',
+      sql: `SELECT COUNT(*) AS c FROM Middle WHERE MATCH(s, '${times(256, (i) => `s${i}`, ' OR ')}', BOOLEAN)`,
+      ends: [...answered, ...bounded, 'REL_INVALID'],
+    },
     { name: 'a million alike', sql: "HYBRID_SEARCH FROM Small QUERY 'text' LIMIT 1000000", ends: ['REL_VECTOR_BUDGET'] },
     { name: '1 MiB of parentheses', sql: `SELECT ${'('.repeat((1 << 20) - 100)}`, ends: refused },
     { name: '8 MiB of statement', sql: `SELECT n FROM Small WHERE s = '${'text '.repeat(1_677_000)}'`, ends: refused },

@@ -226,6 +226,22 @@ export const doorBombs: readonly DoorBomb[] = [
     for (let from = 0; from < 10_000; from += 1_000)
       await things.insertMany(many(1_000, (i) => ({ n: from + i, text: 'a'.repeat(40), tags: many(10, String) })));
   }),
+  documents('distinct documents of ten thousand, each of a hundred fields', /^answered|^\d+ /, async (client) => {
+    const wholes = client.db('h').collection('wholes');
+    for (let from = 0; from < 10_000; from += 1_000)
+      await wholes.insertMany(many(1_000, (i) => ({ of: fields(100, from + i), list: many(20, (k) => ({ k, n: i })) })));
+    await wholes.distinct('of');
+  }),
+  documents('distinct elements of ten thousand lists', /^answered|^\d+ /, (client) =>
+    client.db('h').collection('wholes').distinct('list'),
+  ),
+  documents('a document of fifteen MiB, found and modified', /^answered|^\d+ /, async (client) => {
+    const large = client.db('h').collection<{ _id: number; [name: string]: unknown }>('found');
+    await large.insertOne({ _id: 1, list: many(300_000, (i) => ({ i, text: 'x' })) });
+    await large.findOneAndUpdate({ _id: 1 }, { $set: { n: 1 } }, { returnDocument: 'after' });
+    await large.findOneAndUpdate({ _id: 1 }, { $inc: { n: 1 } }, { projection: { 'list.text': 0 } });
+    await large.findOneAndDelete({ _id: 1 });
+  }),
   documents('a document of sixty levels', /^answered/, (client) =>
     client
       .db('h')
