@@ -126,9 +126,6 @@ export class SearchOperator implements Operator {
     const isWhole = yield* this.#look();
     const best = this.#best();
     const candidates = !isWhole || this.#node.required.length === 0 ? null : best ? yield* this.#among(best) : this.#asComeTo();
-    if (candidates === null && isWhole) {
-      for (const stretches of this.#places.values()) for (const stretch of stretches) yield* this.#findSlowly(stretch);
-    }
     const { input, unread, matches, required } = this.#node;
     // Where every match is known to hold of all that is read, no text tells anything more.
     const isKnown = candidates !== null && this.#isTold && required.length === matches.length;
@@ -438,9 +435,14 @@ export class SearchOperator implements Operator {
 
   /** All that is to be found out about a stretch, where that takes more than a turn. */
   *#findSlowly(stretch: Stretch): Generator<Batch, void> {
-    if (stretch.found || !stretch.searches.some((search) => search.isSlow)) return;
+    const { searches } = stretch;
+    if (stretch.found || !(searches.length > searchesInTurn || searches.some((search) => search.isSlow))) return;
     yield* this.#seek(stretch);
-    const matches = this.#matches(stretch);
+    const matches: Int32Array[] = [];
+    for (const [i, search] of searches.entries()) {
+      matches.push(search.matching(this.#shapes[i]));
+      if (i % searchesInTurn === searchesInTurn - 1) yield emptyBatch;
+    }
     const scores = this.#node.scored ? new Float64Array(stretch.rows) : null;
     if (scores) yield* this.#scoreSlowly(stretch, scores, null);
     this.#release(stretch);
@@ -504,10 +506,13 @@ export class SearchOperator implements Operator {
           ),
           0,
         );
+    for (const stretch of stretches ?? [made!]) yield* this.#findSlowly(stretch);
     const found = made && this.#find(made);
     this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     let hasAbsent = false;
+    const rowsInTurn = Math.ceil(cellsInTurn / matches.length);
     for (let k = 0; k < count; k++) {
+      if (k % rowsInTurn === rowsInTurn - 1) yield emptyBatch;
       const row = selection === null ? first + k : selection[k]!;
       const [of, at] = found ? [found, k] : this.#at(stretches!, numberAt(placed!, row));
       for (let i = 0; i < matches.length; i++) {
@@ -549,6 +554,10 @@ export class SearchOperator implements Operator {
     return [this.#find(stretch), number - stretch.base];
   }
 }
+
+/** Searches of one stretch, and what they say of a row each, until others have a turn. */
+const searchesInTurn = 16;
+const cellsInTurn = 65_536;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
