@@ -175,7 +175,7 @@ const conditions = (count: number): Document => ({ $nor: many(count, (i) => ({ [
 const aggregate = (client: MongoClient, stages: Document[]): Promise<unknown> =>
   client.db('h').collection('things').aggregate(stages).toArray();
 
-const found = (client: MongoClient) => client.db('h').collection<{ _id: number; [name: string]: unknown }>('found');
+const found = (client: MongoClient) => client.db('h').collection<{ _id: number; n?: number; list?: unknown }>('found');
 
 /** The first of each door makes what the others ask of. */
 export const doorBombs: readonly DoorBomb[] = [

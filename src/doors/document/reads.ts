@@ -1,8 +1,8 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
-import { inTurns } from '../../planner/documents/json.ts';
-import { eachInSteps, eachInTurns } from '../../planner/documents/turns.ts';
+import { inTurns, Pace } from '../../planner/documents/json.ts';
+import { eachInSteps } from '../../planner/documents/turns.ts';
 import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
 import { spend } from '../../planner/expressions/work.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
@@ -129,8 +129,15 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
   const { result } = await context.read(async (reading) => {
     const found = await findDocuments(reading, { ...context.place, filter, time: context.time });
     const values = new Distinct();
-    await eachInTurns(found, reading.yieldTurn, ({ document }) => {
-      for (const value of valuesAt(document, path)) for (const each of isList(value) ? value : [value]) values.add(each);
+    // A list tells as many values as it has, each by what it holds.
+    const pace = new Pace();
+    await eachInSteps(found, reading.yieldTurn, function* ({ document }) {
+      for (const value of valuesAt(document, path)) {
+        for (const each of isList(value) ? value : [value]) {
+          values.add(each);
+          if (pace.spent(isObject(each) ? each.size : 1)) yield;
+        }
+      }
     });
     return inTurns(listSteps(values.all()), reading.yieldTurn);
   });
