@@ -1,4 +1,5 @@
 /** Compressed blocks: the hash and the framing against what ClickHouse itself has sent. */
+import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { cityHashCode } from '../../../src/doors/columnar/city-hash-code.ts';
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
@@ -34,6 +35,24 @@ test.each(frames.map((frame) => [frame.length - 16, frame] as const))(
     expect(Buffer.from(hashOf(frame.subarray(16))).toString('hex')).toBe(frame.toString('hex', 0, 16));
   },
 );
+
+test('Every length is: clickhouse-server 18.16.1 has taken each of these as the checksum of a statement', () => {
+  const all = createHash('sha256');
+  for (let length = 8; length < 700; length++) all.update(hashOf(statementFrame(length)));
+  expect(all.digest('hex')).toBe('b924af1b8622ad676dcbfbce94ef08685334b6973b62377f68691cfd2729f4ad');
+});
+
+/** Behind the checksum: a statement of so many bytes, not compressed. */
+function statementFrame(length: number): Buffer {
+  const letters = Array.from({ length: Math.max(0, length - 12) }, (_, i) => String.fromCharCode(97 + ((i * 7 + length) % 26)));
+  const frame = Buffer.alloc(9 + length, ' ');
+  frame[0] = 2;
+  frame.writeUInt32LE(9 + length, 1);
+  frame.writeUInt32LE(length, 5);
+  frame.write('SELECT 1', 9);
+  if (length >= 20) frame.write(`/*${letters.join('')}*/`, 17);
+  return frame;
+}
 
 test('Every frame that it sent is read, and one byte off is none', () => {
   for (const frame of frames) {
