@@ -82,3 +82,20 @@ test('made from rows of several, it ends with any one of them, and others stay',
   expect(world.store.service.keyring.subjects.opening(key!)).toBe(null);
   expect(await world.store.column('SELECT id FROM Note ORDER BY id', acme)).toEqual(['of-bob', 'of-nobody']);
 });
+
+test('a short key in a loose column names its row, but where a row of another type has that key, too', async () => {
+  for (const column of ['source_id', 'supersedes']) {
+    const type = `By${column}`;
+    await world.store.register(type, { id: 'string', text: 'string', [column]: 'string' }, 'id');
+    await world.store.put(type, [{ id: `${column}-1`, text: 'of her', [column]: 'p1' }], acme);
+    await world.store.put(type, [{ id: `${column}-2`, text: 'of him', [column]: 'p2' }], acme);
+  }
+  await world.erase();
+  for (const type of ['Bysource_id', 'Bysupersedes'])
+    expect(await world.store.rows(`SELECT text FROM ${type}`, acme)).toEqual([{ text: 'of him' }]);
+  // A page of the same number as a person is a page.
+  await world.store.register('Page', { id: 'string', text: 'string' }, 'id');
+  await world.store.put('Page', [{ id: 'p2', text: 'a page' }], acme);
+  await world.erase('bob');
+  expect(await world.store.rows('SELECT text FROM Bysource_id', acme)).toEqual([{ text: 'of him' }]);
+});

@@ -20,7 +20,7 @@ export const isDerivable = (type: string, columns: { has(name: string): boolean 
   columns.has('tool_call_id') || namingColumns(type, columns).length > 0;
 
 const ROWS_A_STEP = 2_048;
-/** A shorter key of a type that is not made of others names too much else, but where rows say what they were derived from. */
+/** A shorter key may be that of rows of other types, too: where it is, a loose column names those, and what `derived_from` names is meant. */
 const KEY_LENGTH_MIN = 4;
 const loose: ReadonlySet<string> = new Set(['source_id', 'supersedes']);
 
@@ -79,8 +79,8 @@ export class DerivedVersions {
   /** What was made from these, among the versions at positions from `from` on, besides what is known. A step is so many rows of a segment. */
   *find(roots: readonly ErasedVersions[], from = 0): Generator<undefined, void> {
     const { tenant, layers } = this.#asked;
+    for (const { type, positions } of roots) this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
     for (const { type, positions } of roots) {
-      this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
       for (const layer of layers()) {
         const table = layer.table(tenant, type);
         if (table) yield* this.#addKeys(table, positions);
@@ -157,9 +157,27 @@ export class DerivedVersions {
       if (row === NO_ROW) continue;
       const key = cellAt(table.segmentOf(row).cells.glance(null, bytes)!, 'string', row & 0xffff);
       if (typeof key !== 'string' || key === '') continue;
+      if (!isMade && key.length < KEY_LENGTH_MIN && !this.#ids.has(key) && (yield* this.#isOfOthers(key, table.type)))
+        this.#short.add(key);
       this.#ids.add(key);
-      if (!isMade && key.length < KEY_LENGTH_MIN) this.#short.add(key);
     }
+  }
+
+  /** Whether it is the key of a row of another type, too, that goes on to be there. */
+  *#isOfOthers(key: string, type: string): Generator<undefined, boolean> {
+    const { tenant, layers } = this.#asked;
+    for (const layer of layers()) {
+      for (const table of layer.tablesOf(tenant)) {
+        if (table.type === type) continue;
+        while (table.enterSome()) yield;
+        for (const path of table.paths()) {
+          const newest = table.newestOf(path, key);
+          if (newest !== NO_ROW && this.#rooted.get(table.type)?.has(table.positionOf(newest)) !== true) return true;
+        }
+      }
+      yield;
+    }
+    return false;
   }
 
   get #size(): number {
