@@ -105,8 +105,8 @@ async function* wholeLines(source: Bytes, quote: number | null): AsyncGenerator<
   let bytes = 0;
   let quotes = 0;
   for await (const piece of source) {
-    let cut = -1;
-    for (let i = 0; i < piece.length; i++) {
+    let cut = quote === null ? piece.lastIndexOf(newline) : -1;
+    for (let i = 0; quote !== null && i < piece.length; i++) {
       if (piece[i] === quote) quotes ^= 1;
       else if (piece[i] === newline && quotes === 0) cut = i;
     }
@@ -137,11 +137,11 @@ const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVA
 /** Strings of JSON, arrays of nothing, and marks; numbers and words stay as they are. A string that never ends goes to the end, once. */
 const jsonToken = /"(?:[^"\\]|\\.)*(?:"|\\?$)|\[\s*\]|[[\]{},:]|[^\s"[\]{},:]+/gs;
 
-/** Values that a column of the type may have to get otherwise than they stand in JSON: most rows have none of them. */
+/** How a value begins that stands in JSON otherwise than the column takes it. */
 const unlike: { readonly [type in ColumnType]?: string } = {
-  integer: '"[-+\\d]',
-  number: '"[-+\\d]',
-  timestamp: '"[-+\\d]',
+  integer: '"',
+  number: '"',
+  timestamp: '"',
   boolean: '[01"]',
   vector: '\\[\\s*\\]',
   json: '"',
@@ -153,9 +153,13 @@ const unlike: { readonly [type in ColumnType]?: string } = {
  */
 function objects(columns: readonly InputColumn[]): ((text: string) => string) | null {
   const types = new Map(columns.map(({ name, type }) => [name, type]));
-  const begins = new Set([...types.values()].flatMap((type) => (type === null ? [] : (unlike[type] ?? []))));
-  if (begins.size === 0) return null;
-  const mayDiffer = new RegExp(`:\\s*(?:${[...begins].join('|')})`);
+  const cells = [...types].flatMap(([name, type]) => {
+    const begins = type === null ? undefined : unlike[type];
+    return begins === undefined ? [] : `${JSON.stringify(name).slice(1, -1).replace(/\W/g, '\\$&')}"\\s*:\\s*${begins}`;
+  });
+  if (cells.length === 0) return null;
+  // A letter of a name may be written by its number: such rows are looked at one by one.
+  const mayDiffer = new RegExp(`"(?:${cells.join('|')})|\\\\[u/]`);
   return (text) => (mayDiffer.test(text) ? objectRows(text, types) : text);
 }
 
