@@ -46,6 +46,13 @@ const own: Client = {
         prints: /^(1\n)[^]*nothing[^]*2\n|1\n2\n[^]*nothing/,
       },
       {
+        name: 'what was true then, and what there is',
+        script: `${program}$C -q "SELECT COUNT(*) AS n FROM Berth SETTINGS annals_as_of = '2000-01-01' FORMAT TSV"
+$C -q "SHOW TABLES LIKE 'Bert%'"
+$C -q "DESCRIBE TABLE Berth" | cut -f 1,2`,
+        prints: /^0\nBerth\n[^]*\nwhole\tNullable\(Int64\)\n[^]*sure\tNullable\(UInt8\)\nat\tNullable\(Int64\)\n/,
+      },
+      {
         name: 'a batch of rows, refused',
         script: `${program}printf 'x\\ny\\n' | $C -q "INSERT INTO Berth (id) FORMAT TSV" 2>&1 && exit 1
 $C -q "INSERT INTO Berth (id) VALUES ('x')" 2>&1 && exit 1
