@@ -10,6 +10,8 @@ if (isMainThread) register(import.meta.url);
 
 export async function resolve(specifier, context, next) {
   const found = await next(specifier, context);
+  // Where the package lies is told by where its source does.
+  if (found.url === `${built}package-root.js`) return next(`${source}package-root.ts`, context);
   if (!found.url.startsWith(source)) return found;
   const url = built + found.url.slice(source.length).replace(/\.ts(\?.*)?$/, '.js');
   return { url, format: 'module', shortCircuit: true };

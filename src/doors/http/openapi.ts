@@ -30,7 +30,9 @@ export async function describeRoutes(app: App, context: HttpContext): Promise<vo
       transform(route);
       await context.yieldTurn();
     }
-    return Buffer.from(exactJson(app.swagger()));
+    const description = app.swagger();
+    await context.yieldTurn();
+    return Buffer.from(exactJson(description));
   };
   let described: Promise<Buffer> | null = null;
   descriptions.set(app.server, () => (described ??= describe()));
