@@ -35,7 +35,7 @@ export interface Counts {
   unknown: number;
   /** Refused with 40001 or 40P01, by COMMIT or before it. */
   conflicts: number;
-  /** By SQLSTATE: what else refused a transaction. */
+  /** By SQLSTATE and message: what else refused a transaction. */
   readonly refused: Map<string, number>;
   savepoints: number;
 }
@@ -128,13 +128,13 @@ async function transact(
     end(command === 'COMMIT' ? 'committed' : 'aborted');
     return true;
   } catch (error) {
-    const { code } = error as { code?: string };
+    const { code, message } = error as Error & { code?: string };
     if (code === undefined || !/^[0-9A-Z]{5}$/.test(code) || code.startsWith('57P') || code.startsWith('08')) {
       end(committing ? 'unknown' : 'aborted');
       return false;
     }
     if (code === '40001' || code === '40P01') counts.conflicts++;
-    else counts.refused.set(code, (counts.refused.get(code) ?? 0) + 1);
+    else counts.refused.set(`${code} ${message}`, (counts.refused.get(`${code} ${message}`) ?? 0) + 1);
     end('aborted');
     if (committing) return true;
     return client.query('ROLLBACK').then(

@@ -1,5 +1,6 @@
 /** What a transaction reads of its own, what nobody else does, and what becomes of it. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { CommittedEntry } from '../../../src/log/entries/entry.ts';
 import { type Row, TestStore } from '../../harness.ts';
 import { ann, bob, refused, Teller } from './world.ts';
 
@@ -123,6 +124,39 @@ describe('a commit', () => {
     expect(await believed('a')).toHaveLength(2);
     expect(outcome!.systemFromLast - outcome!.systemFrom).toBe(3n);
     expect(outcome!.changed).toBe(true);
+  });
+
+  test('of several types and of a delete is one append, one stretch of leaves and positions, and one access record', async () => {
+    const { log } = store.service;
+    const teller = new Teller(store);
+    await teller.run("UPDATE Account SET balance = 1 WHERE id = 'a'");
+    await teller.run("INSERT INTO Entry (id, account, amount) VALUES ('1', 'a', 5), ('2', 'a', 6)");
+    await teller.run("DELETE FROM Account WHERE id = 'b'");
+    const { position: from } = log.next();
+    const append = vi.spyOn(log, 'append');
+    try {
+      const outcome = await teller.commit();
+      const appends = append.mock.calls.filter(([drafts]) => drafts.some(({ body }) => body.kind === 'rows'));
+      expect(appends).toHaveLength(1);
+      const written: CommittedEntry[] = [];
+      for await (const entry of log.read(0)) if (entry.position >= from) written.push(entry);
+      const rows = written.filter(({ body }) => body.kind === 'rows');
+      expect(rows[0]!.position).toBe(from);
+      expect(rows.length).toBe(appends[0]![0].length);
+      expect(new Set(rows.flatMap(({ body }) => (body.kind === 'rows' ? body.type : [])))).toEqual(new Set(['Account', 'Entry']));
+      for (const [i, { leaf, position }] of rows.entries()) {
+        expect(leaf).toBe(rows[0]!.leaf + i);
+        if (i > 0) expect(position).toBe(rows[i - 1]!.position + rows[i - 1]!.positions);
+      }
+      const last = rows.at(-1)!;
+      expect(rows[0]!.time).toBe(outcome!.systemFrom);
+      expect(last.time + BigInt(last.positions - 1)).toBe(outcome!.systemFromLast);
+      const records = written.flatMap(({ body }) => (body.kind === 'access' ? body.records : []));
+      expect(records.filter(({ template }) => template === 'COMMIT')).toHaveLength(1);
+      expect(records.find(({ template }) => template === 'COMMIT')!.statements).toHaveLength(3);
+    } finally {
+      append.mockRestore();
+    }
   });
 
   test('of what wrote nothing answers null', async () => {
