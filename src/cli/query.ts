@@ -3,7 +3,7 @@ import { systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
 import { exactJson } from '../doors/http/exact-json.ts';
 import { isOutputFormat, outputFormats } from '../planner/formats/output-format.ts';
-import { parseExactJson } from '../doors/http/read-exact-json.ts';
+import { parseExactJson } from '../doors/frame/read-exact-json.ts';
 import { exitCode } from './exit.ts';
 import type { ExportOptions } from './export.ts';
 import { remoteOf, request } from './remote.ts';

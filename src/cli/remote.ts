@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.ts';
 import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { parseExactJson } from '../doors/http/read-exact-json.ts';
+import { parseExactJson } from '../doors/frame/read-exact-json.ts';
 import { RemoteError } from './exit.ts';
 
 export interface RemoteOptions {

@@ -14,6 +14,7 @@ import { createNativeDoor } from '../doors/columnar/native-door.ts';
 import { createDocumentDoor } from '../doors/document/door.ts';
 import { createColumnarHttpDoor } from '../doors/columnar/http-door.ts';
 import { packageRoot } from '../package-root.ts';
+import { createBoltDoor } from '../doors/graph/bolt-door.ts';
 import { createKvDoor } from '../doors/kv/door.ts';
 import { createGrpcDoor } from '../doors/rpc/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
@@ -253,6 +254,7 @@ const creators = {
   kv: createKvDoor,
   'columnar-native': createNativeDoor,
   document: createDocumentDoor,
+  'graph-binary': createBoltDoor,
   'columnar-http': createColumnarHttpDoor,
   grpc: createGrpcDoor,
 } as const;

@@ -66,7 +66,7 @@ const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
   REL_UNKNOWN_COLUMN: { sqlstate: '42703', columnar: 47 },
   REL_TYPE_MISMATCH: { sqlstate: '22P02', document: 14, columnar: 53 },
   REL_REQUIRED: { sqlstate: '23502' },
-  REL_READ_ONLY: { sqlstate: '25006', columnar: 164 },
+  REL_READ_ONLY: { sqlstate: '25006', columnar: 164, bolt: 'Neo.ClientError.Statement.AccessMode' },
   REL_MASKED_COLUMN: { sqlstate: '42501' },
   REL_NOT_FOUND: { sqlstate: '42704' },
   REL_UNPROCESSABLE: { sqlstate: '22003' },
@@ -121,5 +121,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
 /** What this error is called; `stale`: what it was made from was written since. */
 export function errorCodesOf(code: ErrorCode, stale = false): ProtocolCodes {
   const codesOfKind = { ...errorCodes[errorTable[code].kind], ...byCode[code] };
-  return stale ? { ...codesOfKind, sqlstate: '40001', document: 112 } : codesOfKind;
+  return stale
+    ? { ...codesOfKind, sqlstate: '40001', document: 112, bolt: 'Neo.TransientError.Transaction.Outdated' }
+    : codesOfKind;
 }

@@ -1,7 +1,7 @@
 /** Who asks on a connection of a narrow door: each command is one invocation of the gate, under the credential as it is now. */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Act, Action, Invocation } from '../../governance/gate-contract.ts';
+import type { Act, Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { checkErased } from './lease.ts';
 import { admitAddress, type DoorParts, recordRefusal } from './door-parts.ts';
@@ -20,6 +20,8 @@ export interface Asked {
   readonly act?: Act;
   /** Goes on with what was admitted before. */
   readonly continues?: boolean;
+  /** It reads and writes in this transaction. */
+  readonly transaction?: Transaction | null;
 }
 
 export interface Asking {
@@ -63,7 +65,7 @@ export class Asker {
 
   async ask<T>(asked: Asked, run: (asking: Asking) => Promise<T> | T): Promise<T> {
     const { readLimit, writeLimit, authenticator, gate, ids } = this.#parts;
-    const { terms, writes = false, keysRead, action = 'query', continues = false, act } = asked;
+    const { terms, writes = false, keysRead, action = 'query', continues = false, act, transaction = null } = asked;
     this.#action = act?.action ?? action;
     if (!continues) {
       const tokens = keysRead === undefined ? 1 : Math.min(1, keysRead * tokensOfKey);
@@ -83,6 +85,7 @@ export class Asker {
       ...(act && { act }),
       ...(keysRead !== undefined && { keysRead }),
       ...(continues && { continues }),
+      ...(transaction && { transaction }),
     };
     const result = await gate.invoke(caller, request, async (invocation) =>
       run({ invocation, keep: (answer) => (kept = answer) }),

@@ -40,7 +40,12 @@ export interface LocalDoorOptions extends DoorParts {
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
-type PortSetting = 'SERVICE_RELATIONAL_PORT' | 'SERVICE_KV_PORT' | 'SERVICE_DOCUMENT_PORT' | 'SERVICE_COLUMNAR_NATIVE_PORT';
+type PortSetting =
+  | 'SERVICE_RELATIONAL_PORT'
+  | 'SERVICE_KV_PORT'
+  | 'SERVICE_DOCUMENT_PORT'
+  | 'SERVICE_COLUMNAR_NATIVE_PORT'
+  | 'SERVICE_GRAPH_BINARY_PORT';
 
 export interface LocalDoor<S, M> {
   readonly name: string;

@@ -1,0 +1,13 @@
+/** The graph door for drivers of Bolt, as Neo4j speaks it. Source: specification, "Compatibility doors". */
+import type { Door } from '../door.ts';
+import { createLocalDoor, type LocalDoorOptions } from '../frame/socket-door.ts';
+import { boltCodec } from './bolt-codec.ts';
+import { BoltSession, doorName } from './bolt-session.ts';
+
+export function createBoltDoor(options: LocalDoorOptions): Door {
+  return createLocalDoor(options, {
+    name: doorName,
+    setting: 'SERVICE_GRAPH_BINARY_PORT',
+    protocol: { codec: boltCodec, open: (connection) => new BoltSession(options, connection) },
+  });
+}

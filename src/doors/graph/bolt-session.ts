@@ -1,0 +1,574 @@
+/**
+ * One connection of Bolt: requests in, answers out, in their order. What must hold: nothing but the login is done for who has not
+ * authenticated; an access record is appended before a row leaves; after a failure nothing is done until RESET, which also ends the
+ * request that runs, and is why requests run beside the reading of messages. Source: neo4j.com/docs/bolt/current/bolt/message and
+ * /server-state.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Transaction } from '../../governance/gate-contract.ts';
+import { inTurns } from '../../planner/documents/json.ts';
+import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
+import { errorCodesOf } from '../error-codes.ts';
+import { type Asked, Asker, type Asking } from '../frame/asker.ts';
+import type { Connection, Session } from '../frame/connection.ts';
+import { shuttingDown } from '../frame/drain.ts';
+import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { checkCaller, checkErased } from '../frame/lease.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import { organizationOf } from '../frame/user-name.ts';
+import { type BoltFrame, chunked, type Version } from './bolt-codec.ts';
+import { isMap, type Packed, Packer, type PackedMap, Structure, unpackSteps } from './packstream.ts';
+import { cellOf, parametersOf } from './values.ts';
+
+export const doorName = 'graph-binary';
+
+/** Drivers check that it begins so. 5.13 came with Bolt 5.4. */
+const agent = 'Neo4j/5.13.0';
+const requests = {
+  hello: 0x01,
+  goodbye: 0x02,
+  reset: 0x0f,
+  run: 0x10,
+  begin: 0x11,
+  commit: 0x12,
+  rollback: 0x13,
+  discard: 0x2f,
+  pull: 0x3f,
+  telemetry: 0x54,
+  route: 0x66,
+  logon: 0x6a,
+  logoff: 0x6b,
+} as const;
+const replies = { success: 0x70, record: 0x71, ignored: 0x7e, failure: 0x7f } as const;
+
+/** Requests that may wait while another runs, and their bytes: more are not read. */
+const waiting = { requests: 64, bytes: 1 << 20 } as const;
+/** Answers of one transaction that are not taken yet. */
+const openMax = 64;
+const companyBytes = 64 * 1024;
+const sliceMs = 2;
+const routeSeconds = 300n;
+/** Tools say by these who they are. */
+const ofTools: ReadonlySet<string> = new Set(['app', 'type', 'version', 'query']);
+const noMap: PackedMap = new Map();
+
+interface OpenAnswer {
+  readonly executed: Executed;
+  readonly terms: Terms;
+  batch: number;
+  row: number;
+}
+
+interface OpenTransaction {
+  readonly transaction: Transaction;
+  readonly terms: Terms;
+  readonly readOnly: boolean;
+}
+
+export class BoltSession implements Session<BoltFrame> {
+  readonly #parts: DoorParts;
+  readonly #connection: Connection;
+  readonly #packer = new Packer();
+  #outgoing: Buffer[] = [];
+  #outgoingBytes = 0;
+  #version: Version | null = null;
+  #greeted = false;
+  #utc = false;
+  #caller: Caller | null = null;
+  #open: OpenTransaction | null = null;
+  #last: Transaction | null = null;
+  readonly #answers = new Map<bigint, OpenAnswer>();
+  #nextAnswer = 0n;
+  #failed = false;
+  #ended = false;
+  #queue: Buffer[] = [];
+  #queuedBytes = 0;
+  #running: Promise<void> | null = null;
+  #cancel = new AbortController();
+  /** Resets that were read and are not answered yet: what stands before them is passed over. */
+  #resets = 0;
+
+  constructor(parts: DoorParts, connection: Connection) {
+    this.#parts = parts;
+    this.#connection = connection;
+  }
+
+  get atRest(): boolean {
+    return this.#running === null && this.#open === null && this.#answers.size === 0;
+  }
+
+  handle(frame: BoltFrame): Promise<void> | void {
+    if (frame.kind === 'handshake') return this.#shakeHands(frame.version);
+    if (frame.kind === 'noop' || this.#ended) return;
+    const { body } = frame;
+    this.#queue.push(body);
+    this.#queuedBytes += body.length;
+    if (isReset(body)) {
+      this.#resets++;
+      this.#cancel.abort();
+    }
+    this.#running ??= this.#runAll();
+    // Nothing is read ahead of a login, and no more than a little of what waits.
+    if (this.#caller === null || this.#queue.length >= waiting.requests || this.#queuedBytes >= waiting.bytes)
+      return this.#running;
+  }
+
+  farewell(error: ServiceError): Uint8Array {
+    // Who asks nothing would take it for the answer to what comes next, and who has shaken no hands reads no messages.
+    if (this.#version === null || (error.code === 'REL_UNAVAILABLE' && this.atRest)) return new Uint8Array(0);
+    this.#failure(error);
+    return this.#take();
+  }
+
+  close(): void {
+    this.#ended = true;
+    this.#cancel.abort();
+    this.#forget();
+  }
+
+  #shakeHands(version: Version | null): void {
+    this.#version = version;
+    this.#connection.write(Buffer.from([0, 0, version?.minor ?? 0, version?.major ?? 0]));
+    if (version === null) return this.#connection.end();
+    this.#utc = version.major >= 5;
+  }
+
+  /** Never throws. */
+  async #runAll(): Promise<void> {
+    for (let body = this.#queue.shift(); body !== undefined && !this.#ended; body = this.#queue.shift()) {
+      this.#queuedBytes -= body.length;
+      await this.#one(body);
+      this.#flush();
+    }
+    this.#running = null;
+    if (this.#connection.isDraining && this.atRest) this.#connection.end();
+  }
+
+  async #one(body: Buffer): Promise<void> {
+    if (isReset(body)) return this.#reset();
+    if (this.#resets > 0 || (this.#failed && !isGoodbye(body))) return this.#plain(replies.ignored);
+    const { gone } = this.#connection;
+    const asker = this.#caller && new Asker(this.#parts, this.#caller, AbortSignal.any([gone, this.#cancel.signal]));
+    try {
+      const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
+      if (!(message instanceof Structure)) throw malformed();
+      await this.#obey(asker, message);
+    } catch (error) {
+      await this.#fail(asker, error);
+    }
+  }
+
+  async #fail(asker: Asker | null, error: unknown): Promise<void> {
+    this.#forget();
+    this.#failed = true;
+    if (asker !== null) return this.#failure(await asker.refused(error));
+    if (!(error instanceof ServiceError)) this.#parts.failed(error);
+    this.#failure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
+    // Drivers of a login that is refused go away; from 5.1 on they may try another.
+    if (this.#caller === null && !this.#logsOn) this.#end();
+  }
+
+  get #logsOn(): boolean {
+    return this.#version!.major === 5 && this.#version!.minor >= 1;
+  }
+
+  #obey(asker: Asker | null, { tag, fields }: Structure): Promise<void> | void {
+    if (tag === requests.goodbye) return this.#end();
+    if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
+    if (tag === requests.logon && this.#logsOn && this.#greeted && this.#caller === null) return this.#logon(mapAt(fields, 0));
+    if (asker === null) {
+      this.#end();
+      throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
+    }
+    switch (tag) {
+      case requests.logoff:
+        if (!this.#logsOn) break;
+        this.#checkIdle();
+        this.#caller = null;
+        return this.#success();
+      case requests.run:
+        return this.#run(asker, textAt(fields, 0), mapAt(fields, 1), mapAt(fields, 2));
+      case requests.pull:
+      case requests.discard:
+        return this.#pull(asker, mapAt(fields, 0), tag === requests.pull);
+      case requests.begin:
+        return this.#begin(asker, mapAt(fields, 0));
+      case requests.commit:
+        return this.#commit(asker);
+      case requests.rollback:
+        this.#inTransaction();
+        this.#forget();
+        return this.#success();
+      case requests.route:
+        return this.#route(mapAt(fields, 0), fields[2]);
+      case requests.telemetry:
+        if (this.#version!.major === 5 && this.#version!.minor >= 4) return this.#success();
+    }
+    throw new ServiceError('REL_INVALID', `no request 0x${tag.toString(16)} may stand here`);
+  }
+
+  async #hello(stated: PackedMap): Promise<void> {
+    const patches = stated.get('patch_bolt');
+    const patched = this.#version!.major === 4 && Array.isArray(patches) && patches.includes('utc');
+    if (!this.#logsOn) await this.#login(stated);
+    this.#greeted = true;
+    if (patched) this.#utc = true;
+    this.#success([
+      ['server', agent],
+      ['connection_id', `bolt-${this.#parts.ids.next()}`],
+      ['hints', noMap],
+      ...(patched ? ([['patch_bolt', ['utc']]] as const) : []),
+    ]);
+  }
+
+  async #logon(stated: PackedMap): Promise<void> {
+    await this.#login(stated);
+    this.#success();
+  }
+
+  async #login(stated: PackedMap): Promise<void> {
+    const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
+    const { clientIp } = this.#connection;
+    if (this.#connection.isDraining) throw shuttingDown();
+    let caller: Caller | null = null;
+    try {
+      admitAddress(this.#parts, readLimit, clientIp);
+      if (stated.get('scheme') !== 'basic')
+        throw new ServiceError('REL_UNAUTHENTICATED', 'clients authenticate by the scheme basic');
+      const user = stated.get('principal');
+      const password = stated.get('credentials');
+      if (typeof user !== 'string' || typeof password !== 'string') throw malformed();
+      caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
+      if (organizationRequired && caller.path === null)
+        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+      gate.checkStanding(caller);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      await this.#connection.loginRefused();
+      throw told;
+    }
+    this.#caller = caller;
+    this.#connection.authenticated();
+  }
+
+  async #run(asker: Asker, text: string, given: PackedMap, extra: PackedMap): Promise<void> {
+    const open = this.#open;
+    if (open === null) this.#checkIdle();
+    if (this.#answers.size >= openMax)
+      throw new ServiceError('REL_INVALID', `${openMax} answers are open: take one of them first`);
+    const terms = open?.terms ?? termsOf(extra);
+    const readOnly = open?.readOnly ?? extra.get('mode') === 'r';
+    const asked = { terms, writes: !readOnly, transaction: open?.transaction ?? null };
+    const executed = await this.#ask(asker, asked, extra, (asking, signal) =>
+      this.#execute(asking, { text, given, terms, readOnly, signal }),
+    );
+    const id = this.#nextAnswer++;
+    this.#answers.set(id, { executed, terms, batch: 0, row: 0 });
+    this.#success([
+      ['fields', executed.answer.columns.map(({ name }) => name)],
+      ['t_first', BigInt(Math.round(executed.answer.processingTimeMs))],
+      ...(open === null ? [] : ([['qid', id]] as const)),
+    ]);
+  }
+
+  async #execute(
+    { invocation, keep }: Asking,
+    { text, given, terms, readOnly, signal }: Statement & { readonly signal: AbortSignal },
+  ): Promise<Executed> {
+    const { planner } = this.#parts;
+    const { purpose, durability } = terms;
+    const question = { sql: text, parameters: parametersOf(given), time: timeOfTerms(terms), purpose, signal } as const;
+    const executed = readOnly
+      ? { answer: await planner.query(invocation, question), written: null }
+      : await planner.execute(invocation, { ...question, sync: durability === 'sync', graph: true });
+    keep(executed.answer);
+    return executed;
+  }
+
+  /** Within the time that the client gives it. */
+  async #ask<T>(
+    asker: Asker,
+    asked: Asked,
+    extra: PackedMap,
+    run: (asking: Asking, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const limit = extra.get('tx_timeout');
+    if (typeof limit !== 'bigint' || limit <= 0n) return asker.ask(asked, (asking) => run(asking, asker.gone));
+    const over = new AbortController();
+    const late = new AbortController();
+    const milliseconds = Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n);
+    void this.#parts.clock.sleep(milliseconds, over.signal).then(() => late.abort());
+    try {
+      return await asker.ask(asked, (asking) => run(asking, AbortSignal.any([asker.gone, late.signal])));
+    } catch (error) {
+      if (late.signal.aborted && !over.signal.aborted && error instanceof ServiceError && error.code === 'REL_CANCELLED')
+        throw new ServiceError('REL_TIMEOUT', 'it took longer than the client gives it');
+      throw error;
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #pull(asker: Asker, stated: PackedMap, sends: boolean): Promise<void> {
+    const [id, open] = this.#answerOf(stated);
+    const wanted = stated.get('n');
+    if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
+      throw new ServiceError('REL_INVALID', 'n counts rows, or is -1');
+    const { answer, written } = open.executed;
+    const most = wanted === -1n ? Infinity : Number(wanted);
+    if (sends) await this.#send(asker, open, most);
+    else skip(open, most);
+    if (open.batch < answer.batches.length) return this.#success([['has_more', true]]);
+    this.#answers.delete(id);
+    const notices = answer.notices ?? [];
+    this.#success([
+      ['type', typeOf(answer, written)],
+      ['t_last', 0n],
+      ['db', open.terms.branch ?? 'neo4j'],
+      ...(changes(written) ? ([['stats', new Map([['contains-updates', true]])]] as const) : []),
+      ...(notices.length > 0 ? ([['notifications', notices.map(notification)]] as const) : []),
+    ]);
+  }
+
+  #answerOf(stated: PackedMap): [bigint, OpenAnswer] {
+    const named = stated.get('qid');
+    const id = typeof named === 'bigint' && named >= 0n ? named : this.#nextAnswer - 1n;
+    const open = this.#answers.get(id);
+    if (open === undefined) throw new ServiceError('REL_INVALID', 'no answer is open: RUN something first');
+    return [id, open];
+  }
+
+  async #send(asker: Asker, open: OpenAnswer, most: number): Promise<void> {
+    const { clock, yieldTurn } = this.#parts;
+    const { answer } = open.executed;
+    const { columns, batches } = answer;
+    checkCaller(this.#parts, asker.caller);
+    checkErased(answer);
+    let sliceStart = clock.monotonicMs();
+    for (let left = most; left > 0 && open.batch < batches.length; ) {
+      const { columns: vectors, selection, first, count } = batches[open.batch]!;
+      if (open.row === count) {
+        open.batch++;
+        open.row = 0;
+        continue;
+      }
+      const at = first + open.row++;
+      const row = selection === null ? at : selection[at]!;
+      this.#packer.structure(replies.record, 1);
+      this.#packer.list(columns.length);
+      for (let i = 0; i < columns.length; i++) this.#packer.value(cellOf(vectors[i]!, columns[i]!, row, this.#utc));
+      this.#put();
+      left--;
+      if (this.#outgoingBytes < companyBytes && clock.monotonicMs() - sliceStart <= sliceMs) continue;
+      this.#flush();
+      await this.#connection.caughtUp();
+      await yieldTurn();
+      if (asker.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the answer was cancelled');
+      checkCaller(this.#parts, asker.caller);
+      checkErased(answer);
+      sliceStart = clock.monotonicMs();
+    }
+    skip(open, 0);
+  }
+
+  async #begin(asker: Asker, extra: PackedMap): Promise<void> {
+    this.#checkIdle();
+    const terms = termsOf(extra);
+    const { authenticator, gate } = this.#parts;
+    const renewed = authenticator.renewed(asker.caller);
+    const transaction = gate.begin(terms.branch === null ? renewed : { ...renewed, branch: terms.branch }, this.#last);
+    this.#open = { transaction, terms, readOnly: extra.get('mode') === 'r' };
+    this.#last = transaction;
+    this.#success();
+  }
+
+  async #commit(asker: Asker): Promise<void> {
+    const { transaction, terms } = this.#inTransaction();
+    if (this.#answers.size > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
+    const asked = { terms, action: 'ingest', writes: !transaction.isEmpty, transaction } as const;
+    await asker.ask(asked, ({ invocation }) => invocation.commit({ sync: terms.durability === 'sync' }));
+    this.#forget();
+    this.#success();
+  }
+
+  #inTransaction(): OpenTransaction {
+    if (this.#open === null) throw new ServiceError('REL_INVALID', 'no transaction is open: BEGIN one first');
+    return this.#open;
+  }
+
+  #checkIdle(): void {
+    if (this.#open !== null) throw new ServiceError('REL_INVALID', 'a transaction is open');
+    if (this.#answers.size > 0) throw new ServiceError('REL_INVALID', 'an answer is open: take or discard it first');
+  }
+
+  /** One server does everything: the one that the client has reached, as it calls it. */
+  #route(context: PackedMap, third: Packed | undefined): void {
+    const address = context.get('address');
+    if (typeof address !== 'string') throw new ServiceError('REL_INVALID', 'the routing context names no address');
+    const named = isMap(third) ? third.get('db') : third;
+    const servers = ['ROUTE', 'READ', 'WRITE'].map((role) =>
+      mapOf([
+        ['addresses', [address]],
+        ['role', role],
+      ]),
+    );
+    const db = typeof named === 'string' ? named : 'neo4j';
+    this.#success([
+      [
+        'rt',
+        mapOf([
+          ['ttl', routeSeconds],
+          ['db', db],
+          ['servers', servers],
+        ]),
+      ],
+    ]);
+  }
+
+  #reset(): void {
+    this.#resets--;
+    if (this.#resets > 0) return this.#plain(replies.ignored);
+    this.#cancel = new AbortController();
+    this.#forget();
+    if (this.#caller === null && !this.#greeted) return this.#end();
+    this.#failed = false;
+    this.#success();
+  }
+
+  /** What is open is over. */
+  #forget(): void {
+    this.#open?.transaction.end();
+    this.#open = null;
+    this.#answers.clear();
+  }
+
+  #end(): void {
+    this.#flush();
+    this.#ended = true;
+    this.#forget();
+    this.#connection.end();
+  }
+
+  #success(entries: readonly (readonly [string, Packed])[] = []): void {
+    this.#packer.structure(replies.success, 1);
+    this.#packer.value(new Map(entries));
+    this.#put();
+  }
+
+  #failure(error: ServiceError): void {
+    this.#packer.clear();
+    this.#packer.structure(replies.failure, 1);
+    this.#packer.value(
+      mapOf([
+        ['code', boltCodeOf(error)],
+        ['message', error.message],
+      ]),
+    );
+    this.#put();
+  }
+
+  #plain(tag: number): void {
+    this.#packer.structure(tag, 0);
+    this.#put();
+  }
+
+  #put(): void {
+    const message = chunked(this.#packer.bytes);
+    this.#packer.clear();
+    this.#outgoing.push(message);
+    this.#outgoingBytes += message.length;
+  }
+
+  #take(): Buffer {
+    const pieces = this.#outgoing;
+    this.#outgoing = [];
+    this.#outgoingBytes = 0;
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  }
+
+  #flush(): void {
+    if (this.#outgoing.length > 0) this.#connection.write(this.#take());
+  }
+}
+
+interface Statement {
+  readonly text: string;
+  readonly given: PackedMap;
+  readonly terms: Terms;
+  readonly readOnly: boolean;
+}
+
+/** RESET and GOODBYE have no fields, or none that matter: their second byte tells them. */
+const isReset = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.reset;
+const isGoodbye = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.goodbye;
+
+const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
+const mapOf = (entries: readonly (readonly [string, Packed])[]): PackedMap => new Map(entries);
+
+function mapAt(fields: readonly Packed[], at: number): PackedMap {
+  const field = fields[at] ?? noMap;
+  if (!isMap(field)) throw malformed();
+  return field;
+}
+
+function textAt(fields: readonly Packed[], at: number): string {
+  const field = fields[at];
+  if (typeof field !== 'string') throw malformed();
+  return field;
+}
+
+/** What drivers call metadata of a transaction, and the database: a branch. */
+function termsOf(extra: PackedMap): Terms {
+  const impersonated = extra.get('imp_user');
+  if (impersonated !== undefined && impersonated !== null)
+    throw new ServiceError('REL_NOT_IMPLEMENTED', 'nobody is impersonated here');
+  const db = extra.get('db') ?? '';
+  if (typeof db !== 'string') throw malformed();
+  let terms = withTerm(noTerms, 'branch', db === 'neo4j' ? '' : db);
+  for (const [name, value] of mapAt([extra.get('tx_metadata') ?? noMap], 0)) {
+    if (ofTools.has(name)) continue;
+    if (typeof value !== 'string' && typeof value !== 'bigint')
+      throw new ServiceError('REL_INVALID', `${name} is stated as a text`);
+    terms = withTerm(terms, name, String(value));
+  }
+  return terms;
+}
+
+/** Passes over so many rows, and over batches without any. */
+function skip(open: OpenAnswer, most: number): void {
+  const { batches } = open.executed.answer;
+  for (let left = most; open.batch < batches.length; ) {
+    const rest = batches[open.batch]!.count - open.row;
+    if (rest > left) {
+      open.row += left;
+      return;
+    }
+    left -= rest;
+    open.batch++;
+    open.row = 0;
+  }
+}
+
+const changes = (written: Written | null): boolean =>
+  written !== null && written.inserted + written.updated + written.deleted > 0;
+
+function typeOf({ columns }: Answer, written: Written | null): string {
+  if (written === null) return 'r';
+  return columns.length > 0 ? 'rw' : 'w';
+}
+
+const notification = (notice: string): PackedMap =>
+  mapOf([
+    ['code', 'Neo.ClientNotification.Statement.Notice'],
+    ['title', 'About the rows of this answer'],
+    ['description', notice],
+    ['severity', 'INFORMATION'],
+    ['category', 'GENERIC'],
+  ]);
+
+function boltCodeOf({ code, facts }: ServiceError): string {
+  if (facts.reason === 'no-such-branch') return 'Neo.ClientError.Database.DatabaseNotFound';
+  return errorCodesOf(code, facts.stale).bolt;
+}

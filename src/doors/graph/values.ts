@@ -1,0 +1,110 @@
+/** Values of Bolt and those of the planner. Source: neo4j.com/docs/bolt/current/bolt/structure-semantics. */
+import { ServiceError } from '../../errors.ts';
+import type { Vector } from '../../log/values/columns.ts';
+import { FOREVER, INSTANT_MIN } from '../../log/values/timestamp.ts';
+import { checkText } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import type { OutputColumn } from '../../planner/planner-contract.ts';
+import { type Literal, TypedValue } from '../../planner/statement.ts';
+import { parseExactJson } from '../frame/read-exact-json.ts';
+import { isMap, type Packed, type PackedMap, Structure } from './packstream.ts';
+
+const second = 1_000_000_000n;
+const day = 86_400n * second;
+const tags = { date: 0x44, dateTime: 0x49, dateTimeOfZone: 0x69, dateTimeOfClock: 0x46 } as const;
+
+/** Of structures that no cell holds. */
+const refused: ReadonlyMap<number, string> = new Map([
+  [0x4e, 'a node'],
+  [0x52, 'a relationship'],
+  [0x72, 'a relationship'],
+  [0x50, 'a path'],
+  [0x54, 'a time'],
+  [0x74, 'a local time'],
+  [0x64, 'a local date and time'],
+  [0x66, 'a date and time of a named zone, without its instant'],
+  [0x45, 'a duration'],
+  [0x58, 'a point'],
+  [0x59, 'a point'],
+]);
+
+/** Throws REL_INVALID, with the parameter's name, for what no cell holds. */
+export function parametersOf(given: PackedMap): ReadonlyMap<string, Literal | TypedValue> {
+  return new Map([...given].map(([name, value]) => [name, parameterOf(name, value)]));
+}
+
+function parameterOf(name: string, value: Packed): Literal | TypedValue {
+  if (typeof value === 'string') checkText(value, `$${name}`);
+  if (value === null || typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} is no finite number`);
+    return value;
+  }
+  if (value instanceof Structure) {
+    if (value.tag === tags.date) return new TypedValue('date', inReach(name, wholeOf(name, value, 0) * day));
+    return new TypedValue('timestamp', instantOf(name, value));
+  }
+  if (value instanceof Uint8Array) throw new ServiceError('REL_INVALID', `$${name} holds bytes, which no cell does`);
+  return new TypedValue('json', jsonOf(name, value));
+}
+
+function instantOf(name: string, value: Structure): bigint {
+  const { tag } = value;
+  const what = refused.get(tag);
+  if (what !== undefined) throw new ServiceError('REL_INVALID', `$${name} holds ${what}, which no cell does`);
+  if (tag !== tags.dateTime && tag !== tags.dateTimeOfZone && tag !== tags.dateTimeOfClock)
+    throw new ServiceError('REL_INVALID', `$${name} holds a structure 0x${tag.toString(16)}, which is not known`);
+  const offset = tag === tags.dateTimeOfClock ? wholeOf(name, value, 2) : 0n;
+  return inReach(name, (wholeOf(name, value, 0) - offset) * second + wholeOf(name, value, 1));
+}
+
+function inReach(name: string, instant: bigint): bigint {
+  if (instant < INSTANT_MIN || instant > FOREVER)
+    throw new ServiceError('REL_INVALID', `$${name} is an instant out of reach: nanoseconds since 1970 have 64 bits`);
+  return instant;
+}
+
+function wholeOf(name: string, { fields }: Structure, at: number): bigint {
+  const field = fields[at];
+  if (typeof field !== 'bigint') throw new ServiceError('REL_INVALID', `$${name} holds a malformed structure`);
+  return field;
+}
+
+/** Exact: integers of any size, floats that stay floats. */
+function jsonOf(name: string, value: Packed): string {
+  if (typeof value === 'bigint') return String(value);
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} holds a number that is not finite`);
+    return Number.isInteger(value) && Math.abs(value) < 1e21 ? value.toFixed(1) : String(value);
+  }
+  if (value instanceof Structure || value instanceof Uint8Array)
+    throw new ServiceError('REL_INVALID', `$${name} holds, within a list or a map, what JSON does not`);
+  if (isMap(value)) return `{${[...value].map(([key, each]) => `${JSON.stringify(key)}:${jsonOf(name, each)}`).join()}}`;
+  return Array.isArray(value) ? `[${(value as readonly Packed[]).map((each) => jsonOf(name, each)).join()}]` : String(value);
+}
+
+/** `utc`: instants are told in UTC, as from 5.0 on; before, as the clock of their zone shows it. */
+export function cellOf(vector: Vector, { type }: OutputColumn, row: number, utc: boolean): Packed {
+  const cell = cellAt(vector, type, row);
+  if (cell === null || typeof cell === 'boolean' || typeof cell === 'number') return cell;
+  if (typeof cell === 'bigint') return type === 'timestamp' ? dateTimeOf(cell, utc) : cell;
+  if (typeof cell === 'string') return type === 'json' ? ofJson(parseExactJson(cell)) : cell;
+  return [...cell];
+}
+
+function dateTimeOf(instant: bigint, utc: boolean): Structure {
+  const nanoseconds = ((instant % second) + second) % second;
+  return new Structure(utc ? tags.dateTime : tags.dateTimeOfClock, [(instant - nanoseconds) / second, nanoseconds, 0n]);
+}
+
+const i64 = { least: -(2n ** 63n), most: 2n ** 63n - 1n } as const;
+
+function ofJson(value: unknown): Packed {
+  if (typeof value === 'bigint') return value < i64.least || value > i64.most ? Number(value) : value;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (Array.isArray(value)) return value.map(ofJson);
+  if (typeof value === 'object' && value !== null)
+    return new Map(Object.entries(value).map(([name, member]) => [name, ofJson(member)]));
+  return value as null | boolean | string;
+}

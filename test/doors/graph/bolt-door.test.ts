@@ -1,0 +1,156 @@
+/** The binary graph door of one server, through Neo4j's own driver. */
+import neo4j, { type Driver, type Integer, type Session } from 'neo4j-driver';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { StoreWorld } from '../http/store-world.ts';
+
+const secret = 'bolt-secret-of-tests';
+let world: StoreWorld;
+let driver: Driver;
+const url = (scheme: string): string => `${scheme}://127.0.0.1:${world.others.find(({ name }) => name === 'graph-binary')!.port}`;
+const connected = (scheme: string, password = secret): Driver =>
+  neo4j.driver(url(scheme), neo4j.auth.basic('neo4j', password), { maxTransactionRetryTime: 10_000 });
+
+beforeAll(async () => {
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: secret });
+  const properties = { id: 'string', whole: 'integer', share: 'number', sure: 'boolean', at: 'timestamp', facts: 'json' };
+  const made = await world.call('POST', '/types', { name: 'Thing', properties, primary_key: 'id' });
+  expect(made.status).toBe(201);
+  driver = connected('bolt');
+});
+
+afterAll(async () => {
+  await driver.close();
+  await world.close();
+});
+
+async function inSession<T>(run: (session: Session) => Promise<T>, options: Record<string, unknown> = {}): Promise<T> {
+  const session = driver.session(options);
+  try {
+    return await run(session);
+  } finally {
+    await session.close();
+  }
+}
+
+const codeOf = (asked: Promise<unknown>): Promise<string> =>
+  asked.then(
+    () => 'answered',
+    (error: { code: string }) => error.code,
+  );
+
+test('A driver connects by bolt:// and neo4j://, and is refused a wrong secret', async () => {
+  const info = await driver.getServerInfo();
+  expect(info.agent).toMatch(/^Neo4j\/5/);
+  expect(info.protocolVersion).toMatchObject({ major: 5, minor: 4 });
+  const routed = connected('neo4j');
+  const { records } = await routed.executeQuery('SELECT 1 AS one', {}, { database: 'neo4j' });
+  expect((records[0]!.get('one') as Integer).toNumber()).toBe(1);
+  await routed.close();
+  const stranger = connected('bolt', 'wrong');
+  expect(await codeOf(stranger.verifyAuthentication().then((known) => known || Promise.reject({ code: 'no' })))).toBe('no');
+  await stranger.close();
+});
+
+test('Rows are created with parameters, and values come back as they were sent', async () => {
+  const at = neo4j.types.DateTime.fromStandardDate(new Date('2024-02-29T12:00:00.123Z'));
+  const sent = { id: 'a', most: neo4j.int('9223372036854775807'), share: 0.5, at };
+  await inSession((session) => session.run('CREATE (t:Thing {id: $id, whole: $most, share: $share, sure: true, at: $at})', sent));
+  const { records } = await inSession((session) =>
+    session.run('MATCH (t:Thing {id: $id}) RETURN t.whole AS whole, t.share AS share, t.sure AS sure, t.at AS at', { id: 'a' }),
+  );
+  const row = records[0]!;
+  expect((row.get('whole') as Integer).toString()).toBe('9223372036854775807');
+  expect(row.get('share')).toBe(0.5);
+  expect(row.get('sure')).toBe(true);
+  expect((row.get('at') as InstanceType<typeof neo4j.types.DateTime>).toStandardDate().toISOString()).toBe(
+    '2024-02-29T12:00:00.123Z',
+  );
+});
+
+test('A small fetchSize streams, and a session that is left early goes on', async () => {
+  const lines = Array.from({ length: 250 }, (_, i) => JSON.stringify({ id: `s${i}`, whole: i }));
+  const loaded = await fetch(`${world.door.dataUrl}/ingest?object_type=Thing`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${world.token}`, 'content-type': 'application/x-ndjson' },
+    body: lines.join('\n'),
+  });
+  expect(await loaded.json()).toMatchObject({ accepted: 250 });
+  const text = "MATCH (t:Thing) WHERE t.id STARTS WITH 's' RETURN t.id AS id, t.whole AS whole ORDER BY whole";
+  await inSession(
+    async (session) => {
+      const { records } = await session.run(text);
+      expect(records.map((record) => record.get('id') as string)).toEqual(lines.map((_, i) => `s${i}`));
+      let seen = 0;
+      for await (const _ of session.run(text)) if (++seen === 20) break;
+      expect(seen).toBe(20);
+      expect((await session.run('SELECT 2 AS two')).records).toHaveLength(1);
+    },
+    { fetchSize: 7 },
+  );
+});
+
+test('A transaction shows what it wrote, commits or rolls back, and an error in its middle undoes it', async () => {
+  const there = (id: string): Promise<number> =>
+    inSession(async (session) => (await session.run('MATCH (t:Thing {id: $id}) RETURN t.id AS id', { id })).records.length);
+  await inSession(async (session) => {
+    const kept = session.beginTransaction();
+    await kept.run("CREATE (t:Thing {id: 'kept'})");
+    expect((await kept.run("MATCH (t:Thing {id: 'kept'}) RETURN t.id AS id")).records).toHaveLength(1);
+    expect(await there('kept')).toBe(0);
+    await kept.commit();
+    expect(await there('kept')).toBe(1);
+    const dropped = session.beginTransaction();
+    await dropped.run("CREATE (t:Thing {id: 'dropped'})");
+    await dropped.rollback();
+    expect(await there('dropped')).toBe(0);
+    const failing = session.beginTransaction();
+    await failing.run("CREATE (t:Thing {id: 'failing'})");
+    expect(await codeOf(failing.run('MATCH (('))).toBe('Neo.ClientError.Statement.SyntaxError');
+    await failing.close();
+    expect(await there('failing')).toBe(0);
+  });
+});
+
+test('executeWrite runs again after a conflict', async () => {
+  const id = 'contended';
+  await inSession((session) => session.run('CREATE (t:Thing {id: $id, whole: 0})', { id }));
+  let attempts = 0;
+  await inSession((session) =>
+    session.executeWrite(async (transaction) => {
+      attempts++;
+      await transaction.run('UPDATE Thing SET whole = whole + 1 WHERE id = $id', { id });
+      if (attempts > 1) return;
+      await inSession((other) => other.run('UPDATE Thing SET whole = whole + 10 WHERE id = $id', { id }));
+    }),
+  );
+  expect(attempts).toBe(2);
+  const { records } = await inSession((session) =>
+    session.executeRead((transaction) => transaction.run('MATCH (t:Thing {id: $id}) RETURN t.whole AS whole', { id })),
+  );
+  expect((records[0]!.get('whole') as Integer).toNumber()).toBe(11);
+});
+
+test('What is refused says so by a code of its own, and changes nothing', async () => {
+  const refusals: [string, Record<string, unknown>, Record<string, unknown>, string][] = [
+    ["MATCH (t:Thing {id: 'a'}) SET t.whole = 1", {}, {}, 'Neo.ClientError.Statement.AccessMode'],
+    ["MATCH (t:Thing {id: 'a'}) DELETE t", {}, {}, 'Neo.ClientError.Statement.SyntaxError'],
+    ["CREATE (t:Thing {id: 'read'})", {}, { defaultAccessMode: 'READ' }, 'Neo.ClientError.Statement.AccessMode'],
+    ['SELECT $b AS b', { b: new Int8Array(2) }, {}, 'Neo.ClientError.Statement.SyntaxError'],
+    ['SELECT 1 AS one', {}, { database: 'nowhere' }, 'Neo.ClientError.Database.DatabaseNotFound'],
+  ];
+  for (const [text, parameters, options, code] of refusals)
+    expect([text, await codeOf(inSession((session) => session.run(text, parameters), options))]).toEqual([text, code]);
+  const { records } = await inSession((session) => session.run("SELECT id, whole FROM Thing WHERE id IN ('a', 'read')", {}));
+  expect(records.map((record) => [record.get('id'), String(record.get('whole'))])).toEqual([['a', '9223372036854775807']]);
+});
+
+test('Metadata of a transaction asks as of an instant', async () => {
+  const then = new Date().toISOString();
+  await inSession((session) => session.run("CREATE (t:Thing {id: 'later'})"));
+  const count = (metadata: Record<string, string>): Promise<number> =>
+    inSession(
+      async (session) => (await session.run("MATCH (t:Thing {id: 'later'}) RETURN t.id AS id", {}, { metadata })).records.length,
+    );
+  expect(await count({})).toBe(1);
+  expect(await count({ as_of_system: then })).toBe(0);
+});
