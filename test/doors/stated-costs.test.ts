@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { nativeCodec } from '../../src/doors/columnar/native-codec.ts';
+import { boltCodec } from '../../src/doors/graph/bolt-codec.ts';
 import { wireCodec } from '../../src/doors/document/codec.ts';
 import { rows as documentCommands } from '../../src/doors/document/session.ts';
 import { type CommandCost, messageBytesMax } from '../../src/doors/frame/codec.ts';
@@ -62,6 +63,7 @@ test.each([
   ['document', wireCodec],
   ['relational', relationalCodec],
   ['columnar native', nativeCodec],
+  ['binary graph', boltCodec],
 ] as const)('the %s codec looks at no more in one turn than it states', (_name, { cost, partsInTurn }) => {
   expect(cost.part * partsInTurn + cost.byte * messageBytesMax).toBeLessThan(2 * unnoticed);
 });

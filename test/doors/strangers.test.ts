@@ -9,6 +9,7 @@ import { Inbox, pause } from '../../src/doors/frame/inbox.ts';
 import { HttpStrangers, Strangers } from '../../src/doors/frame/strangers.ts';
 import { WireMemory } from '../../src/doors/frame/wire-memory.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
+import { handshakeBytes, helloBytes as boltHello, map, messageBytes } from './graph/bolt-client.ts';
 import { helloBytes } from './columnar/native-client.ts';
 import { send } from './http/door-world.ts';
 import { StoreWorld } from './http/store-world.ts';
@@ -56,6 +57,15 @@ describe('before authentication', () => {
     expect(await saidTo('columnar-native', Buffer.from([4]))).toContain('it begins with Hello');
     expect(await saidTo('columnar-native', Buffer.from([0, 0xff, 0xff, 0x7f]))).toContain('a text has at most 4096 bytes here');
     expect(await saidTo('columnar-native', helloBytes({ password: 'wrong' }))).toContain('missing or invalid credential');
+  });
+
+  test('a client of Bolt begins with its preamble, and asks nothing before it has logged on', async () => {
+    expect(await saidTo('graph-binary', Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toBe('');
+    const shaken = handshakeBytes(0, 4, 4);
+    expect(await saidTo('graph-binary', shaken, boltHello('wrong'))).toContain('Neo.ClientError.Security.Unauthorized');
+    expect(await saidTo('graph-binary', shaken, messageBytes(0x10, 'SELECT 1', map(), map()))).toContain('log on first');
+    expect(await saidTo('graph-binary', handshakeBytes(0, 0, 3))).toBe('\0\0\0\0');
+    expect(await saidTo('graph-binary', shaken, messageBytes(0x01, 'x'.repeat(17_000)))).toMatch(tooLong);
   });
 
   test('a message of the document door ends the connection by its head, and none of it is read', async () => {

@@ -17,6 +17,7 @@ import { request } from './columnar/columnar-client.ts';
 import { GrpcClient, rowsOf } from './rpc/grpc-client.ts';
 import { asNative, type NativeOptions } from './columnar/native-client.ts';
 import { asDocuments } from './document/document-client.ts';
+import { keysByBolt, asBolt } from './graph/bolt-client.ts';
 import { asKv } from './kv/kv-client.ts';
 import { forPath } from './object/object-client.ts';
 import { as, relationalSecret } from './relational/relational-client.ts';
@@ -278,6 +279,24 @@ const drivers: Readonly<Record<string, Driver>> = {
         expect(await nativeKeys(world, path, `SELECT COUNT(*) AS n ${where}`)).toEqual([String(keys.length)]);
         return keys;
       },
+    },
+  },
+  'graph-binary': {
+    async write(world, type, key, path) {
+      await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
+      await asBolt(world, path, relationalSecret, (session) =>
+        session.run(`CREATE (t:${type} {id: $key, note: $note})`, { key, note: `of ${path}` }),
+      );
+    },
+    reads: {
+      'a pattern': (world, type, _key, path) =>
+        keysByBolt(world, path, relationalSecret, `MATCH (t:${type}) RETURN t._pk AS _pk`),
+      'a pattern with a condition, in a transaction': (world, type, key, path) =>
+        asBolt(world, path, relationalSecret, async (session) => {
+          const asked = `MATCH (t:${type}) WHERE t._pk = $key RETURN t._pk AS _pk`;
+          const { records } = await session.executeRead((transaction) => transaction.run(asked, { key }));
+          return records.map((record) => record.get('_pk') as string);
+        }),
     },
   },
   kv: {

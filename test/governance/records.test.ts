@@ -17,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { request } from '../doors/columnar/columnar-client.ts';
 import { GrpcClient } from '../doors/rpc/grpc-client.ts';
+import { boltDriver } from '../doors/graph/bolt-client.ts';
 import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
 import { documentsConnected } from '../doors/document/document-client.ts';
 import { adminSecret, type StoreWorld } from '../doors/http/store-world.ts';
@@ -38,6 +39,7 @@ let listener: Redis;
 let raw: RawClient;
 let native: NativeClient;
 let grpc: GrpcClient;
+let bolt: ReturnType<typeof boltDriver>;
 const purposeTest = { settings: { annals_purpose: 'test' } };
 
 beforeAll(async () => {
@@ -48,6 +50,7 @@ beforeAll(async () => {
   await listener.call('ANNALS.SET', 'purpose', 'test');
   grpc = new GrpcClient(world, { 'x-service-purpose': 'test' }, relationalSecret);
   native = await NativeClient.connect(nativePort(world), { password: relationalSecret });
+  bolt = boltDriver(world, relationalSecret);
   raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
   await raw.ask(simple("SET annals.purpose = 'test'"));
   s3 = clientOf(world, {}, { 'x-service-purpose': 'test' });
@@ -86,10 +89,20 @@ afterAll(async () => {
   raw.close();
   native.end();
   grpc.close();
+  await bolt.close();
   s3.destroy();
   await Promise.all([sql.end(), mongo.close()]);
   await world.close();
 });
+
+const byBolt = async (text: string): Promise<unknown> => {
+  const session = bolt.session();
+  try {
+    return await session.run(text, {}, { metadata: { purpose: 'test' } });
+  } finally {
+    await session.close();
+  }
+};
 
 const columnar = async (text: string): Promise<void> => {
   const { status, text: told } = await request(world, relationalSecret, purposeTest.settings, { method: 'POST', body: text });
@@ -166,6 +179,7 @@ const questions: readonly Act[] = [
   ['query', 'columnar-http', 'query', 'Secret', 2, () => columnar(star), { template: star }],
   ['EXPLAIN', 'columnar-http', 'query', 'Secret', 0, () => columnar(`EXPLAIN ${star}`)],
   ['query', 'columnar-native', 'query', 'Secret', 2, () => native.query(star, purposeTest), { template: star }],
+  ['query', 'graph-binary', 'query', 'Secret', 2, () => byBolt(star), { template: star }],
   ['EXPLAIN', 'columnar-native', 'query', 'Secret', 0, () => native.query(`EXPLAIN ${star}`, purposeTest)],
   ['a stream', 'http', 'query', 'Secret', 2, () => http('POST', '/query/stream', { sql: star }), { template: star }],
   ['Arrow', 'http', 'query', 'Secret', 2, () => http('POST', '/query/arrow', { sql: star }), { template: star }],

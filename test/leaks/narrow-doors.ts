@@ -1,4 +1,4 @@
-/** What the key-value, the document and the native columnar door say: keys, messages, documents and rows of others beside one's own. */
+/** What the key-value, the document, the native columnar and the binary graph door say: keys, messages, documents and rows of others beside one's own. */
 import type { NativeMessage } from '../../src/doors/columnar/native-codec.ts';
 import { NativeSession } from '../../src/doors/columnar/native-session.ts';
 import { RunningQueries } from '../../src/doors/columnar/running.ts';
@@ -10,6 +10,8 @@ import { rows as documentCommands } from '../../src/doors/document/session.ts';
 import { Asker } from '../../src/doors/frame/asker.ts';
 import type { Connection } from '../../src/doors/frame/connection.ts';
 import { type DoorParts, wireBounds } from '../../src/doors/frame/door-parts.ts';
+import { BoltSession } from '../../src/doors/graph/bolt-session.ts';
+import { Packer, type Packed, Structure } from '../../src/doors/graph/packstream.ts';
 import { Cursors } from '../../src/doors/kv/cursors.ts';
 import { KvSession } from '../../src/doors/kv/session.ts';
 import { Channels } from '../../src/doors/kv/subscriptions.ts';
@@ -231,6 +233,57 @@ async function talkNative(stage: Stage, { token, organization, purpose }: Comes,
   gone.abort();
 }
 
+const patterns: readonly string[] = [
+  ...['Deal', 'Party', 'Dossier', 'Hidden', 'SourceTrueIdentity', 'Nowhere'].flatMap((type) => [
+    `MATCH (n:${type}) RETURN n._pk AS key`,
+    `MATCH (n:${type}) WHERE n._pk = 'x1' RETURN count(*) AS n`,
+    `MATCH (n:${type} {id: 'x1'})-[r]-(m) RETURN m, r`,
+  ]),
+  'MATCH (n) RETURN n',
+  'MATCH p = (a)-[*1..2]->(b) RETURN a, b',
+  'CALL traverse.pageRank.stream({}) YIELD nodeId',
+];
+
+async function talkBolt(stage: Stage, { token, organization, purpose }: Comes, heard: Heard[]): Promise<void> {
+  let sent: Buffer[] = [];
+  const gone = new AbortController();
+  const session = new BoltSession(
+    partsOf(stage),
+    connectionTo((bytes) => void sent.push(Buffer.from(bytes)), gone.signal),
+  );
+  const packer = new Packer();
+  const say = async (tag: number, fields: readonly Packed[], shown: string): Promise<void> => {
+    await stage.lab.tick();
+    packer.clear();
+    packer.value(new Structure(tag, fields));
+    void session.handle({ kind: 'message', body: Buffer.from(packer.bytes) });
+    await session.done;
+    await settled(8);
+    heard.push(heardOf('BOLT', shown, Buffer.concat(sent)));
+    sent = [];
+  };
+  await session.handle({ kind: 'handshake', version: { major: 5, minor: 0 } });
+  const user = organization === null ? 'me' : `me@${organization}`;
+  sent = [];
+  const login = { scheme: 'basic', principal: user, credentials: token };
+  await session.handle({ kind: 'noop' });
+  packer.clear();
+  packer.value(new Structure(0x01, [new Map(Object.entries(login))]));
+  void session.handle({ kind: 'message', body: Buffer.from(packer.bytes) });
+  await session.done;
+  // It tells the number of the connection, which is of nobody's rows.
+  sent = [];
+  const extra: Packed = new Map([['tx_metadata', new Map(purpose === null ? [] : [['purpose', purpose]])]]);
+  for (const text of patterns) {
+    if (!session.isLoggedIn) break;
+    await say(0x10, [text, new Map(), extra], text);
+    await say(0x3f, [new Map([['n', -1n]])], `${text}: rows`);
+    await say(0x0f, [], 'RESET');
+  }
+  session.close();
+  gone.abort();
+}
+
 export const narrowConversations: readonly Conversation[] = [
   {
     name: 'the key-value door',
@@ -251,6 +304,13 @@ export const narrowConversations: readonly Conversation[] = [
     hold: talk(async (_ask, stage, adversary, heard) => {
       const comes = comesAs(stage, adversary);
       if (comes !== null) await talkNative(stage, comes, heard);
+    }),
+  },
+  {
+    name: 'the binary graph door',
+    hold: talk(async (_ask, stage, adversary, heard) => {
+      const comes = comesAs(stage, adversary);
+      if (comes !== null) await talkBolt(stage, comes, heard);
     }),
   },
 ];

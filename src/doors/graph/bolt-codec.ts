@@ -36,7 +36,7 @@ const spoken: readonly Version[] = [...[4, 3, 2, 1, 0].map((minor) => ({ major: 
 
 export const boltCodec: Codec<DecodeState, BoltFrame> = {
   start: { isOpen: false, at: 0, bounds: [] },
-  cost: { part: 150, byte: 0 },
+  cost: { part: 150, byte: 0.1 },
   partsInTurn: chunksInTurn,
   decode: (state, bytes) => (state.isOpen ? decodeMessage(state, bytes) : decodeHandshake(bytes)),
 };

@@ -94,6 +94,15 @@ export class BoltSession implements Session<BoltFrame> {
     this.#connection = connection;
   }
 
+  get isLoggedIn(): boolean {
+    return this.#caller !== null;
+  }
+
+  /** Resolves once all that was asked is answered. */
+  get done(): Promise<void> {
+    return this.#running ?? Promise.resolve();
+  }
+
   get atRest(): boolean {
     return this.#running === null && this.#open === null && this.#answers.size === 0;
   }
@@ -177,10 +186,7 @@ export class BoltSession implements Session<BoltFrame> {
     if (tag === requests.goodbye) return this.#end();
     if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
     if (tag === requests.logon && this.#logsOn && this.#greeted && this.#caller === null) return this.#logon(mapAt(fields, 0));
-    if (asker === null) {
-      this.#end();
-      throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
-    }
+    if (asker === null) throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
     switch (tag) {
       case requests.logoff:
         if (!this.#logsOn) break;
@@ -429,8 +435,7 @@ export class BoltSession implements Session<BoltFrame> {
 
   #reset(): void {
     this.#resets--;
-    if (this.#resets > 0) return this.#plain(replies.ignored);
-    this.#cancel = new AbortController();
+    if (this.#resets === 0) this.#cancel = new AbortController();
     this.#forget();
     if (this.#caller === null && !this.#greeted) return this.#end();
     this.#failed = false;

@@ -13,7 +13,7 @@ const second = 1_000_000_000n;
 const day = 86_400n * second;
 const tags = { date: 0x44, dateTime: 0x49, dateTimeOfZone: 0x69, dateTimeOfClock: 0x46 } as const;
 
-/** Of structures that no cell holds. */
+/** Structures that no cell holds. */
 const refused: ReadonlyMap<number, string> = new Map([
   [0x4e, 'a node'],
   [0x52, 'a relationship'],

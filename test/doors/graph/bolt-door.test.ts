@@ -1,21 +1,23 @@
 /** The binary graph door of one server, through Neo4j's own driver. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import neo4j, { type Driver, type Integer, type Session } from 'neo4j-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { boltCodec } from '../../../src/doors/graph/bolt-codec.ts';
+import { type Packed, Structure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
+import { allAtOnce } from '../../../src/planner/documents/json.ts';
 import { StoreWorld } from '../http/store-world.ts';
+import { boltDriver, boltPort, handshakeBytes, helloBytes, map, messageBytes } from './bolt-client.ts';
 
 const secret = 'bolt-secret-of-tests';
 let world: StoreWorld;
 let driver: Driver;
-const url = (scheme: string): string => `${scheme}://127.0.0.1:${world.others.find(({ name }) => name === 'graph-binary')!.port}`;
-const connected = (scheme: string, password = secret): Driver =>
-  neo4j.driver(url(scheme), neo4j.auth.basic('neo4j', password), { maxTransactionRetryTime: 10_000 });
-
 beforeAll(async () => {
   world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: secret });
   const properties = { id: 'string', whole: 'integer', share: 'number', sure: 'boolean', at: 'timestamp', facts: 'json' };
   const made = await world.call('POST', '/types', { name: 'Thing', properties, primary_key: 'id' });
   expect(made.status).toBe(201);
-  driver = connected('bolt');
+  driver = boltDriver(world, secret);
 });
 
 afterAll(async () => {
@@ -42,11 +44,11 @@ test('A driver connects by bolt:// and neo4j://, and is refused a wrong secret',
   const info = await driver.getServerInfo();
   expect(info.agent).toMatch(/^Neo4j\/5/);
   expect(info.protocolVersion).toMatchObject({ major: 5, minor: 4 });
-  const routed = connected('neo4j');
+  const routed = boltDriver(world, secret, { scheme: 'neo4j' });
   const { records } = await routed.executeQuery('SELECT 1 AS one', {}, { database: 'neo4j' });
   expect((records[0]!.get('one') as Integer).toNumber()).toBe(1);
   await routed.close();
-  const stranger = connected('bolt', 'wrong');
+  const stranger = boltDriver(world, 'wrong');
   expect(await codeOf(stranger.verifyAuthentication().then((known) => known || Promise.reject({ code: 'no' })))).toBe('no');
   await stranger.close();
 });
@@ -133,7 +135,7 @@ test('executeWrite runs again after a conflict', async () => {
 test('What is refused says so by a code of its own, and changes nothing', async () => {
   const refusals: [string, Record<string, unknown>, Record<string, unknown>, string][] = [
     ["MATCH (t:Thing {id: 'a'}) SET t.whole = 1", {}, {}, 'Neo.ClientError.Statement.AccessMode'],
-    ["MATCH (t:Thing {id: 'a'}) DELETE t", {}, {}, 'Neo.ClientError.Statement.SyntaxError'],
+    ["MATCH (t:Thing {id: 'a'}) DELETE t", {}, {}, 'Neo.ClientError.Statement.AccessMode'],
     ["CREATE (t:Thing {id: 'read'})", {}, { defaultAccessMode: 'READ' }, 'Neo.ClientError.Statement.AccessMode'],
     ['SELECT $b AS b', { b: new Int8Array(2) }, {}, 'Neo.ClientError.Statement.SyntaxError'],
     ['SELECT 1 AS one', {}, { database: 'nowhere' }, 'Neo.ClientError.Database.DatabaseNotFound'],
@@ -153,4 +155,72 @@ test('Metadata of a transaction asks as of an instant', async () => {
     );
   expect(await count({})).toBe(1);
   expect(await count({ as_of_system: then })).toBe(0);
+});
+
+/** What is answered to these bytes in one piece, until so many messages came. */
+async function answersTo(bytes: Buffer, count: number): Promise<Structure[]> {
+  const socket = connect(boltPort(world), '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(bytes);
+  const answers: Structure[] = [];
+  let heard = Buffer.alloc(0);
+  for await (const piece of socket) {
+    heard = Buffer.concat([heard, piece as Buffer]);
+    answers.length = 0;
+    for (let at = 4; at < heard.length; ) {
+      const begun = { isOpen: true, at: 0, bounds: [] };
+      const decoded = boltCodec.decode(begun, heard.subarray(at));
+      if (!('message' in decoded)) break;
+      at += decoded.taken;
+      if (decoded.message.kind === 'message') answers.push(allAtOnce(unpackSteps(decoded.message.body)) as Structure);
+    }
+    if (answers.length >= count) break;
+  }
+  socket.destroy();
+  return answers;
+}
+
+const tagsOf = (answers: readonly Structure[]): number[] => answers.map(({ tag }) => tag);
+const run = (text: string): Buffer => messageBytes(0x10, text, map(), map());
+const pull = messageBytes(0x3f, map({ n: -1n }));
+
+test('Bolt 4.4 logs in by HELLO, tells instants by the clock of their zone, and takes empty chunks between messages', async () => {
+  await inSession((session) =>
+    session.run("CREATE (t:Thing {id: 'old', at: $at})", { at: new neo4j.types.DateTime(2024, 1, 1, 0, 0, 0, 7, 0) }),
+  );
+  const noop = Buffer.alloc(2);
+  const asked = run("MATCH (t:Thing {id: 'old'}) RETURN t.at AS at");
+  const answers = await answersTo(Buffer.concat([handshakeBytes(0, 4, 4), helloBytes(secret), noop, asked, noop, noop, pull]), 4);
+  expect(tagsOf(answers)).toEqual([0x70, 0x70, 0x71, 0x70]);
+  const [row] = answers[2]!.fields as [readonly Packed[]];
+  expect(row[0]).toEqual(new Structure(0x46, [1_704_067_200n, 7n, 0n]));
+});
+
+test('After a failure everything is ignored until RESET, and RESET passes over what waits before it', async () => {
+  const reset = messageBytes(0x0f);
+  const failing = [run('MATCH (('), pull, run('SELECT 1 AS one')];
+  const hello = [handshakeBytes(0, 4, 4), helloBytes(secret)];
+  const failed = await answersTo(Buffer.concat([...hello, ...failing]), 4);
+  expect(tagsOf(failed)).toEqual([0x70, 0x7f, 0x7e, 0x7e]);
+  const answers = await answersTo(
+    Buffer.concat([...hello, run('SELECT 1 AS one'), pull, reset, run('SELECT 2 AS two'), pull]),
+    7,
+  );
+  expect(tagsOf(answers).slice(2)).toEqual([0x7e, 0x70, 0x70, 0x71, 0x70]);
+});
+
+test('RESET cancels the question that runs', async () => {
+  const long = 'SELECT COUNT(*) AS n FROM Thing a, Thing b, Thing c WHERE a.whole + b.whole + c.whole = 77';
+  const asked = [
+    handshakeBytes(0, 4, 4),
+    helloBytes(secret),
+    run(long),
+    pull,
+    messageBytes(0x0f),
+    run('SELECT 3 AS three'),
+    pull,
+  ];
+  const answers = await answersTo(Buffer.concat(asked), 7);
+  expect(tagsOf(answers)).toEqual([0x70, 0x7f, 0x7e, 0x70, 0x70, 0x71, 0x70]);
+  expect((answers[1]!.fields[0] as ReadonlyMap<string, Packed>).get('code')).toBe('Neo.ClientError.Transaction.Terminated');
 });
