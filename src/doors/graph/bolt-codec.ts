@@ -42,10 +42,8 @@ export const boltCodec: Codec<DecodeState, BoltFrame> = {
 };
 
 function decodeHandshake(bytes: Buffer): Decoded<DecodeState, BoltFrame> {
-  const known = Math.min(4, bytes.length);
-  for (let i = 0; i < known; i++) {
-    if (bytes[i] !== ((preamble >>> (24 - 8 * i)) & 0xff)) throw new ServiceError('REL_INVALID', 'this port speaks Bolt');
-  }
+  if (bytes.length < 4) return { needs: 4 };
+  if (bytes.readUInt32BE(0) !== preamble) throw new ServiceError('REL_INVALID', 'this port speaks Bolt');
   if (bytes.length < handshakeBytes) return { needs: handshakeBytes };
   return { message: { kind: 'handshake', version: agreed(bytes) }, taken: handshakeBytes, state: begun() };
 }

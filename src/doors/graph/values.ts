@@ -81,7 +81,8 @@ function jsonOf(name: string, value: Packed): string {
   if (value instanceof Structure || value instanceof Uint8Array)
     throw new ServiceError('REL_INVALID', `$${name} holds, within a list or a map, what JSON does not`);
   if (isMap(value)) return `{${[...value].map(([key, each]) => `${JSON.stringify(key)}:${jsonOf(name, each)}`).join()}}`;
-  return Array.isArray(value) ? `[${(value as readonly Packed[]).map((each) => jsonOf(name, each)).join()}]` : String(value);
+  if (value === null || typeof value === 'boolean') return String(value);
+  return `[${value.map((each) => jsonOf(name, each)).join()}]`;
 }
 
 /** `utc`: instants are told in UTC, as from 5.0 on; before, as the clock of their zone shows it. */
