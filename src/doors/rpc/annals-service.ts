@@ -13,7 +13,7 @@ import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import { outputForms } from '../../planner/formats/output-format.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
-import { parseExactJson } from '../http/read-exact-json.ts';
+import { parseExactJson } from '../frame/read-exact-json.ts';
 import { checked } from '../checked.ts';
 import { batchSizes, Ingest } from '../ingest-stream.ts';
 import { registrations, shown, typeBody } from '../type-body.ts';
