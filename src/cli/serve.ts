@@ -15,6 +15,7 @@ import { createDocumentDoor } from '../doors/document/door.ts';
 import { createColumnarHttpDoor } from '../doors/columnar/http-door.ts';
 import { packageRoot } from '../package-root.ts';
 import { createBoltDoor } from '../doors/graph/bolt-door.ts';
+import { createGraphHttpDoor } from '../doors/graph/http-door.ts';
 import { createKvDoor } from '../doors/kv/door.ts';
 import { createGrpcDoor } from '../doors/rpc/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
@@ -257,6 +258,7 @@ const creators = {
   'graph-binary': createBoltDoor,
   'columnar-http': createColumnarHttpDoor,
   grpc: createGrpcDoor,
+  'graph-http': createGraphHttpDoor,
 } as const;
 
 function tlsOf({

@@ -30,7 +30,7 @@ export const doors: readonly DoorRow[] = [
   row('relational', 'SERVICE_RELATIONAL_PORT', 'SERVICE_RELATIONAL_ENABLE', 'token', true),
   row('columnar-http', 'SERVICE_COLUMNAR_HTTP_PORT', 'SERVICE_COLUMNAR_HTTP_ENABLE', 'token', true),
   row('columnar-native', 'SERVICE_COLUMNAR_NATIVE_PORT', 'SERVICE_COLUMNAR_NATIVE_ENABLE', 'token', true),
-  row('graph-http', 'SERVICE_GRAPH_HTTP_PORT', 'SERVICE_GRAPH_HTTP_ENABLE', 'token', false),
+  row('graph-http', 'SERVICE_GRAPH_HTTP_PORT', 'SERVICE_GRAPH_HTTP_ENABLE', 'token', true),
   row('graph-binary', 'SERVICE_GRAPH_BINARY_PORT', 'SERVICE_GRAPH_BINARY_ENABLE', 'token', true),
   row('kv', 'SERVICE_KV_PORT', 'SERVICE_KV_ENABLE', 'token', true),
   row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', true),

@@ -27,14 +27,22 @@ describe('doors', () => {
   });
 
   test('a door that is not built is reported as absent, token or not', () => {
-    for (const env of [{}, { SERVICE_BEARER_TOKEN: 'x' }, { SERVICE_GRAPH_HTTP_ENABLE: 'false' }]) {
-      const graph = doorStatuses(settings(env)).find((door) => door.name === 'graph-http');
-      expect(graph).toEqual({ name: 'graph-http', port: null, state: 'absent' });
+    for (const env of [{}, { SERVICE_BEARER_TOKEN: 'x' }, { SERVICE_FLIGHT_ENABLE: 'false' }]) {
+      const flight = doorStatuses(settings(env)).find((door) => door.name === 'flight');
+      expect(flight).toEqual({ name: 'flight', port: null, state: 'absent' });
     }
   });
 
   test('enabling a door that is not built is fatal', () => {
-    expect(() => doorStatuses(settings({ SERVICE_GRAPH_HTTP_ENABLE: 'true' }))).toThrow(ConfigError);
+    expect(() => doorStatuses(settings({ SERVICE_FLIGHT_ENABLE: 'true' }))).toThrow(ConfigError);
+  });
+
+  test('gRPC is closed where strict mode is asked for plain text', () => {
+    const stateOf = (mode: string): string | undefined =>
+      doorStatuses(settings({ SERVICE_BEARER_TOKEN: 'x', SERVICE_SECURITY_MODE: mode, SERVICE_GRPC_PLAINTEXT_OK: 'true' })).find(
+        (door) => door.name === 'grpc',
+      )?.state;
+    expect([stateOf('strict'), stateOf('open')]).toEqual(['off', 'listening']);
   });
 
   test('the HTTP door is always on', () => {

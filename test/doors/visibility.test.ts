@@ -14,6 +14,7 @@ import { covers } from '../../src/governance/caller.ts';
 import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { request } from './columnar/columnar-client.ts';
+import { graphRequest } from './graph/graph-http-client.ts';
 import { GrpcClient, rowsOf } from './rpc/grpc-client.ts';
 import { asNative, type NativeOptions } from './columnar/native-client.ts';
 import { asDocuments } from './document/document-client.ts';
@@ -281,6 +282,16 @@ const drivers: Readonly<Record<string, Driver>> = {
       },
     },
   },
+  'graph-http': {
+    async write(world, type, key, path) {
+      await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
+      await graphRows(world, path, `CREATE (n:${type} {id: $id, note: $note})`, { id: key, note: `of ${path}` });
+    },
+    reads: {
+      'a statement': (world, type, _key, path) => graphRows(world, path, `SELECT _pk FROM ${type}`),
+      'a pattern': (world, type, _key, path) => graphRows(world, path, `MATCH (n:${type}) RETURN n._pk AS k`),
+    },
+  },
   'graph-binary': {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
@@ -392,6 +403,13 @@ async function asGrpc<T>(world: StoreWorld, path: string | null, run: (client: G
   } finally {
     client.close();
   }
+}
+
+async function graphRows(world: StoreWorld, path: string | null, statement: string, parameters = {}): Promise<string[]> {
+  const headers = { key: relationalSecret, ...scoped(path) };
+  const { status, text, json } = await graphRequest(world, 'POST', '/db/neo4j/query/v2', { statement, parameters }, headers);
+  if (status !== 202) throw new Error(text);
+  return (json['data'].values as string[][]).map(([key]) => key!);
 }
 
 async function columnarLines(world: StoreWorld, path: string | null, query: string): Promise<string[]> {

@@ -16,6 +16,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { request } from '../doors/columnar/columnar-client.ts';
+import { graphRequest } from '../doors/graph/graph-http-client.ts';
 import { GrpcClient } from '../doors/rpc/grpc-client.ts';
 import { boltDriver } from '../doors/graph/bolt-client.ts';
 import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
@@ -104,6 +105,11 @@ const byBolt = async (text: string): Promise<unknown> => {
   }
 };
 
+const graphHttp = async (statement: string): Promise<void> => {
+  const headers = { key: relationalSecret, 'x-service-purpose': 'test' };
+  const { status, text } = await graphRequest(world, 'POST', '/db/neo4j/query/v2', { statement }, headers);
+  if (status !== 202) throw new Error(text);
+};
 const columnar = async (text: string): Promise<void> => {
   const { status, text: told } = await request(world, relationalSecret, purposeTest.settings, { method: 'POST', body: text });
   if (status !== 200) throw new Error(told);
@@ -174,6 +180,7 @@ let exhibit = '';
 const questions: readonly Act[] = [
   ['query', 'http', 'query', 'Secret', 2, () => http('POST', '/query', { sql: star }), { template: star }],
   ['query', 'relational', 'query', 'Secret', 2, () => sql.query(star), { template: star }],
+  ['query', 'graph-http', 'query', 'Secret', 2, () => graphHttp(star), { template: star }],
   ['query', 'grpc', 'query', 'Secret', 2, () => grpc.rows(star), { template: star }],
   ['Lookup', 'grpc', 'query', 'Secret', 1, () => grpc.all('Lookup', { type: 'Secret', keys: ['s1'] })],
   ['query', 'columnar-http', 'query', 'Secret', 2, () => columnar(star), { template: star }],
@@ -292,6 +299,7 @@ async function copyIn(): Promise<void> {
 const writes: readonly Act[] = [
   ['ingest', 'http', 'ingest', 'Secret', 1, () => http('POST', '/ingest?object_type=Secret', { id: 's3', code: 'c', n: 3 })],
   ['INSERT', 'relational', 'ingest', 'Secret', 1, () => sql.query("INSERT INTO Secret (id, code) VALUES ('s4', 'd')")],
+  ['MERGE', 'graph-http', 'ingest', 'Secret', 1, () => graphHttp("MERGE (n:Secret {id: 's10', code: 'f'})")],
   ['Ingest', 'grpc', 'ingest', 'Secret', 1, () => grpc.ingest({ type: 'Secret' }, ['{"id":"s9","code":"e"}'])],
   ['INSERT', 'columnar-http', 'ingest', 'Secret', 1, () => columnar("INSERT INTO Secret (id, code) VALUES ('s8', 'd')")],
   ['COPY FROM', 'relational', 'ingest', 'Secret', 2, copyIn, { template: 'COPY ? FROM STDIN' }],

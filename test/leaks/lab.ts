@@ -30,7 +30,7 @@ export interface Sent {
   /** Past the framework where the door has a lane for it; over a connection of the framework otherwise. */
   readonly plain?: boolean;
   /** Instead: on a door of its own. */
-  readonly door?: 'object' | 'columnar-http';
+  readonly door?: 'object' | 'columnar-http' | 'graph-http';
 }
 
 /** A reply as its bytes came, and the request that it is of. */
@@ -159,6 +159,7 @@ export class Lab {
       SERVICE_OBJECT_PORT: '0',
       SERVICE_COLUMNAR_HTTP_PORT: '0',
       SERVICE_GRPC_PORT: '0',
+      SERVICE_GRAPH_HTTP_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,
       SERVICE_BEARER_TOKEN: bootstrapSecret,
@@ -186,7 +187,7 @@ export class Lab {
     });
     const registry = new RouteRegistry();
     const door = await registry.of(() => openHttpDoor(service, loaded, () => doorStatuses(loaded)));
-    const names = ['object', 'columnar-http'];
+    const names = ['object', 'columnar-http', 'graph-http'];
     const others = await openSocketDoors(
       service,
       loaded,

@@ -9,6 +9,7 @@ import { type Compared, difference } from './compare.ts';
 import { conversations } from './conversations.ts';
 import { narrowConversations } from './narrow-doors.ts';
 import { columnarConversations } from './columnar.ts';
+import { graphHttpConversations } from './graph-http.ts';
 import { grpcConversations } from './grpc.ts';
 import { objectConversations } from './objects.ts';
 import type { Difference } from './differences.ts';
@@ -228,6 +229,7 @@ export class Matrix {
       ...conversations,
       ...columnarConversations,
       ...grpcConversations,
+      ...graphHttpConversations,
     ];
     for (const [i, { name, compared, hold }] of all.entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;

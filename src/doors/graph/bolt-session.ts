@@ -9,7 +9,6 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Transaction } from '../../governance/gate-contract.ts';
 import { inTurns } from '../../planner/documents/json.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
-import { errorCodesOf } from '../error-codes.ts';
 import { type Asked, Asker, type Asking } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { shuttingDown } from '../frame/drain.ts';
@@ -19,6 +18,7 @@ import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-ter
 import { organizationOf } from '../frame/user-name.ts';
 import { type BoltFrame, chunked, type Version } from './bolt-codec.ts';
 import { isMap, type Packed, Packer, type PackedMap, Structure, unpackSteps } from './packstream.ts';
+import { boltCodeOf } from './errors.ts';
 import { cellOf, parametersOf } from './values.ts';
 
 export const doorName = 'graph-binary';
@@ -572,8 +572,3 @@ const notification = (notice: string): PackedMap =>
     ['severity', 'INFORMATION'],
     ['category', 'GENERIC'],
   ]);
-
-function boltCodeOf({ code, facts }: ServiceError): string {
-  if (facts.reason === 'no-such-branch') return 'Neo.ClientError.Database.DatabaseNotFound';
-  return errorCodesOf(code, facts.stale).bolt;
-}

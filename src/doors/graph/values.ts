@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import { FOREVER, INSTANT_MIN } from '../../log/values/timestamp.ts';
-import { checkText } from '../../log/values/value.ts';
+import { checkText, systemColumns } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/statement.ts';
@@ -86,12 +86,18 @@ function jsonOf(name: string, value: Packed): string {
 }
 
 /** `utc`: instants are told in UTC, as from 5.0 on; before, as the clock of their zone shows it. */
-export function cellOf(vector: Vector, { type }: OutputColumn, row: number, utc: boolean): Packed {
+export function cellOf(vector: Vector, column: OutputColumn, row: number, utc: boolean): Packed {
+  const { type } = column;
   const cell = cellAt(vector, type, row);
   if (cell === null || typeof cell === 'boolean' || typeof cell === 'number') return cell;
-  if (typeof cell === 'bigint') return type === 'timestamp' ? dateTimeOf(cell, utc) : cell;
+  if (typeof cell === 'bigint') return isInstant(column) ? dateTimeOf(cell, utc) : cell;
   if (typeof cell === 'string') return type === 'json' ? ofJson(parseExactJson(cell)) : cell;
   return [...cell];
+}
+
+/** The four instants of the system are cursors, and hold the greatest integer: they stay numbers. */
+export function isInstant({ name, type, origin }: OutputColumn): boolean {
+  return type === 'timestamp' && !Object.hasOwn(systemColumns, origin?.column ?? name);
 }
 
 function dateTimeOf(instant: bigint, utc: boolean): Structure {

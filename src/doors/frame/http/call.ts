@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../../../errors.ts';
 import { refundOf, type RateLimiter } from '../../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../../governance/caller.ts';
-import type { Act, Action, Invocation } from '../../../governance/gate-contract.ts';
+import type { Act, Action, Invocation, Transaction } from '../../../governance/gate-contract.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../door-parts.ts';
 import { shuttingDown } from '../drain.ts';
 import type { Terms } from '../session-terms.ts';
@@ -17,6 +17,13 @@ export type HttpCallParts = HttpRoom &
   Pick<DoorParts, 'gate' | 'ids' | 'clock' | 'readLimit' | 'writeLimit' | 'strangers' | 'failed'> & {
     readonly authenticator: Pick<DoorParts['authenticator'], 'renewed'>;
   };
+
+export interface InvokeOptions {
+  readonly act?: Act;
+  readonly gone?: AbortSignal;
+  /** That it is part of. */
+  readonly transaction?: Transaction;
+}
 
 export class HttpCall {
   readonly id: string;
@@ -69,7 +76,7 @@ export class HttpCall {
     action: Action,
     terms: Pick<Terms, 'purpose' | 'break_glass' | 'access_scope_ref'>,
     run: (invocation: Invocation) => Promise<T>,
-    { act, gone = this.signal }: { readonly act?: Act; readonly gone?: AbortSignal } = {},
+    { act, gone = this.signal, transaction }: InvokeOptions = {},
   ): Promise<T> {
     this.#recorded = true;
     const asked = {
@@ -80,6 +87,7 @@ export class HttpCall {
       accessScopeRef: terms.access_scope_ref,
       gone,
       ...(act && { act }),
+      ...(transaction && { transaction }),
       ...(action === 'query' && !act && { onCost: refundOf(this.#parts.readLimit, this.clientIp) }),
     };
     return this.#parts.gate.invoke(this.#parts.authenticator.renewed(this.caller), asked, run);

@@ -1,0 +1,380 @@
+/**
+ * One request of the graph HTTP door: discovery, the transactional interface, or the query interface.
+ *
+ *   path and headers -> credential -> statements -> gate, one after the other, in a transaction or without -> answers
+ *
+ * Source: Neo4j's documentation of the HTTP and Query APIs; specification, "Compatibility doors".
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { z } from 'zod';
+import type { Settings } from '../../config.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Caller } from '../../governance/caller.ts';
+import type { Transaction } from '../../governance/gate-contract.ts';
+import type { Executed } from '../../planner/planner-contract.ts';
+import { type Literal, TypedValue } from '../../planner/statement.ts';
+import { checkText } from '../../log/values/value.ts';
+import { checked } from '../checked.ts';
+import type { DoorParts } from '../frame/door-parts.ts';
+import { AnswerBody } from '../frame/http/answer-body.ts';
+import { HttpCall } from '../frame/http/call.ts';
+import { encodingOf, unfolded } from '../frame/http/content-encoding.ts';
+import type { HttpRoom } from '../frame/http/listener.ts';
+import { parseExactJson } from '../frame/read-exact-json.ts';
+import type { Overtaken } from '../frame/lease.ts';
+import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
+import { organizationOf } from '../frame/user-name.ts';
+import { boltCodeOf } from './errors.ts';
+import { namesOf, rowPieces } from './json-answers.ts';
+
+export const doorName = 'graph-http';
+/** A request has at most so many bytes. */
+export const bodyBytesMax = 4 << 20;
+const statementsMax = 100;
+
+export interface GraphHttpOptions extends DoorParts {
+  readonly settings: Pick<Settings, 'SERVICE_GRAPH_HTTP_PORT' | 'SERVICE_GRAPH_BINARY_PORT' | 'SERVICE_DRAIN_TIMEOUT_SECS'>;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+export type GraphHttpParts = GraphHttpOptions & HttpRoom;
+
+const statement = z.strictObject({
+  statement: z.string(),
+  parameters: z.record(z.string(), z.unknown()).optional(),
+  includeStats: z.boolean().optional(),
+  resultDataContents: z
+    .array(z.enum(['row', 'ROW']))
+    .max(1)
+    .optional(),
+});
+const statements = z.strictObject({ statements: z.array(statement).max(statementsMax).optional() });
+const question = z.strictObject({
+  statement: z.string(),
+  parameters: z.record(z.string(), z.unknown()).optional(),
+  includeCounters: z.boolean().optional(),
+  accessMode: z.enum(['READ', 'WRITE', 'Read', 'Write']).optional(),
+  bookmarks: z.array(z.string()).max(100).optional(),
+});
+
+type Statement = Pick<z.output<typeof statement>, 'statement' | 'parameters'>;
+
+/** Two requests of one transaction at once would see, or end, each other's halves. */
+const inUse = new WeakSet<Transaction>();
+
+export class GraphRequest {
+  readonly #parts: GraphHttpParts;
+  readonly #call: HttpCall;
+  readonly #waits: boolean;
+  #terms: Terms = noTerms;
+
+  /** `waits`: the client sends its body once it is told to. */
+  constructor(parts: GraphHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
+    this.#parts = parts;
+    this.#call = new HttpCall(parts, doorName, raw, response);
+    this.#waits = waits;
+  }
+
+  async run(): Promise<void> {
+    const { raw } = this.#call;
+    try {
+      const path = (raw.url ?? '/').replace(/\?.*$/s, '').replace(/(.)\/$/, '$1');
+      if (path === '/') return this.#discovery();
+      const match = /^\/db\/([^/]{1,600})\/(tx|query\/v2)(?:\/([^/]{1,100}))?(?:\/(commit))?$/.exec(path);
+      if (match === null)
+        throw new ServiceError('REL_NOT_FOUND', 'there is /db/{name}/tx/commit, /db/{name}/tx and /db/{name}/query/v2');
+      const [, database, kind, id, end] = match;
+      this.#call.admit(raw.method === 'DELETE' ? 'delete' : 'query');
+      this.#enter(decoded(database!));
+      if (kind === 'query/v2' && id === undefined) return await this.#ask();
+      if (kind !== 'tx') throw new ServiceError('REL_NOT_IMPLEMENTED', 'transactions are at /db/{name}/tx');
+      await this.#transact(id, end !== undefined);
+    } catch (error) {
+      await this.#refuse(error);
+    } finally {
+      this.#call.end();
+    }
+  }
+
+  #discovery(): void {
+    const { SERVICE_GRAPH_BINARY_PORT: port } = this.#parts.settings;
+    const host = this.#call.raw.headers.host ?? '127.0.0.1';
+    const scheme = this.#parts.tls === null ? 'http' : 'https';
+    const name = host.replace(/:\d+$/, '');
+    this.#json(200, {
+      bolt_routing: `neo4j://${name}:${port}`,
+      bolt_direct: `bolt://${name}:${port}`,
+      transaction: `${scheme}://${host}/db/{databaseName}/tx`,
+      query: `${scheme}://${host}/db/{databaseName}/query/v2`,
+      neo4j_version: '5.13.0',
+      neo4j_edition: 'community',
+    });
+  }
+
+  /** Throws for a credential that is none, and for headers that state what there is not. */
+  #enter(database: string): void {
+    const { authenticator, organizationRequired } = this.#parts;
+    const basic = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(this.#header('authorization') ?? '')?.[1];
+    if (basic === undefined)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the request carries no credential: basic authentication');
+    const text = Buffer.from(basic, 'base64').toString();
+    const colon = text.indexOf(':');
+    if (colon < 0) throw new ServiceError('REL_UNAUTHENTICATED', 'the credential is a user and a password');
+    const organization = this.#header('x-organization-id') ?? organizationOf(text.slice(0, colon));
+    const facts = { door: doorName, clientIp: this.#call.clientIp, organization };
+    const caller: Caller = authenticator.passwordCaller(text.slice(colon + 1), facts);
+    if (organizationRequired && caller.path === null)
+      throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+    this.#call.know({ ...caller, branch: database === 'neo4j' ? 'main' : database });
+    for (const term of Object.keys(noTerms)) {
+      const value = this.#header(`x-service-${term.replaceAll('_', '-')}`);
+      if (value !== null && term !== 'branch') this.#terms = withTerm(this.#terms, term, value);
+    }
+  }
+
+  #header(name: string): string | null {
+    const value = this.#call.raw.headers[name];
+    return typeof value === 'string' && value !== '' ? value : null;
+  }
+
+  async #ask(): Promise<void> {
+    this.#checkMethod('POST');
+    const given = await this.#body(question);
+    const readOnly = given.accessMode?.toUpperCase() === 'READ';
+    const executed = await this.#execute(given, null, readOnly);
+    const { answer } = executed;
+    const stats = given.includeCounters === true ? `,"counters":${counters(executed)}` : '';
+    const notices = (answer.notices ?? []).map((description) => ({ code: noticeCode, description, severity: 'INFORMATION' }));
+    const tail = `]}${stats}${notices.length > 0 ? `,"notifications":${JSON.stringify(notices)}` : ''},"bookmarks":[]}`;
+    await this.#send(202, answer, function* () {
+      yield `{"data":{"fields":${namesOf(answer)},"values":[`;
+      yield* rowPieces(answer, '', '');
+      yield tail;
+    });
+  }
+
+  async #transact(id: string | undefined, commits: boolean): Promise<void> {
+    const { gate } = this.#parts;
+    if (id === undefined) {
+      this.#checkMethod('POST');
+      return this.#answer(gate.begin(this.#call.caller), 'open');
+    }
+    if (id === 'commit' && !commits) {
+      this.#checkMethod('POST');
+      return this.#answer(null, 'commit');
+    }
+    const transaction = gate.transaction(id, this.#call.caller);
+    if (this.#call.raw.method === 'DELETE' && !commits) {
+      transaction.end();
+      return this.#json(200, { results: [], errors: [] });
+    }
+    this.#checkMethod('POST');
+    await this.#answer(transaction, commits ? 'commit' : 'stays');
+  }
+
+  /** Statements one after the other; the first that is refused ends the transaction, and nothing of it is written. */
+  async #answer(given: Transaction | null, then: 'open' | 'stays' | 'commit'): Promise<void> {
+    const { gate } = this.#parts;
+    const { statements: asked = [] } = await this.#body(statements);
+    // One statement is decided, and written, by itself.
+    const transaction = given ?? (asked.length > 1 ? gate.begin(this.#call.caller) : null);
+    if (given !== null && inUse.has(given))
+      throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');
+    if (transaction !== null) inUse.add(transaction);
+    const done: { readonly executed: Executed; readonly stats: boolean }[] = [];
+    let refused: ServiceError | null = null;
+    try {
+      for (const each of asked)
+        done.push({ executed: await this.#execute(each, transaction, false), stats: each.includeStats === true });
+      if (then === 'commit' && transaction !== null) await this.#commit(transaction);
+    } catch (error) {
+      refused = await this.#call.refusal(error);
+      transaction?.end();
+      if (refused === null) return;
+    } finally {
+      if (transaction !== null) inUse.delete(transaction);
+    }
+    const errors = refused === null ? [] : [{ code: boltCodeOf(refused), message: refused.message }];
+    const isOpen = refused === null && then !== 'commit' && transaction !== null;
+    const tail = `],"errors":${JSON.stringify(errors)}${isOpen ? this.#openText(transaction) : ''},"lastBookmarks":[]}`;
+    if (then === 'open' && isOpen) this.#call.response.setHeader('location', this.#urlOf(transaction));
+    const overtaken = done.map(({ executed }) => executed.answer);
+    const anyOvertaken = { overtaken: () => overtaken.some((each) => each.overtaken()) };
+    await this.#send(then === 'open' && isOpen ? 201 : 200, anyOvertaken, function* () {
+      yield '{"results":[';
+      for (const [i, { executed, stats }] of done.entries()) {
+        yield `${i === 0 ? '' : ','}{"columns":${namesOf(executed.answer)},"data":[`;
+        yield* rowPieces(executed.answer, '{"row":', ',"meta":[]}');
+        yield stats ? `],"stats":${counters(executed)}}` : ']}';
+      }
+      yield tail;
+    });
+  }
+
+  #openText(transaction: Transaction): string {
+    const expires = new Date(Number(this.#parts.clock.now() / 1_000_000n) + transaction.idleMs).toUTCString();
+    return `,"commit":${JSON.stringify(`${this.#urlOf(transaction)}/commit`)},"transaction":{"expires":${JSON.stringify(expires)}}`;
+  }
+
+  #urlOf({ id, caller }: Transaction): string {
+    const host = this.#call.raw.headers.host ?? '127.0.0.1';
+    const name = caller.branch === 'main' ? 'neo4j' : encodeURIComponent(caller.branch);
+    return `${this.#parts.tls === null ? 'http' : 'https'}://${host}/db/${name}/tx/${id}`;
+  }
+
+  #execute(
+    { statement: text, parameters = {} }: Statement,
+    transaction: Transaction | null,
+    readOnly: boolean,
+  ): Promise<Executed> {
+    const { planner } = this.#parts;
+    const terms = this.#terms;
+    checkText(text, 'the statement');
+    const asked = {
+      sql: text,
+      parameters: parametersOf(parameters),
+      time: timeOfTerms(terms),
+      purpose: terms.purpose,
+      signal: this.#call.signal,
+    };
+    return this.#call.invoke(
+      'query',
+      terms,
+      async (invocation) =>
+        readOnly
+          ? { answer: await planner.query(invocation, asked), written: null }
+          : planner.execute(invocation, { ...asked, sync: terms.durability === 'sync', graph: true }),
+      transaction === null ? {} : { transaction },
+    );
+  }
+
+  async #commit(transaction: Transaction): Promise<void> {
+    const sync = this.#terms.durability === 'sync';
+    await this.#call.invoke(transaction.isEmpty ? 'query' : 'ingest', this.#terms, (invocation) => invocation.commit({ sync }), {
+      transaction,
+    });
+    transaction.end();
+  }
+
+  async #body<T>(schema: z.ZodType<T>): Promise<T> {
+    const { raw, response } = this.#call;
+    if (this.#waits) response.writeContinue();
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    const limits = { bodies: this.#parts.bodies, bodyLimitBytes: bodyBytesMax };
+    for await (const piece of unfolded(limits, this.#parts.bodies.stream(raw), encodingOf(raw))) {
+      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes > bodyBytesMax) throw new ServiceError('REL_TOO_LARGE', `a request has at most ${bodyBytesMax} bytes`);
+    }
+    const text = Buffer.concat(pieces).toString();
+    const read = checked(schema, text.trim() === '' ? {} : parsed(text));
+    if (read.success) return read.data;
+    const [issue] = read.issues;
+    throw new ServiceError('REL_INVALID', `the body: ${issue!.path.join('.')}: ${issue!.message}`);
+  }
+
+  #checkMethod(method: string): void {
+    if (this.#call.raw.method !== method) throw new ServiceError('REL_METHOD', `${method} is what stands here`);
+  }
+
+  async #send(status: number, answer: Overtaken, made: () => Generator<string, void>): Promise<void> {
+    const { response, caller, id } = this.#call;
+    response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
+    const body = new AnswerBody(this.#parts, { id, route: doorName, caller, overtaken: () => answer.overtaken() }, response);
+    await body.sendAll(encoded(made()));
+  }
+
+  #json(status: number, value: unknown): void {
+    const body = Buffer.from(JSON.stringify(value));
+    this.#call.response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length });
+    this.#call.response.end(this.#call.raw.method === 'HEAD' ? undefined : body);
+  }
+
+  async #refuse(error: unknown): Promise<void> {
+    const { response } = this.#call;
+    const refusal = await this.#call.refusal(error);
+    if (refusal === null) return;
+    if (response.headersSent) return void response.destroy();
+    if (refusal.facts.retryAfterSecs !== undefined) response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
+    if (refusal.kind === 'unauthenticated') response.setHeader('www-authenticate', 'Basic realm="Annals", charset="UTF-8"');
+    this.#json(statusOf(refusal), { errors: [{ code: boltCodeOf(refusal), message: refusal.message }] });
+  }
+}
+
+const noticeCode = 'Neo.ClientNotification.Statement.Notice';
+
+function* encoded(texts: Iterable<string>): Generator<Uint8Array, void> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+/** Whether there were changes: nodes and edges are not told apart. */
+function counters({ written }: Pick<Executed, 'written'>): string {
+  const changed = written !== null && written.inserted + written.updated + written.deleted > 0;
+  return `{"contains_updates":${changed}}`;
+}
+
+function statusOf({ kind }: ServiceError): number {
+  switch (kind) {
+    case 'unauthenticated':
+      return 401;
+    case 'forbidden':
+      return 403;
+    case 'not_found':
+      return 404;
+    case 'method_not_allowed':
+      return 405;
+    case 'too_large':
+      return 413;
+    case 'too_many_requests':
+      return 429;
+    case 'internal':
+    case 'storage':
+      return 500;
+    case 'unavailable':
+      return 503;
+    default:
+      return 400;
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new ServiceError('REL_INVALID', 'the name of the database is no text');
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseExactJson(text);
+  } catch (error) {
+    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'the body is no JSON', { cause: error });
+  }
+}
+
+/** Lists and maps are json; integers are exact. */
+function parametersOf(given: Readonly<Record<string, unknown>>): ReadonlyMap<string, Literal | TypedValue> {
+  return new Map(Object.entries(given).map(([name, value]) => [name, parameterOf(name, value)]));
+}
+
+function parameterOf(name: string, value: unknown): Literal | TypedValue {
+  if (value === null || typeof value === 'boolean' || typeof value === 'bigint') return value;
+  if (typeof value === 'string') {
+    checkText(value, `$${name}`);
+    return value;
+  }
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+  return new TypedValue('json', jsonText(value));
+}
+
+function jsonText(value: unknown): string {
+  if (typeof value === 'bigint') return String(value);
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`;
+  if (typeof value === 'object' && value !== null)
+    return `{${Object.entries(value)
+      .map(([name, each]) => `${JSON.stringify(name)}:${jsonText(each)}`)
+      .join(',')}}`;
+  return JSON.stringify(value);
+}
