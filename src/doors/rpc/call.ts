@@ -56,24 +56,19 @@ export class RpcCall {
   }
 
   get clientIp(): string | null {
-    const peer = this.#call.getPeer();
-    return /^\[?(.*?)\]?:\d+$/.exec(peer)?.[1] ?? null;
+    return addressOf(this.#call.getPeer());
   }
 
   /** Throws where the door closes, for a credential that is none, and for metadata that says what there is not. */
   enter(): void {
     if (this.parts.isDraining()) throw shuttingDown();
     const { metadata } = this.#call;
-    const bearer = /^bearer +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '')?.[1];
-    if (bearer === undefined)
-      throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
-    const facts = { door: this.#door, clientIp: this.clientIp, organization: textOf(metadata, 'x-organization-id') };
-    const caller = this.parts.authenticator.passwordCaller(bearer, facts);
-    if (this.parts.organizationRequired && caller.path === null)
-      throw new ServiceError('REL_UNAUTHENTICATED', 'the call names no organisation: send x-organization-id');
+    const caller = callerOf(this.parts, this.#door, metadata, this.clientIp);
     this.#asker = new Asker(this.parts, caller, this.signal);
-    for (const term of Object.keys(noTerms)) {
-      const value = textOf(metadata, `x-service-${term.replaceAll('_', '-')}`);
+    for (const name of Object.keys(metadata.getMap())) {
+      if (!name.startsWith(termPrefix)) continue;
+      const term = name.slice(termPrefix.length).replaceAll('-', '_');
+      const value = textOf(metadata, name);
       if (value !== null) this.#terms = withTerm(this.#terms, term, value);
     }
   }
@@ -150,7 +145,32 @@ export class RpcCall {
   }
 }
 
+const termPrefix = 'x-service-';
+
+export function addressOf(peer: string): string | null {
+  return /^\[?(.*?)\]?:\d+$/.exec(peer)?.[1] ?? null;
+}
+
+/** Throws for a credential that is none, and for a caller that names no organisation where it has to. */
+export function callerOf(
+  { authenticator, organizationRequired }: Pick<RpcParts, 'authenticator' | 'organizationRequired'>,
+  door: string,
+  metadata: Metadata,
+  clientIp: string | null,
+): Caller {
+  const bearer = /^bearer +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '')?.[1];
+  if (bearer === undefined)
+    throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
+  const facts = { door, clientIp, organization: textOf(metadata, 'x-organization-id') };
+  const caller = authenticator.passwordCaller(bearer, facts);
+  if (organizationRequired && caller.path === null)
+    throw new ServiceError('REL_UNAUTHENTICATED', 'the call names no organisation: send x-organization-id');
+  return caller;
+}
+
 function textOf(metadata: Metadata, name: string): string | null {
-  const [value] = metadata.get(name);
+  const values = metadata.get(name);
+  if (values.length > 1) throw new ServiceError('REL_INVALID', `${name} is said more than once`);
+  const [value] = values;
   return value === undefined || value === '' ? null : String(value);
 }

@@ -45,18 +45,16 @@ export function createGrpcDoor(options: GrpcOptions): Door {
       return port;
     },
     async start() {
-      const [{ RpcServer: Server, loadProto }, { annalsService }] = await Promise.all([
+      const [{ RpcServer: Server, loadProto }, { annalsService, doorName }, { credentialsFirst }] = await Promise.all([
         import('./server.ts'),
         import('./annals-service.ts'),
+        import('./strangers.ts'),
       ]);
       const bodyLimitBytes = settings.SERVICE_BODY_LIMIT_MB << 20;
-      const implementation = annalsService({ ...options, isDraining: () => draining.hasBegun, bodyLimitBytes });
-      server = new Server({
-        definition: loadProto(options.protoFolder, 'annals.proto'),
-        service: 'annals.v1.Annals',
-        implementation,
-        tls,
-      });
+      const parts = { ...options, isDraining: () => draining.hasBegun, bodyLimitBytes };
+      const definition = loadProto(options.protoFolder, 'annals.proto');
+      const interceptors = [credentialsFirst(parts, doorName, '/annals.v1.')];
+      server = new Server({ definition, service: 'annals.v1.Annals', implementation: annalsService(parts), interceptors, tls });
       const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);
       const listening = { setting: 'SERVICE_GRPC_PORT', host, port } as const;
       await listenOn(listening, async () => {

@@ -1,5 +1,11 @@
 /** A server that speaks gRPC: where it listens, what one connection may hold open, how it closes. */
-import { Server, ServerCredentials, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import {
+  Server,
+  ServerCredentials,
+  type ServerInterceptor,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
 import { type PackageDefinition, loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
@@ -21,6 +27,7 @@ export interface RpcServerOptions {
   /** Full name of the service, `annals.v1.Annals`. */
   readonly service: string;
   readonly implementation: UntypedServiceImplementation;
+  readonly interceptors: ServerInterceptor[];
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
@@ -30,10 +37,11 @@ export class RpcServer {
   readonly #service: string;
   readonly #tls: RpcServerOptions['tls'];
 
-  constructor({ definition, service, implementation, tls }: RpcServerOptions) {
+  constructor({ definition, service, implementation, interceptors, tls }: RpcServerOptions) {
     this.#service = service;
     this.#tls = tls;
     this.#server = new Server({
+      interceptors,
       'grpc.max_concurrent_streams': streamsMax,
       'grpc.max_receive_message_length': messageBytesMax,
       'grpc.max_send_message_length': -1,

@@ -63,14 +63,17 @@ async function drained(
   stream: ServerWritableStream<unknown, object>,
   gone: AbortSignal,
 ): Promise<boolean> {
+  if (gone.aborted) return false;
   const over = new AbortController();
-  const result = await new Promise<boolean>((resolve) => {
-    stream.once('drain', () => resolve(true));
-    gone.addEventListener('abort', () => resolve(false), { once: true });
-    void clock.sleep(stalledMs, over.signal).then(() => resolve(false));
-  });
-  over.abort();
-  return result;
+  try {
+    return await new Promise<boolean>((resolve) => {
+      stream.once('drain', () => resolve(true));
+      gone.addEventListener('abort', () => resolve(false), { once: true, signal: over.signal });
+      void clock.sleep(stalledMs, over.signal).then(() => resolve(false));
+    });
+  } finally {
+    over.abort();
+  }
 }
 
 /** Events of a text as `/watch/stream` sends it: what names no event is for clients of HTTP. */

@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { DoorWorld, emptyAnswer, goodToken, sendRaw } from './door-world.ts';
+import { DoorWorld, emptyAnswer, goodToken } from './door-world.ts';
 
 const answerBytes = 400_000;
 const asked = 30;
