@@ -286,9 +286,11 @@ export class BoltSession implements Session<BoltFrame> {
     const { planner } = this.#parts;
     const { purpose, durability } = terms;
     const question = { sql: text, parameters: parametersOf(given), time: timeOfTerms(terms), purpose, signal } as const;
-    const executed = readOnly
-      ? { answer: await planner.query(invocation, question), written: null }
-      : await planner.execute(invocation, { ...question, sync: durability === 'sync', graph: true });
+    // What was is read, and never written.
+    const executed =
+      readOnly || question.time !== 'current'
+        ? { answer: await planner.query(invocation, { ...question, questionsOnly: true }), written: null }
+        : await planner.execute(invocation, { ...question, sync: durability === 'sync', graph: true });
     keep(executed.answer);
     return executed;
   }
@@ -360,8 +362,8 @@ export class BoltSession implements Session<BoltFrame> {
         open.row = 0;
         continue;
       }
-      const at = first + open.row++;
-      const row = selection === null ? at : selection[at]!;
+      const i = open.row++;
+      const row = selection === null ? first + i : selection[i]!;
       this.#packer.structure(replies.record, 1);
       this.#packer.list(columns.length);
       for (let i = 0; i < columns.length; i++) this.#packer.value(cellOf(vectors[i]!, columns[i]!, row, this.#utc));

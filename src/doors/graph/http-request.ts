@@ -15,6 +15,8 @@ import type { Executed } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/statement.ts';
 import { checkText } from '../../log/values/value.ts';
 import { checked } from '../checked.ts';
+import { errorCodesOf } from '../error-codes.ts';
+import { exactJson } from '../http/exact-json.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
 import { HttpCall } from '../frame/http/call.ts';
@@ -241,8 +243,9 @@ export class GraphRequest {
       'query',
       terms,
       async (invocation) =>
-        readOnly
-          ? { answer: await planner.query(invocation, asked), written: null }
+        // What was is read, and never written.
+        readOnly || asked.time !== 'current'
+          ? { answer: await planner.query(invocation, { ...asked, questionsOnly: true }), written: null }
           : planner.execute(invocation, { ...asked, sync: terms.durability === 'sync', graph: true }),
       transaction === null ? {} : { transaction },
     );
@@ -298,7 +301,7 @@ export class GraphRequest {
     if (response.headersSent) return void response.destroy();
     if (refusal.facts.retryAfterSecs !== undefined) response.setHeader('retry-after', String(refusal.facts.retryAfterSecs));
     if (refusal.kind === 'unauthenticated') response.setHeader('www-authenticate', 'Basic realm="Annals", charset="UTF-8"');
-    this.#json(statusOf(refusal), { errors: [{ code: boltCodeOf(refusal), message: refusal.message }] });
+    this.#json(errorCodesOf(refusal.code).http, { errors: [{ code: boltCodeOf(refusal), message: refusal.message }] });
   }
 }
 
@@ -312,30 +315,6 @@ function* encoded(texts: Iterable<string>): Generator<Uint8Array, void> {
 function counters({ written }: Pick<Executed, 'written'>): string {
   const changed = written !== null && written.inserted + written.updated + written.deleted > 0;
   return `{"contains_updates":${changed}}`;
-}
-
-function statusOf({ kind }: ServiceError): number {
-  switch (kind) {
-    case 'unauthenticated':
-      return 401;
-    case 'forbidden':
-      return 403;
-    case 'not_found':
-      return 404;
-    case 'method_not_allowed':
-      return 405;
-    case 'too_large':
-      return 413;
-    case 'too_many_requests':
-      return 429;
-    case 'internal':
-    case 'storage':
-      return 500;
-    case 'unavailable':
-      return 503;
-    default:
-      return 400;
-  }
 }
 
 function decoded(text: string): string {
@@ -366,15 +345,5 @@ function parameterOf(name: string, value: unknown): Literal | TypedValue {
     return value;
   }
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
-  return new TypedValue('json', jsonText(value));
-}
-
-function jsonText(value: unknown): string {
-  if (typeof value === 'bigint') return String(value);
-  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`;
-  if (typeof value === 'object' && value !== null)
-    return `{${Object.entries(value)
-      .map(([name, each]) => `${JSON.stringify(name)}:${jsonText(each)}`)
-      .join(',')}}`;
-  return JSON.stringify(value);
+  return new TypedValue('json', exactJson(value));
 }

@@ -75,6 +75,19 @@ describe('the query interface', () => {
     expect((await query("SELECT id FROM Person WHERE id IN ('cid', 'dan')")).json['data'].values).toEqual([['cid']]);
   });
 
+  test('writes nothing of what was, and a session that reads asks questions alone', async () => {
+    const then = { 'x-service-as-of': '2024-05-01' };
+    const refused = await query("MERGE (p:Person {id: 'then'})", {}, then);
+    expect([refused.status, refused.json['errors'][0].code]).toEqual([400, 'Neo.ClientError.Statement.AccessMode']);
+    expect((await query("SELECT id FROM Person WHERE id = 'then'")).json['data'].values).toEqual([]);
+    const statement = "ERASE SUBJECT 'nobody' REASON 'asked to' CERTIFY";
+    const erased = await ask('POST', '/db/neo4j/query/v2', { statement, accessMode: 'READ' });
+    expect([erased.status, erased.json['errors'][0].code]).toEqual([
+      400,
+      expect.stringMatching(/^Neo\.ClientError\.Statement\./),
+    ]);
+  });
+
   test.each([
     ['MATCH (n:Nowhere) RETURN n', 404, 'Neo.ClientError.Statement.EntityNotFound'],
     ['MATCH (n:Person RETURN n', 400, 'Neo.ClientError.Statement.SyntaxError'],
