@@ -15,6 +15,7 @@ import type { Answer } from '../../planner/planner-contract.ts';
 import { batchRowsMax, type DeleteRows, type Outcome, type PutRows } from '../../projections/command.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
 import { checked } from '../checked.ts';
+import { leased } from '../frame/lease.ts';
 import { batchSizes, Ingest } from '../ingest-stream.ts';
 import { registrations, shown, typeBody } from '../type-body.ts';
 import { RpcCall, type RpcParts } from './call.ts';
@@ -195,7 +196,9 @@ async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, ob
     const definition = rows.definition();
     const { bodyLimitBytes } = call.parts as AnnalsParts;
     const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
-    return rows.run(readIngest(bytesOf(parts), { definition, ...sizes, ...(patch && { tracksSent: true }) }));
+    return rows.run(
+      readIngest(leased(call.parts, call.caller, bytesOf(parts)), { definition, ...sizes, ...(patch && { tracksSent: true }) }),
+    );
   });
   const { system_from: from, system_from_last: last } = reply;
   return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };
@@ -215,7 +218,7 @@ async function write(call: RpcCall, steps: readonly Step[]): Promise<object> {
   const { sync } = call;
   const outcome = await call.ask({ writes: true, action: isDeletion ? 'delete' : 'ingest' }, async ({ invocation }) => {
     const made: (PutRows | DeleteRows)[] = [];
-    for (const step of steps) made.push(await stepOf(invocation, step));
+    for (const step of steps) made.push(await stepOf(call.parts, invocation, step));
     const command = made.length === 1 ? made[0]! : ({ kind: 'batch', steps: made } as const);
     const written = await invocation.submit(command, { sync });
     const [refused] = written.errors;
@@ -231,7 +234,11 @@ function writeReply({ accepted, systemFrom, systemFromLast, ids, durability }: O
   return { accepted, system_from: String(systemFrom), system_from_last: String(systemFromLast), ids, durability };
 }
 
-async function stepOf(invocation: Invocation, { put, delete: deletion }: Step): Promise<PutRows | DeleteRows> {
+async function stepOf(
+  { yieldTurn }: RpcParts,
+  invocation: Invocation,
+  { put, delete: deletion }: Step,
+): Promise<PutRows | DeleteRows> {
   if (deletion !== undefined) {
     invocation.describe({ objectType: deletion.type });
     return { kind: 'delete-rows', type: deletion.type, keys: deletion.keys };
@@ -246,7 +253,7 @@ async function stepOf(invocation: Invocation, { put, delete: deletion }: Step): 
     createType: put.create_type,
     provenance,
   }).definition();
-  const batches = readIngest(one(put.rows), { definition, batchRows: batchRowsMax + 1, batchBytes: Infinity });
+  const batches = readIngest(pieces(put.rows, yieldTurn), { definition, batchRows: batchRowsMax + 1, batchBytes: Infinity });
   let rows: PutRows['rows'] | null = null;
   for await (const batch of batches) {
     const [first] = batch.rejections;
@@ -259,8 +266,14 @@ async function stepOf(invocation: Invocation, { put, delete: deletion }: Step): 
   return { kind: 'put-rows', type: put.type, rows, atomic: true, createType: put.create_type, provenance, idsMax: rows.length };
 }
 
-async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {
-  yield bytes;
+const pieceBytes = 65_536;
+
+/** A message is here as a whole: others have their turn between pieces of it. */
+async function* pieces(bytes: Uint8Array, yieldTurn: () => Promise<void>): AsyncGenerator<Uint8Array, void> {
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    if (at > 0) await yieldTurn();
+    yield bytes.subarray(at, at + pieceBytes);
+  }
 }
 
 async function listTypes(call: RpcCall): Promise<object> {
