@@ -5,9 +5,11 @@ import { type Conversation, talk } from './conversations.ts';
 const questions: readonly string[] = [
   ...['Deal', 'Party', 'Dossier', 'Hidden', 'hidden_view', 'SourceTrueIdentity', 'Nowhere'].flatMap((type) => [
     `SELECT * FROM ${type} FORMAT JSON`,
+    `DESCRIBE TABLE ${type}`,
+  ]),
+  ...['Deal', 'Hidden', 'hidden_view'].flatMap((type) => [
     `SELECT count() FROM ${type}`,
     `SELECT _pk FROM ${type} WHERE _pk = {key:String} FORMAT CSVWithNames`,
-    `DESCRIBE TABLE ${type}`,
     `EXISTS TABLE ${type}`,
   ]),
   'SHOW TABLES',

@@ -1,6 +1,7 @@
 /** Errors as clients of ClickHouse read them: a number, its name, and a text that begins with both. */
 import { type ErrorReason, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
+import { serverVersion } from './types.ts';
 
 /** Names of the numbers that are sent, as clients compare them. Source: ClickHouse's ErrorCodes. */
 const names: Readonly<Record<number, string>> = {
@@ -43,7 +44,6 @@ const numbers = {
   database: 81,
   setting: 115,
   data: 117,
-  readonly: 164,
   rows: 396,
   'same-id': 216,
   session: 372,
@@ -93,5 +93,5 @@ export function columnarError(error: ServiceError): ColumnarError {
     error instanceof ColumnarRefusal ? error.number : ((reason === undefined ? undefined : byReason[reason]) ?? columnar);
   const name = names[number] ?? 'UNKNOWN_EXCEPTION';
   const message = error.message.replace(/[.\n]+$/, '');
-  return { number, name, status: http, text: `Code: ${number}. DB::Exception: ${message}. (${name}) (version 20.9.1.1)` };
+  return { number, name, status: http, text: `Code: ${number}. DB::Exception: ${message}. (${name}) (version ${serverVersion})` };
 }

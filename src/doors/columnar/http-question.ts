@@ -15,8 +15,9 @@ import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
-import { HttpCall, type HttpCallParts } from '../frame/http/call.ts';
+import { HttpCall } from '../frame/http/call.ts';
 import { encodingOf, unfolded } from '../frame/http/content-encoding.ts';
+import type { HttpRoom } from '../frame/http/listener.ts';
 import { leased } from '../frame/lease.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';
 import { organizationOf } from '../frame/user-name.ts';
@@ -41,8 +42,7 @@ export interface ColumnarHttpOptions extends DoorParts {
 /** A statement has at most so many bytes; rows of an INSERT come beside it. */
 export const statementBytesMax = 4 << 20;
 
-export interface ColumnarHttpParts extends Omit<ColumnarHttpOptions, 'authenticator'>, Omit<HttpCallParts, 'authenticator'> {
-  readonly authenticator: ColumnarHttpOptions['authenticator'];
+export interface ColumnarHttpParts extends ColumnarHttpOptions, HttpRoom {
   readonly sessions: HttpSessions;
   readonly running: RunningQueries;
   readonly bodyLimitBytes: number;
@@ -63,7 +63,6 @@ const ofRequest = new Set([
   'session_timeout',
   'session_check',
   'quota_key',
-  'role',
   'client_protocol_version',
 ]);
 

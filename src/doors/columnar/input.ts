@@ -4,7 +4,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import type { IngestOptions } from '../../planner/formats/ingest-reader.ts';
 import { refusedAs } from './errors.ts';
-import { instantOf } from './parameters.ts';
+import { instantOf, unescaped } from './parameters.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
@@ -303,7 +303,7 @@ function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
   if (mark === '\t') {
     for (const line of (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')) {
       const row = line.endsWith('\r') ? line.slice(0, -1) : line;
-      yield { fields: row.split('\t').map((field) => (field === '\\N' ? null : tabText(field))), inQuotes: [] };
+      yield { fields: row.split('\t').map((field) => (field === '\\N' ? null : unescaped(field))), inQuotes: [] };
     }
     return;
   }
@@ -349,12 +349,6 @@ function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
       );
   }
   if (fields.length > 0) yield { fields, inQuotes };
-}
-
-const tabEscapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0' };
-
-function tabText(field: string): string {
-  return field.includes('\\') ? field.replace(/\\(.)/gs, (_, letter: string) => tabEscapes[letter] ?? letter) : field;
 }
 
 /** `isText`: whether it stood in quotes; undefined where no field does. */

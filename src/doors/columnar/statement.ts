@@ -5,6 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import { refusedAs } from './errors.ts';
 import { parameterOf } from './parameters.ts';
+import { serverVersion } from './types.ts';
 import { type Token, tokensOf, Unended } from './tokens.ts';
 import { allAtOnce, type Steps } from '../../planner/documents/json.ts';
 import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
@@ -40,8 +41,6 @@ interface Stated {
   /** Behind SETTINGS. */
   readonly settings: ReadonlyMap<string, string>;
 }
-
-export const serverVersion = '20.9.1.1';
 
 /** Statements that are ClickHouse's and have nothing here: what they would do is done at other doors. */
 const notHere = new Set(

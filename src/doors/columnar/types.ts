@@ -8,6 +8,7 @@ import type { OutputColumn } from '../../planner/planner-contract.ts';
 
 /** The server whose protocol is spoken: clients of later revisions go down to this one, those of earlier ones to theirs. */
 export const spoken = { name: 'ClickHouse', major: 20, minor: 9, patch: 1, revision: 54_440, timezone: 'UTC' } as const;
+export const serverVersion = `${spoken.major}.${spoken.minor}.${spoken.patch}.1`;
 
 /** Types that older clients lack. */
 export interface KnownTypes {
