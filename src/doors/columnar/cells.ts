@@ -60,7 +60,7 @@ export class CellColumn {
   tsv(row: number): string {
     const text = this.#text(row);
     if (text === null) return '\\N';
-    return this.#type === 'string' || this.#type === 'json' ? escaped(text) : text;
+    return this.#type === 'string' || this.#type === 'json' ? escapeText(text) : text;
   }
 
   get #isQuoted(): boolean {
@@ -114,6 +114,6 @@ const escapes: Readonly<Record<string, string>> = {
   "'": "\\'",
 };
 
-export function escaped(text: string): string {
+export function escapeText(text: string): string {
   return text.replace(special, (letter) => escapes[letter]!);
 }

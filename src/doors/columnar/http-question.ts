@@ -311,7 +311,7 @@ export class HttpQuestion {
     const columns = inputColumns(named, definition, form.needsColumns);
     const source = readRows(form, leased(this.#parts, invocation.caller, body), columns);
     const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
-    const reply = await ingest.run(unrefused(batches, () => ingest.accepted));
+    const reply = await ingest.run(failOnRefusal(batches, () => ingest.accepted));
     const [first] = reply.errors;
     if (first !== undefined) throw wrongRow(first, reply.accepted);
     return reply;
@@ -375,7 +375,7 @@ function summary(counts: Readonly<Record<string, number>>): string {
 }
 
 /** The first row that is refused ends the INSERT; what was written before it stands, and the error says how much that is. */
-async function* unrefused(batches: AsyncIterable<IngestBatch>, accepted: () => number): AsyncGenerator<IngestBatch, void> {
+async function* failOnRefusal(batches: AsyncIterable<IngestBatch>, accepted: () => number): AsyncGenerator<IngestBatch, void> {
   for await (const batch of batches) {
     const [first] = batch.rejections;
     if (first !== undefined) throw wrongRow(first, accepted());

@@ -4,7 +4,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import type { IngestOptions } from '../../planner/formats/ingest-reader.ts';
 import { refusedAs } from './errors.ts';
-import { instantOf, unescaped } from './parameters.ts';
+import { instantOf, unescapeText } from './parameters.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
 export type Bytes = AsyncIterable<Uint8Array>;
@@ -41,19 +41,29 @@ const forms: Readonly<Record<string, InputForm>> = {
     needsColumns: true,
     converter: (columns) => (text) => compactRows(text, columns),
   },
-  CSV: { options: asNamed, rows: 'quoted lines', needsColumns: true, converter: (columns) => separated(columns, ',', false) },
+  CSV: {
+    options: asNamed,
+    rows: 'quoted lines',
+    needsColumns: true,
+    converter: (columns) => separatedConverter(columns, ',', false),
+  },
   CSVWithNames: {
     options: withNull,
     rows: 'quoted lines',
     needsColumns: false,
-    converter: (columns) => separated(columns, ',', true),
+    converter: (columns) => separatedConverter(columns, ',', true),
   },
-  TabSeparated: { options: asNamed, rows: 'lines', needsColumns: true, converter: (columns) => separated(columns, '\t', false) },
+  TabSeparated: {
+    options: asNamed,
+    rows: 'lines',
+    needsColumns: true,
+    converter: (columns) => separatedConverter(columns, '\t', false),
+  },
   TabSeparatedWithNames: {
     options: withNull,
     rows: 'lines',
     needsColumns: false,
-    converter: (columns) => separated(columns, '\t', true),
+    converter: (columns) => separatedConverter(columns, '\t', true),
   },
   Values: { options: bare, rows: 'tuples', needsColumns: true, converter: (columns) => (text) => tupleRows(text, columns) },
 };
@@ -116,15 +126,15 @@ async function* wholeLines(source: Bytes, quote: number | null): AsyncGenerator<
       if (bytes > rowBytesMax) throw new ServiceError('REL_TOO_LARGE', `a row has at most ${rowBytesMax} bytes`);
       continue;
     }
-    yield decoded(Buffer.concat([...held, piece.subarray(0, cut + 1)]));
+    yield decodeUtf8(Buffer.concat([...held, piece.subarray(0, cut + 1)]));
     held = [piece.slice(cut + 1)];
     bytes = held[0]!.length;
   }
   const rest = Buffer.concat(held);
-  if (rest.length > 0) yield decoded(rest);
+  if (rest.length > 0) yield decodeUtf8(rest);
 }
 
-function decoded(bytes: Uint8Array): string {
+function decodeUtf8(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
   } catch {
@@ -265,7 +275,7 @@ function jsonOf(token: string): string {
  * Fields with a mark between them, as the reader's CSV has them: NULL is `\N`, everything else that is text stands in quotes, and an
  * empty field of TabSeparated is an empty text.
  */
-function separated(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader: boolean): (text: string) => string {
+function separatedConverter(columns: readonly InputColumn[], mark: ',' | '\t', hasHeader: boolean): (text: string) => string {
   let names: readonly InputColumn[] | null = hasHeader ? null : columns;
   return (text) => {
     let out = '';
@@ -303,7 +313,7 @@ function* rowsOf(text: string, mark: ',' | '\t'): Generator<Fields, void> {
   if (mark === '\t') {
     for (const line of (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')) {
       const row = line.endsWith('\r') ? line.slice(0, -1) : line;
-      yield { fields: row.split('\t').map((field) => (field === '\\N' ? null : unescaped(field))), inQuotes: [] };
+      yield { fields: row.split('\t').map((field) => (field === '\\N' ? null : unescapeText(field))), inQuotes: [] };
     }
     return;
   }

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { outputForms } from '../../planner/formats/output-format.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { CellColumn, type CellOptions, escaped } from './cells.ts';
+import { CellColumn, type CellOptions, escapeText } from './cells.ts';
 import { refusedAs } from './errors.ts';
 import { everyType } from './types.ts';
 
@@ -85,7 +85,7 @@ const header =
     return `${names}\n${columns.map(({ type }) => (quoted ? `"${type}"` : type)).join(separator)}\n`;
   };
 const csvName = ({ name }: Column): string => `"${name.replaceAll('"', '""')}"`;
-const tsvName = ({ name }: Column): string => escaped(name);
+const tsvName = ({ name }: Column): string => escapeText(name);
 const jsonNames: Part = (columns) => `[${columns.map(named).join(',')}]\n`;
 const jsonTypes: Part = (columns) => `[${columns.map(({ type }) => JSON.stringify(type)).join(',')}]\n`;
 

@@ -18,7 +18,7 @@ export function parameterOf(text: string, type: string, name: string): Literal |
   if (nullable !== null) return text === '\\N' || text === 'NULL' ? null : parameterOf(text, nullable[1]!, name);
   const low = /^LowCardinality\((.*)\)$/s.exec(type);
   if (low !== null) return parameterOf(text, low[1]!, name);
-  const value = unescaped(text);
+  const value = unescapeText(text);
   const wrong = (): ServiceError =>
     refusedAs(
       'parameter-value',
@@ -66,7 +66,7 @@ export function instantOf(text: string): bigint | null {
 
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', r: '\r', n: '\n', t: '\t', '0': '\0' };
 
-export function unescaped(text: string): string {
+export function unescapeText(text: string): string {
   return text.includes('\\') ? text.replace(/\\(.)/gs, (_, letter: string) => escapes[letter] ?? letter) : text;
 }
 

@@ -87,7 +87,7 @@ export class GraphRequest {
         throw new ServiceError('REL_NOT_FOUND', 'there is /db/{name}/tx/commit, /db/{name}/tx and /db/{name}/query/v2');
       const [, database, kind, id, end] = match;
       this.#call.admit(raw.method === 'DELETE' ? 'delete' : 'query');
-      this.#enter(decoded(database!));
+      this.#enter(decodeName(database!));
       if (kind === 'query/v2' && id === undefined) return await this.#ask();
       if (kind !== 'tx') throw new ServiceError('REL_NOT_IMPLEMENTED', 'transactions are at /db/{name}/tx');
       await this.#transact(id, end !== undefined);
@@ -271,7 +271,7 @@ export class GraphRequest {
       if (bytes > bodyBytesMax) throw new ServiceError('REL_TOO_LARGE', `a request has at most ${bodyBytesMax} bytes`);
     }
     const text = Buffer.concat(pieces).toString();
-    const read = checked(schema, text.trim() === '' ? {} : parsed(text));
+    const read = checked(schema, text.trim() === '' ? {} : parseBody(text));
     if (read.success) return read.data;
     const [issue] = read.issues;
     throw new ServiceError('REL_INVALID', `the body: ${issue!.path.join('.')}: ${issue!.message}`);
@@ -285,7 +285,7 @@ export class GraphRequest {
     const { response, caller, id } = this.#call;
     response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
     const body = new AnswerBody(this.#parts, { id, route: doorName, caller, overtaken: () => answer.overtaken() }, response);
-    await body.sendAll(encoded(made()));
+    await body.sendAll(encodeTexts(made()));
   }
 
   #json(status: number, value: unknown): void {
@@ -307,7 +307,7 @@ export class GraphRequest {
 
 const noticeCode = 'Neo.ClientNotification.Statement.Notice';
 
-function* encoded(texts: Iterable<string>): Generator<Uint8Array, void> {
+function* encodeTexts(texts: Iterable<string>): Generator<Uint8Array, void> {
   for (const text of texts) yield Buffer.from(text);
 }
 
@@ -317,7 +317,7 @@ function counters({ written }: Pick<Executed, 'written'>): string {
   return `{"contains_updates":${changed}}`;
 }
 
-function decoded(text: string): string {
+function decodeName(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -325,7 +325,7 @@ function decoded(text: string): string {
   }
 }
 
-function parsed(text: string): unknown {
+function parseBody(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch (error) {

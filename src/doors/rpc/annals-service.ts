@@ -62,14 +62,14 @@ interface Step {
 
 export function annalsService(parts: AnnalsParts): UntypedServiceImplementation {
   return {
-    Query: streaming(parts, 'query', (call, request: QueryRequest) => query(call, request)),
-    Lookup: streaming(parts, 'query', (call, request: LookupRequest) => lookUp(call, request)),
-    Ingest: received(parts, 'ingest', ingest),
+    Query: serverStreaming(parts, 'query', (call, request: QueryRequest) => query(call, request)),
+    Lookup: serverStreaming(parts, 'query', (call, request: LookupRequest) => lookUp(call, request)),
+    Ingest: clientStreaming(parts, 'ingest', ingest),
     Write: unary(parts, 'ingest', (call, { steps }: { readonly steps: readonly Step[] }) => write(call, steps)),
     Delete: unary(parts, 'delete', (call, request: { readonly type: string; readonly keys: readonly string[] }) =>
       write(call, [{ delete: request }]),
     ),
-    Watch: streaming(parts, 'watch', (call, request: { readonly sql: string; readonly resume_after: string }, stream) =>
+    Watch: serverStreaming(parts, 'watch', (call, request: { readonly sql: string; readonly resume_after: string }, stream) =>
       follow(parts, call, request, stream),
     ),
     ListTypes: unary(parts, 'inspect', listTypes),
@@ -86,22 +86,27 @@ function unary<Q>(
 ): handleUnaryCall<Q, object> {
   return (raw, reply) => {
     const call = new RpcCall(parts, doorName, raw);
-    void answered(call, action, () => run(call, raw.request), reply);
+    void answerUnary(call, action, () => run(call, raw.request), reply);
   };
 }
 
-function received(
+function clientStreaming(
   parts: RpcParts,
   action: Action,
   run: (call: RpcCall, stream: ServerReadableStream<IngestPart, object>) => Promise<object>,
 ): handleClientStreamingCall<IngestPart, object> {
   return (raw, reply) => {
     const call = new RpcCall(parts, doorName, raw);
-    void answered(call, action, () => run(call, raw), reply);
+    void answerUnary(call, action, () => run(call, raw), reply);
   };
 }
 
-async function answered(call: RpcCall, action: Action, run: () => Promise<object>, reply: sendUnaryData<object>): Promise<void> {
+async function answerUnary(
+  call: RpcCall,
+  action: Action,
+  run: () => Promise<object>,
+  reply: sendUnaryData<object>,
+): Promise<void> {
   try {
     call.enter();
     reply(null, await run());
@@ -110,7 +115,7 @@ async function answered(call: RpcCall, action: Action, run: () => Promise<object
   }
 }
 
-function streaming<Q>(
+function serverStreaming<Q>(
   parts: RpcParts,
   action: Action,
   run: (call: RpcCall, request: Q, stream: Parameters<handleServerStreamingCall<Q, object>>[0]) => Promise<void>,
@@ -286,7 +291,7 @@ async function listTypes(call: RpcCall): Promise<object> {
 }
 
 async function registerType(call: RpcCall, { definition }: { readonly definition: string }): Promise<object> {
-  const read = checked(typeBody, parsed(definition));
+  const read = checked(typeBody, parseDefinition(definition));
   if (!read.success) {
     const [issue] = read.issues;
     assert(issue, 'what is wrong is said');
@@ -302,7 +307,7 @@ async function registerType(call: RpcCall, { definition }: { readonly definition
   });
 }
 
-function parsed(text: string): unknown {
+function parseDefinition(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch (error) {

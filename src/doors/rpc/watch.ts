@@ -42,7 +42,7 @@ export async function follow(
     write: async (text: string): Promise<boolean> => {
       let takesMore = true;
       for (const event of eventsOf(text)) takesMore = stream.write(event);
-      return takesMore || drained(parts, stream, gone.signal);
+      return takesMore || waitForDrain(parts, stream, gone.signal);
     },
     end: (text: string | null): void => {
       if (text !== null) for (const event of eventsOf(text)) stream.write(event);
@@ -58,7 +58,7 @@ export async function follow(
 }
 
 /** True: the connection takes more. */
-async function drained(
+async function waitForDrain(
   { clock }: Pick<RpcParts, 'clock'>,
   stream: ServerWritableStream<unknown, object>,
   gone: AbortSignal,
