@@ -114,12 +114,18 @@ test('of thousands of requests that wait for one answer most wait in their socke
   let answer = (): void => undefined;
   world.answer = () => new Promise((resolve) => (answer = () => resolve(emptyAnswer)));
   const client = connect(world.door.port, '127.0.0.1').on('error', () => undefined);
-  let replies = 0;
-  client.on('data', (chunk: Buffer) => (replies += chunk.toString('latin1').split('HTTP/1.1 ').length - 1));
+  let text = '';
+  const replies = (): number => text.split('HTTP/1.1 ').length - 1;
+  const all = new Promise<void>((resolve) => {
+    client.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      if (replies() === sent + 1) resolve();
+    });
+  });
   client.write(question('/query?x=1') + 'GET /a HTTP/1.1\r\nhost:\r\n\r\n'.repeat(sent));
-  await expect.poll(() => served.isPaused()).toBe(true);
-  expect([world.questions.length, replies]).toEqual([1, 0]);
+  await expect.poll(() => served.isPaused(), { timeout: 60_000 }).toBe(true);
+  expect([world.questions.length, replies()]).toEqual([1, 0]);
   answer();
-  await expect.poll(() => replies).toBe(sent + 1);
+  await all;
   client.destroy();
 });
