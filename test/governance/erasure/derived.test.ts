@@ -26,6 +26,14 @@ const note = (id: string, sources: readonly string[], subject?: string): Promise
   );
 const run = (sql: string, caller: Caller = acme): Promise<unknown> => world.store.execute(sql, [], caller);
 
+async function transact(statements: readonly string[]): Promise<void> {
+  const { gate, planner } = world.store.service;
+  const transaction = gate.begin(acme);
+  const within = { action: 'query', purpose: 'test', correlationId: 'c', transaction } as const;
+  for (const sql of statements) await gate.invoke(acme, within, (invocation) => planner.execute(invocation, { sql }));
+  await gate.invoke(acme, within, (invocation) => invocation.commit({}));
+}
+
 /** Of each stored version of notes the id of the key that its row lies under in the log; null: of nobody. */
 async function keysOfNotes(): Promise<(string | null)[]> {
   const keys: (string | null)[] = [];
@@ -57,21 +65,60 @@ test('so is what changed and ended it, by any statement, and in a transaction', 
   await note('n2', ['n1']);
   await run("UPDATE Note SET text = 'other' WHERE id = 'n1'");
   await run("UPDATE Note SET derived_from = NULL WHERE id = 'n2'");
-  const { gate, planner } = world.store.service;
-  const transaction = gate.begin(acme);
-  const within = { action: 'query', purpose: 'test', correlationId: 'c', transaction } as const;
-  for (const sql of [
+  await transact([
     "UPDATE Note SET text = 'again' WHERE id = 'n2'",
     `INSERT INTO Note (id, text, derived_from) VALUES ('n3', 'x', '["n1"]')`,
     "UPDATE Note SET text = 'y' WHERE id = 'n3'",
-  ])
-    await gate.invoke(acme, within, (invocation) => planner.execute(invocation, { sql }));
-  await gate.invoke(acme, within, (invocation) => invocation.commit({}));
+  ]);
   await run('DELETE FROM Note');
   const keys = await keysOfNotes();
   expect(keys.length).toBeGreaterThan(8);
   await ended(keys);
 });
+
+const made = (id: string, source: string): string =>
+  `INSERT INTO Note (id, text, derived_from) VALUES ('${id}', 'x', '["${source}"]')`;
+
+test.each([
+  ['what it was made from is named no more', [made('n1', 'p1'), "UPDATE Note SET derived_from = NULL WHERE id = 'n1'"]],
+  [
+    'in steps',
+    [
+      made('n1', 'p1'),
+      `UPDATE Note SET derived_from = '["p2"]' WHERE id = 'n1'`,
+      "UPDATE Note SET derived_from = NULL, text = 'y' WHERE id = 'n1'",
+    ],
+  ],
+  [
+    'what it was made from is gone',
+    ["INSERT INTO Person (id, who, name) VALUES ('p9', 'alice', 'x')", made('n1', 'p9'), "DELETE FROM Person WHERE id = 'p9'"],
+  ],
+  [
+    'it was made from what was made, and that is gone',
+    [
+      made('n0', 'p1'),
+      made('n1', 'n0'),
+      "DELETE FROM Note WHERE id = 'n0'",
+      "UPDATE Note SET derived_from = NULL WHERE id = 'n1'",
+    ],
+  ],
+  [
+    'another stands that was made from nothing',
+    ["INSERT INTO Note (id, text) VALUES ('n1', 'x')", made('n2', 'p1'), made('n3', 'n2'), "DELETE FROM Note WHERE id = 'n2'"],
+    ['n1'],
+  ],
+] as const)(
+  'a row that one transaction made from a subject’s is found where at its end %s',
+  async (_, statements: readonly string[], left: readonly string[] = []) => {
+    await transact(statements);
+    await transact(["UPDATE Note SET text = 'later' WHERE id = 'n1'"]);
+    const before = await world.store.rows('SELECT id, text, derived_from, system_from, valid_from FROM Note', acme);
+    await world.restart();
+    expect(await world.store.rows('SELECT id, text, derived_from, system_from, valid_from FROM Note', acme)).toEqual(before);
+    expect((await world.erase()).certified).toBe(true);
+    expect(await world.store.column('SELECT DISTINCT id FROM Note', acme)).toEqual(left);
+  },
+);
 
 test('made from rows of several, it ends with any one of them, and others stay', async () => {
   await note('both', ['p1', 'p2']);

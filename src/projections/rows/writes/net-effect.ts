@@ -3,6 +3,7 @@
  * if each row had been written once, as it is in the end. Pure. What must hold:
  *
  * - what stood before is closed by what is left of its key;
+ * - a version that alone leads from what is left to whose it is stays, and is closed by what took its place: an erasure finds its way by it;
  * - instants among the times of the writes themselves say when nothing of them held yet: where such a one bounds a version, the bound is
  *   the time of what takes its place.
  */
@@ -10,6 +11,7 @@ import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import { type EntryDraft, positionsOf, rowOp, type RowsBody } from '../../../log/entries/entry.ts';
 import type { NextPlace } from '../../../log/log-store.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
+import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import { gather } from '../cells/gather.ts';
 import { boundAt, boundVector } from '../checks/written.ts';
 
@@ -17,12 +19,20 @@ import { boundAt, boundVector } from '../checks/written.ts';
 interface Version {
   readonly body: RowsBody;
   readonly row: number;
+  /** With its type. */
   readonly key: string;
-  /** Positions before the writes that it closes. */
-  closes: number[];
+  /** What it closes, of what stood before and of what is left of the writes. */
+  readonly closes: (number | Version)[];
+  /** What closes it, or what is left in its place; null: nothing of the writes. */
+  successor: Version | null;
+  /** Something that stood before is closed by it, or by what it took the place of. */
+  isClosing: boolean;
   isLeft: boolean;
-  /** system_from that it is written with. */
+  /** It is left for what it names alone. */
+  isKept: boolean;
+  /** system_from and position that it is written with. */
   time: bigint;
+  position: number;
 }
 
 /** `drafts` were decided one after the other, from `next` on; what is returned belongs there as well. */
@@ -46,12 +56,18 @@ export function netEffect(drafts: readonly EntryDraft[], next: NextPlace): reado
       const [from, to] = boundsOf(body, row);
       if (body.ops[row] === rowOp.put || !isAmong(from) || !isAmong(to)) continue;
       const heir = ofKey.find((other) => other !== version && other.isLeft);
-      if (heir === undefined && version.closes.length > 0) continue;
-      heir?.closes.push(...version.closes);
+      if (heir === undefined && version.isClosing) continue;
+      if (heir !== undefined) {
+        heir.isClosing ||= version.isClosing;
+        version.successor = heir;
+      }
       version.isLeft = false;
     }
   }
-  const taking = (version: Version): Version | undefined => replacing(version, left.get(version.key)!, isAmong);
+  if (drafts.some(({ body }) => body.kind === 'rows' && body.subjects !== undefined)) keepNaming([...versions.values()], left);
+  passCloses(versions.values());
+  const taking = (version: Version): Version | undefined =>
+    version.isKept ? undefined : replacing(version, left.get(version.key) ?? [], isAmong);
   const own: Written[] = [];
   const behind: Written[] = [];
   let first = next.position;
@@ -71,7 +87,10 @@ export function netEffect(drafts: readonly EntryDraft[], next: NextPlace): reado
   const written = [...own, ...behind].filter((each) => each.versions?.length !== 0);
   let { time } = next;
   for (const { draft, versions: placed } of written) {
-    for (const version of placed ?? []) version.time = time++;
+    for (const version of placed ?? []) {
+      version.position = next.position + Number(time - next.time);
+      version.time = time++;
+    }
     if (placed === null) time += BigInt(positionsOf(draft.body));
   }
   return written.map(({ draft, versions: placed }) =>
@@ -108,14 +127,15 @@ function versionsOf(
       const { vector } = body.keys.columns[0]!;
       for (let row = 0; row < body.ops.length; row++) {
         const key = `${body.type}\0${String(cellAt(vector, 'string', row))}`;
-        const version: Version = { body, row, key, closes: [], isLeft: true, time: 0n };
+        const fresh = { closes: [], successor: null, isClosing: false, isLeft: true, isKept: false, time: 0n, position: 0 };
+        const version: Version = { body, row, key, ...fresh };
         for (const closed of body.closes.subarray(body.closeOffsets[row], body.closeOffsets[row + 1])) {
           const own = versions.get(closed);
+          version.isClosing ||= own?.isClosing ?? true;
           if (own === undefined) version.closes.push(closed);
           else {
             own.isLeft = false;
-            version.closes.push(...own.closes);
-            own.closes = [];
+            own.successor = version;
           }
         }
         versions.set(position + row, version);
@@ -124,6 +144,65 @@ function versionsOf(
     position += positionsOf(body);
   }
   return { versions, length: position - next.position };
+}
+
+/**
+ * Versions that were to go and are sealed for somebody stay where nothing else leads to whose they are: what took the place of one was
+ * made from what it alone names, or what is left names its key.
+ */
+function keepNaming(versions: readonly Version[], left: ReadonlyMap<string, readonly Version[]>): void {
+  const named = new Set<string>();
+  const name = (version: Version): void => namesOf(version).forEach((each) => named.add(each));
+  for (const version of versions) if (version.isLeft) name(version);
+  const dropped = versions.filter((version) => {
+    const { body, row, key, isLeft } = version;
+    if (isLeft || body.ops[row] !== rowOp.put || subjectOf(version) === null) return false;
+    return left.get(key)?.some((heir) => heir.isLeft && carries(heir, version)) !== true;
+  });
+  const isNeeded = (version: Version): boolean =>
+    named.has(version.key.slice(version.key.indexOf('\0') + 1)) ||
+    (namesOf(version).length > 0 &&
+      left.get(version.key)?.some(({ body, row, isLeft }) => isLeft && body.ops[row] === rowOp.put) === true);
+  for (let waiting = dropped; ; ) {
+    const needed = waiting.filter(isNeeded);
+    if (needed.length === 0) return;
+    for (const version of needed) {
+      version.isLeft = version.isKept = true;
+      name(version);
+      let last = version;
+      while (last.successor !== null && !last.successor.isLeft) last = last.successor;
+      // The end of a row that was new goes with it, but for what is left of the row.
+      if (last.successor === null) last.isLeft = true;
+    }
+    waiting = waiting.filter(({ isKept }) => !isKept);
+  }
+}
+
+/** It leads to the same somebody. */
+function carries(heir: Version, version: Version): boolean {
+  const names = new Set(namesOf(heir));
+  return subjectOf(heir) === subjectOf(version) && namesOf(version).every((each) => names.has(each));
+}
+
+function subjectOf({ body: { subjects }, row }: Version): string | null {
+  return subjects === undefined ? null : (cellAt(subjects, 'string', row) as string | null);
+}
+
+function namesOf({ body: { type, cells }, row }: Version): readonly string[] {
+  const naming = namingColumns(type, { has: (name) => cells.columns.some((column) => column.name === name) });
+  return cells.columns.flatMap((column) =>
+    naming.includes(column.name) ? namesIn(cellAt(column.vector, column.type, row)) : [],
+  );
+}
+
+/** What versions closed that are not left is closed by those in their place, and what is left by what closes it. */
+function passCloses(versions: Iterable<Version>): void {
+  for (const version of versions) {
+    let heir = version.successor;
+    while (heir !== null && !heir.isLeft) heir = heir.successor;
+    if (version.isLeft) heir?.closes.push(version);
+    else heir?.closes.push(...version.closes.filter((closed) => typeof closed === 'number'));
+  }
 }
 
 function bodyOf(
@@ -154,7 +233,9 @@ function bodyOf(
       ],
     },
     closeOffsets,
-    closes: Float64Array.from(kept.flatMap(({ closes }) => closes)),
+    closes: Float64Array.from(
+      kept.flatMap(({ closes }) => closes.map((closed) => (typeof closed === 'number' ? closed : closed.position))),
+    ),
     cells: { length: rows.length, columns: body.cells.columns.map((column) => picked(column)) },
     ...(body.subjects && { subjects: gather(body.subjects, rows) }),
   };
