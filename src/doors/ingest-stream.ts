@@ -7,7 +7,7 @@
 import { assert, didYouMean, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Provenance, TypeDefinition } from '../log/entries/entry.ts';
-import type { IngestBatch } from '../planner/formats/ingest-reader.ts';
+import type { IngestBatch } from '../planner/formats/ingest-batch.ts';
 import type { BatchReceipt, Outcome, PutRows, WriteCondition } from '../projections/command.ts';
 import type { BodyDigest } from './body-digest.ts';
 

@@ -10,7 +10,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { inTurns } from '../../planner/documents/json.ts';
-import type { IngestBatch } from '../../planner/formats/ingest-reader.ts';
+import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DoorParts } from '../frame/door-parts.ts';

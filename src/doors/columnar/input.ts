@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
-import type { IngestOptions } from '../../planner/formats/ingest-reader.ts';
+import type { IngestOptions } from '../../planner/formats/ingest-batch.ts';
 import { refusedAs } from './errors.ts';
 import { instantOf, unescapeText } from './parameters.ts';
 import { type Token, tokensOf } from './tokens.ts';

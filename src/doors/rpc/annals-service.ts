@@ -201,9 +201,9 @@ async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, ob
     const definition = rows.definition();
     const { bodyLimitBytes } = call.parts as AnnalsParts;
     const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
-    return rows.run(
-      readIngest(leased(call.parts, call.caller, bytesOf(parts)), { definition, ...sizes, ...(patch && { tracksSent: true }) }),
-    );
+    const { yieldTurn } = call.parts;
+    const options = { definition, yieldTurn, ...sizes, ...(patch && { tracksSent: true }) };
+    return rows.run(readIngest(leased(call.parts, call.caller, bytesOf(parts)), options));
   });
   const { system_from: from, system_from_last: last } = reply;
   return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };
@@ -258,7 +258,8 @@ async function stepOf(
     createType: put.create_type,
     provenance,
   }).definition();
-  const batches = readIngest(pieces(put.rows, yieldTurn), { definition, batchRows: batchRowsMax + 1, batchBytes: Infinity });
+  const options = { definition, yieldTurn, batchRows: batchRowsMax + 1, batchBytes: Infinity };
+  const batches = readIngest(pieces(put.rows, yieldTurn), options);
   let rows: PutRows['rows'] | null = null;
   for await (const batch of batches) {
     const [first] = batch.rejections;

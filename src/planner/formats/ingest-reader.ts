@@ -1,66 +1,38 @@
 /**
  * Rows of a request body or file, as batches of columns, whatever their form: NDJSON, a JSON array, a wrapper object
- * with a `rows` array, or CSV. Memory stays flat: what is held is one batch, and the bytes of one unfinished row.
+ * with a `rows` array, CSV, or an Arrow IPC stream. Memory stays flat: what is held is one batch, and the bytes of one unfinished row (of
+ * Arrow: one record batch).
  *
  * A row that breaks a rule is refused alone, with its index. Broken syntax costs an NDJSON or CSV body that one line;
  * an array can't be read past it, so the stream ends there with an error that says how far it got, after the rows
  * before it were handed out.
  */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { RowBatch } from '../../log/values/columns.ts';
-import type { TypeDefinition } from '../../log/entries/entry.ts';
-import type { RowRejection, SentCells } from '../../projections/command.ts';
+import type { RowRejection } from '../../projections/command.ts';
+import { ArrowStream } from './arrow-reader.ts';
 import { ColumnSet } from './column-set.ts';
 import { CsvReader } from './csv-reader.ts';
+import type { IngestBatch, IngestOptions } from './ingest-batch.ts';
 import { JsonReader, type RowStatus } from './json-reader.ts';
 import { PredictedRows } from './predicted-rows.ts';
 import { RowTape } from './row-tape.ts';
-
-export interface IngestOptions {
-  /** Values are taken as the declared types; null or an open type: undeclared columns are inferred. */
-  readonly definition: TypeDefinition | null;
-  /** A batch ends at this many rows, refused ones included, … A function is asked again and again: it goes by who else works. */
-  readonly batchRows: number | (() => number);
-  /** … or when this many bytes were read for it. */
-  readonly batchBytes: number;
-  /** More bytes than this in all end the stream with REL_TOO_LARGE. */
-  readonly limitBytes?: number;
-  /** Largest single row. */
-  readonly rowBytesMax?: number;
-  /** CSV: names of the columns of a file without a header. */
-  readonly columns?: readonly string[];
-  /** CSV: an unquoted field with this text is NULL, as an empty one always is. */
-  readonly nullText?: string;
-  /** Batches tell which cells their rows sent. */
-  readonly tracksSent?: boolean;
-  /** JSON rows of one shape are read many at a time where this many bytes of them are there; Infinity: never. */
-  readonly predictBytesMin?: number;
-}
-
-export interface IngestBatch {
-  /** Accepted rows. */
-  readonly rows: RowBatch;
-  /** Index in the stream of the first row that this batch read, accepted or not. */
-  readonly firstIndex: number;
-  /** Index in the stream of each accepted row; null: firstIndex, firstIndex + 1, … */
-  readonly indexes: Float64Array | null;
-  /** By index in the stream. */
-  readonly rejections: readonly RowRejection[];
-  /** Where it was asked for. */
-  readonly sent?: SentCells;
-  /** Offset in the stream behind what this batch read: the same for the same bytes, however they arrived. */
-  readonly endOffset: number;
-  /** Columns whose scalars are of different kinds, and are kept as text. */
-  readonly mixed: readonly string[];
-}
 
 export async function* readIngest(source: AsyncIterable<Uint8Array>, options: IngestOptions): AsyncGenerator<IngestBatch, void> {
   const body = new BodyReader(options);
   for await (const chunk of source) {
     body.push(chunk);
-    for (let batch = body.read(false); batch !== null; batch = body.read(false)) yield batch;
+    yield* batchesOf(body, false, options);
   }
-  for (let batch = body.read(true); batch !== null; batch = body.read(true)) yield batch;
+  yield* batchesOf(body, true, options);
+}
+
+async function* batchesOf(body: BodyReader, last: boolean, { yieldTurn }: IngestOptions): AsyncGenerator<IngestBatch, void> {
+  for (;;) {
+    const batch = body.read(last);
+    if (batch !== null) yield batch;
+    else if (!body.isBusy) return;
+    else await yieldTurn?.();
+  }
 }
 
 type Form =
@@ -98,6 +70,8 @@ export class BodyReader {
   readonly #predicted: PredictedRows;
   #form: Form = 'unknown';
   #wrapped = false;
+  /** The body is Arrow: this reads all of it. */
+  #arrow: ArrowStream | null = null;
 
   /** Bytes that were read and are not used up: #window[#at .. #end). */
   #window = noBytes;
@@ -106,6 +80,7 @@ export class BodyReader {
   #dirty = true;
   /** Offset in the stream of #window[0]. */
   #offset = 0;
+  #received = 0;
   /** An unfinished row is not tried again before the window holds this many bytes from its start. */
   #retryAt = 0;
   /** In a line that was refused before its end had arrived. */
@@ -132,14 +107,15 @@ export class BodyReader {
   }
 
   push(chunk: Uint8Array): void {
-    const received = this.#offset + this.#end + chunk.length;
-    if (this.#options.limitBytes !== undefined && received > this.#options.limitBytes) {
+    this.#received += chunk.length;
+    if (this.#options.limitBytes !== undefined && this.#received > this.#options.limitBytes) {
       this.#failure = new ServiceError(
         'REL_TOO_LARGE',
-        `the body is over ${this.#options.limitBytes} bytes; ${this.#index} rows were read`,
+        `the body is over ${this.#options.limitBytes} bytes; ${this.#arrow?.index ?? this.#index} rows were read`,
       );
       return;
     }
+    if (this.#arrow !== null) return this.#arrow.push(chunk);
     // Moved even where it would fit, so that the window stays as small as a chunk and a row.
     if (this.#at > 0) {
       this.#window.copyWithin(0, this.#at, this.#end);
@@ -158,12 +134,18 @@ export class BodyReader {
     this.#dirty = true;
   }
 
-  /** The next full batch; null when more bytes are needed. With `last`, what is left, and then null. */
+  /** There is more to read before more bytes are needed: `read` gave null so that others have their turn. */
+  get isBusy(): boolean {
+    return this.#failure === null && this.#arrow?.isBusy === true;
+  }
+
+  /** The next full batch; null when more bytes are needed, or (`isBusy`) a turn is over. With `last`, what is left, and then null. */
   read(last: boolean): IngestBatch | null {
     if (this.#failure !== null) return this.#fail(this.#failure);
     try {
-      if (last) this.#finishLine();
-      while (this.#step(last)) if (this.#isFull()) return this.#take();
+      if (last && this.#arrow === null) this.#finishLine();
+      while (this.#arrow === null && this.#step(last)) if (this.#isFull()) return this.#take();
+      if (this.#arrow !== null) return this.#arrow.read(last);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       return this.#fail(error);
@@ -174,8 +156,9 @@ export class BodyReader {
   /** Rows before the failure leave first. */
   #fail(error: ServiceError): IngestBatch {
     this.#failure = error;
-    if (this.#index === this.#batchIndex) throw error;
-    return this.#take();
+    const rest = this.#arrow === null ? (this.#index === this.#batchIndex ? null : this.#take()) : this.#arrow.takeRest();
+    if (rest === null) throw error;
+    return rest;
   }
 
   #isFull(): boolean {
@@ -241,13 +224,17 @@ export class BodyReader {
     }
     const first = window[start]!;
     if (this.#options.columns || (first !== 0x7b && first !== 0x5b)) {
-      const arrow = isArrow(window.subarray(this.#at, this.#end));
+      const arrow = arrowForm(window.subarray(this.#at, this.#end));
       if (arrow === 'unclear' && !last) return false;
-      if (arrow === true) {
-        const taken = 'NDJSON, a JSON array, {"rows": […]} or CSV';
-        throw new ServiceError('REL_PARSE', `the body is Arrow IPC, which is not read here; send the rows as ${taken}`);
-      }
-      this.#startCsv();
+      if (arrow === 'file')
+        throw new ServiceError(
+          'REL_PARSE',
+          'the body is an Arrow file: send it as a stream (application/vnd.apache.arrow.stream)',
+        );
+      if (arrow === 'stream') {
+        this.#arrow = new ArrowStream(this.#options, this.#offset + this.#at);
+        this.#arrow.push(window.slice(this.#at, this.#end));
+      } else this.#startCsv();
       return true;
     }
     if (first === 0x5b) {
@@ -511,11 +498,14 @@ export class BodyReader {
 }
 
 /** How a file and a stream of Arrow IPC begin: none is the text of a CSV header. */
-const arrowBeginnings = [Buffer.from('ARROW1\0'), Buffer.from([0xff, 0xff, 0xff, 0xff])];
+const arrowBeginnings = { file: Buffer.from('ARROW1\0'), stream: Buffer.from([0xff, 0xff, 0xff, 0xff]) } as const;
 
-function isArrow(bytes: Uint8Array): boolean | 'unclear' {
-  const fitting = arrowBeginnings.find((beginning) =>
-    beginning.subarray(0, bytes.length).equals(bytes.subarray(0, beginning.length)),
-  );
-  return fitting === undefined ? false : bytes.length >= fitting.length || 'unclear';
+/** null: neither. */
+function arrowForm(bytes: Uint8Array): 'file' | 'stream' | 'unclear' | null {
+  for (const form of ['file', 'stream'] as const) {
+    const beginning = arrowBeginnings[form];
+    const size = Math.min(bytes.length, beginning.length);
+    if (beginning.subarray(0, size).equals(bytes.subarray(0, size))) return size === beginning.length ? form : 'unclear';
+  }
+  return null;
 }

@@ -9,7 +9,7 @@
  */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { ColumnSet } from './column-set.ts';
-import type { IngestBatch } from './ingest-reader.ts';
+import type { IngestBatch } from './ingest-batch.ts';
 import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
 

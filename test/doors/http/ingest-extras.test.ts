@@ -1,5 +1,6 @@
 /** What a write may ask for beside its rows: to be done once, later, compressed, and with lineage. Over the whole stack. */
 import { deflateSync, gzipSync } from 'node:zlib';
+import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Reply } from './door-world.ts';
 import { StoreWorld } from './store-world.ts';
@@ -47,6 +48,24 @@ describe('Idempotency-Key', () => {
     // Without a key, the same body is an update.
     await post(type, lines(0, 10));
     expect(await versions(type)).toBe(20);
+  });
+
+  test('a stream of Arrow, of several batches in one message', async () => {
+    const type = await freshType();
+    const once = { 'idempotency-key': freshKey(), 'content-type': 'application/vnd.apache.arrow.stream' };
+    const columns = {
+      key: Int32Array.from({ length: 9_000 }, (_, i) => i),
+      n: Float64Array.from({ length: 9_000 }, (_, i) => i),
+    };
+    columns.n[8_000] = Number.NaN;
+    const body = tableToIPC(tableFromArrays({ ...columns, key: Array.from(columns.key, (i) => `k${i}`) }), 'stream');
+    const first = await post(type, body, once);
+    expect(first.json).toMatchObject({ accepted: 8_999, rejected: 1, errors: [{ index: 8_000, code: 'REL_TYPE_MISMATCH' }] });
+    const again = await post(type, body, once);
+    expect([again.headers['idempotency-replayed'], again.text]).toEqual(['true', first.text]);
+    expect(await versions(type)).toBe(8_999);
+    const [row] = await world.rows(`SELECT n FROM ${type} WHERE key = 'k8999'`);
+    expect(row).toEqual({ n: 8_999 });
   });
 
   test('a body of many batches, and its rejections', async () => {

@@ -1,6 +1,7 @@
-/** Specification, "Ingest": four body forms, streamed, and what the reply says became of each row. */
+/** Specification, "Ingest": five body forms, streamed, and what the reply says became of each row. */
 import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
+import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import { exactJson } from '../../../src/doors/http/exact-json.ts';
@@ -60,6 +61,7 @@ describe('body forms', () => {
     ['a JSON array', ' [{"a":"x"},\n{"a":"y"}] '],
     ['a wrapper object', '{"rows":[{"a":"x"},{"a":"y"}]}'],
     ['CSV', 'a\nx\ny\n'],
+    ['an Arrow stream', tableToIPC(tableFromArrays({ a: ['x', 'y'] }), 'stream')],
   ])('%s is told by its first byte', async (_name, body) => {
     const reply = await ingest(body);
     expect(reply.json).toMatchObject({ type: 'T', accepted: 2, rejected: 0, errors: [] });

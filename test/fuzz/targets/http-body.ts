@@ -7,7 +7,8 @@ import { isUtf8 } from 'node:buffer';
 import { exactJson } from '../../../src/doors/http/exact-json.ts';
 import { parseJsonBody } from '../../../src/doors/http/json-body.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { BodyReader, type IngestBatch } from '../../../src/planner/formats/ingest-reader.ts';
+import type { IngestBatch } from '../../../src/planner/formats/ingest-batch.ts';
+import { BodyReader } from '../../../src/planner/formats/ingest-reader.ts';
 import { writeRowChunks } from '../../../src/planner/formats/json-rows.ts';
 
 export const name = 'http-body';

@@ -2,7 +2,8 @@
 import type { PropertyDefinition, TypeDefinition } from '../../../src/log/entries/entry.ts';
 import type { ColumnType } from '../../../src/log/values/value.ts';
 import { cellAt } from '../../../src/log/values/vector-builder.ts';
-import { type IngestBatch, type IngestOptions, readIngest } from '../../../src/planner/formats/ingest-reader.ts';
+import type { IngestBatch, IngestOptions } from '../../../src/planner/formats/ingest-batch.ts';
+import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';
 import { ByteWriter } from '../../../src/planner/formats/byte-writer.ts';
 import { RowsText } from '../../../src/planner/formats/json-rows.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';

@@ -33,11 +33,14 @@ describe('the form of a body is told by its first byte', () => {
     }
   });
 
-  it('Arrow is told by name, and what is taken instead', async () => {
-    for (const beginning of [Buffer.from('ARROW1\0\0'), Buffer.from([0xff, 0xff, 0xff, 0xff, 0x10])]) {
+  it('Arrow is told by name, however little of it comes at once', async () => {
+    for (const [beginning, what] of [
+      [Buffer.from('ARROW1\0\0'), /is an Arrow file/],
+      [Buffer.from([0xff, 0xff, 0xff, 0xff, 0x10, 0, 0, 0]), /Arrow IPC is malformed/],
+    ] as const) {
       for (const size of [1, 100]) {
         const { error } = await read(Buffer.concat([beginning, Buffer.alloc(50)]), {}, size);
-        expect(error).toMatchObject({ code: 'REL_PARSE', message: expect.stringMatching(/is Arrow IPC.*NDJSON, .* or CSV$/) });
+        expect(error).toMatchObject({ code: 'REL_PARSE', message: expect.stringMatching(what) });
       }
     }
     expect(cells((await read('ARROW1,b\n1,2\n')).batches)).toEqual([{ ARROW1: 1n, b: 2n }]);

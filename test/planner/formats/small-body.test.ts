@@ -1,7 +1,8 @@
 /** A small body that is read at once must give the batch that the general reader gives, whatever was read before it. */
 import { expect, it } from 'vitest';
 import type { TypeDefinition } from '../../../src/log/entries/entry.ts';
-import { BodyReader, type IngestBatch } from '../../../src/planner/formats/ingest-reader.ts';
+import type { IngestBatch } from '../../../src/planner/formats/ingest-batch.ts';
+import { BodyReader } from '../../../src/planner/formats/ingest-reader.ts';
 import { readSmallBody } from '../../../src/planner/formats/small-body.ts';
 import { Dice } from '../../fuzz/mutate.ts';
 import { definition, property } from './ingest-fixtures.ts';

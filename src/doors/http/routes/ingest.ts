@@ -1,5 +1,5 @@
 /**
- * POST /ingest, /ingest/auto, /ingest/bulk: rows in any of four body forms, taken as they stream in. Source:
+ * POST /ingest, /ingest/auto, /ingest/bulk: rows in any of five body forms, taken as they stream in. Source:
  * specification, "Ingest".
  */
 import { createHash } from 'node:crypto';
@@ -9,7 +9,8 @@ import { ServiceError } from '../../../errors.ts';
 import type { Invocation } from '../../../governance/gate-contract.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';
 import type { Provenance } from '../../../log/entries/entry.ts';
-import { type IngestOptions, readIngest } from '../../../planner/formats/ingest-reader.ts';
+import type { IngestOptions } from '../../../planner/formats/ingest-batch.ts';
+import { readIngest } from '../../../planner/formats/ingest-reader.ts';
 import { readSmallBody } from '../../../planner/formats/small-body.ts';
 import type { WriteCondition } from '../../../projections/command.ts';
 import { BodyDigest } from '../../body-digest.ts';
@@ -84,10 +85,11 @@ const rowsRoute = (plan: Plan): Route =>
     bucket: 'write',
     summary: plan.summary,
     description:
-      'The body is NDJSON, a JSON array, {"rows": […]} or CSV, told apart by its first byte, whatever its Content-Type; gzip and deflate are read. ' +
+      'The body is NDJSON, a JSON array, {"rows": […]}, CSV or an Arrow IPC stream, told apart by how it begins, whatever its Content-Type; ' +
+      'gzip and deflate are read. ' +
       'With an Idempotency-Key the same request again gets the same reply and has no further effect.',
     tags: ['ingest'],
-    consumes: ['application/x-ndjson', 'application/json', 'text/csv'],
+    consumes: ['application/x-ndjson', 'application/json', 'text/csv', 'application/vnd.apache.arrow.stream'],
     query: ingestQuery,
     replies: { 200: ingestReply, 202: acceptedReply },
     reads: 'stream',
@@ -268,6 +270,7 @@ async function write(
       ...reader,
       definition,
       tracksSent: asked.patch,
+      yieldTurn: context.yieldTurn,
       ...(atomic
         ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
         : digest === null
