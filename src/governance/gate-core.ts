@@ -104,7 +104,7 @@ export interface GateParts {
   /** 32 bytes: keys the digests of statement literals. */
   readonly digestKey: Uint8Array;
   /** What was asked or noted on exhibits rests sealed by it. */
-  readonly recipes: Pick<RecipeSeals, 'seal' | 'open'>;
+  readonly recipes: Pick<RecipeSeals, 'seal' | 'open' | 'sealFor' | 'hasKey'>;
   /** Bodies that are too large for rows; absent: there is nowhere to keep them. */
   readonly bodies?: LargeBodiesParts;
   /** Bounds of transactions that are not those of every store. */

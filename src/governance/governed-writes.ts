@@ -331,7 +331,10 @@ export class GovernedWrites {
     // Whoever submits it: a text that can't be decided by would leave nobody's rows readable.
     if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
     const next = log.next();
-    const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());
+    const checks = {
+      ...writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now()),
+      removalSeals: this.#core.parts.recipes,
+    };
     return this.#appended(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
   }
 

@@ -22,10 +22,12 @@ import { decideDeletePolicy, decidePutPolicy } from './policies/commands.ts';
 import type { Policies } from './policies/projection.ts';
 import { decideOnce } from './receipts/commands.ts';
 import type { Receipts } from './receipts/projection.ts';
+import type { RemovedKeys } from './removed-keys/projection.ts';
 import { decideExpire, decideKeep, decideRelease } from './retention/commands.ts';
 import { holds } from './retention/holds.ts';
 import type { Retention } from './retention/projection.ts';
 import { decideBatch } from './rows/writes/batch.ts';
+import { sourceSealing } from './rows/checks/source-seals.ts';
 import { decideDelete, decidePut, decideRemove, deleteSteps, putSteps } from './rows/writes/commands.ts';
 import type { BranchRows } from './rows/tables/branch-rows.ts';
 import { type Rows, rowsOf } from './rows/projection.ts';
@@ -51,6 +53,7 @@ export interface CurrentState {
   readonly exhibits: Exhibits;
   readonly policies: Policies;
   readonly receipts: Receipts;
+  readonly removedKeys: RemovedKeys;
   readonly retention: Retention;
   readonly rows: Rows;
   readonly tenants: Tenants;
@@ -83,8 +86,11 @@ const deciders: { readonly [K in CommandKind]: Decide<K> } = {
     for (const step of command.steps) if (step.kind === 'put-rows') refuseViewsMade(step, catalog, state, context);
     return decideBatch(command, catalog, rows, context, next);
   },
-  'remove-rows': (command, state, context, next) =>
-    decideRemove(command, ...onBranch(state, context), holds(state), context, next),
+  'remove-rows': (command, state, context, next) => {
+    const [catalog, rows] = onBranch(state, context);
+    const sealing = sourceSealing({ catalog, rows, path: context.entry.path, removed: state.removedKeys }, context);
+    return decideRemove(command, catalog, rows, holds(state), sealing, context, next);
+  },
   'register-type': (command, state, context, next) => {
     refuseNameOfView(command.name, ...viewsOf(state, context));
     return decideRegister(command, ...onBranch(state, context), context, next);

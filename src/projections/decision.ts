@@ -26,6 +26,8 @@ export interface WriteChecks {
   readonly refusalOf?: (type: string) => ServiceError | null;
   /** The same of one step of a batch, in place of its own. */
   readonly ofStep?: (step: PutRows | DeleteRows) => WriteChecks;
+  /** For rows that are removed for good. */
+  readonly removalSeals?: RemovalSeals;
 }
 
 /** What the rows of a body are sealed under. `stated`: as `PutRows.subject`. */
@@ -36,6 +38,14 @@ export interface RowSeals {
     path: string | null,
     stated?: string,
   ): Pick<RowsBody, 'subjects'>;
+}
+
+/** Seals what removed rows leave for an erasure. */
+export interface RemovalSeals {
+  /** Under the key of the subject, which is made where there is none. */
+  sealFor(tenant: string | null, subject: string, text: string): string;
+  /** Whether something was sealed under a key of the subject that stands. */
+  hasKey(tenant: string | null, subject: string): boolean;
 }
 
 export interface DecideContext extends WriteChecks {

@@ -85,9 +85,11 @@ export class PrivateBranch {
   }
 
   #deciding(): CurrentState {
-    const { branches, catalog, directory, erasures, exhibits, policies, receipts, retention, rows, tenants, views } = this.#state;
+    const { branches, catalog, directory, erasures, exhibits, policies, receipts, removedKeys, retention, rows, tenants, views } =
+      this.#state;
     const own = [this.#catalog, this.#rows.on(this.#catalog)] as const;
-    return { branches, catalog, directory, erasures, exhibits, policies, receipts, retention, rows, tenants, views, own };
+    const all = { branches, catalog, directory, erasures, exhibits, policies, receipts, removedKeys, retention, rows };
+    return { ...all, tenants, views, own };
   }
 
   /** What was decided here, or on another fork of the same basis that stood as this one. */

@@ -275,6 +275,22 @@ export class ErasedStore {
     await this.#run([`UPDATE Answer SET content = 'Again: ${words}' WHERE id = '${ids[2]}'`]);
     await this.#run([`DELETE FROM Answer WHERE id = '${ids[0]}'`]);
     await this.good('DELETE', `/types/Answer/${ids[1]}`);
+    // What it was made from is named within one transaction alone.
+    await this.#run([
+      `INSERT INTO Answer (id, content, derived_from) VALUES ('brief-${subject}', '${words}', '["${ids[3]}"]')`,
+      `UPDATE Answer SET derived_from = NULL WHERE id = 'brief-${subject}'`,
+    ]);
+    // What it was made from is removed for good before anybody is erased, and what that was made from as well.
+    const of = { who: this.planted(subject, 'subject'), place: words };
+    await this.good('POST', '/ingest?object_type=Visit', [{ id: `root-${subject}`, ...of }]);
+    const made = (id: string, from: string): object => ({
+      id: `${id}-${subject}`,
+      content: words,
+      derived_from: [`${from}-${subject}`],
+    });
+    await this.good('POST', '/ingest?object_type=Answer', [made('stem', 'root'), made('leaf', 'stem')]);
+    await this.good('DELETE', `/types/Answer/stem-${subject}?hard=true`);
+    await this.good('DELETE', `/types/Visit/root-${subject}?hard=true`);
   }
 
   /** Statements of the relational door; of several, in one transaction. */

@@ -298,12 +298,16 @@ const typeBody: fc.Arbitrary<TypeBody> = fc.record(
 export const controlBody: fc.Arbitrary<EntryBody> = fc.oneof(
   fc.record({ kind: fc.constant('genesis' as const), logId: text, origin: text, engineVersion: text }),
   fc.record({ kind: fc.constant('seal' as const), treeSize: u53, checkpoint: text }),
-  fc.record({
-    kind: fc.constant('removal' as const),
-    type: text,
-    keys: fc.array(text, { maxLength: 4 }),
-    positions: fc.array(u53, { maxLength: 5 }).map((positions) => new Float64Array(positions)),
-  }),
+  fc.record(
+    {
+      kind: fc.constant('removal' as const),
+      type: text,
+      keys: fc.array(text, { maxLength: 4 }),
+      positions: fc.array(u53, { maxLength: 5 }).map((positions) => new Float64Array(positions)),
+      sources: fc.array(text, { minLength: 1, maxLength: 3 }),
+    },
+    { requiredKeys: ['kind', 'type', 'keys', 'positions'] },
+  ),
   typeBody,
   openBody,
   fc.record(

@@ -20,6 +20,7 @@ import type { ErasedVersions } from '../../log/entries/entry.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import { hexOf } from '../../log/bytes/sha256.ts';
 import { atOnce } from '../../log/threads/stepping-job.ts';
+import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
 import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
 import { formatInstant } from '../../log/values/timestamp.ts';
 import { checkText, tenantOf } from '../../log/values/value.ts';
@@ -29,7 +30,9 @@ import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { Names } from '../../projections/names.ts';
 import { beginningOf } from '../tenancy/earlier-tenant.ts';
-import type { DerivedVersions } from '../../projections/rows/erasure/derived-versions.ts';
+import type { RemovedSource } from '../../projections/rows/checks/removal.ts';
+import type { DerivedVersions, RemovedRow } from '../../projections/rows/erasure/derived-versions.ts';
+import type { RemovedKeys } from '../../projections/removed-keys/projection.ts';
 import type { StandingVersions } from '../../projections/rows/erasure/standing-versions.ts';
 import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
 import { LettersInARow } from '../../projections/rows/cells/text-beginnings.ts';
@@ -53,7 +56,7 @@ import {
   touchedBy,
   wordsIn,
 } from './receipt.ts';
-import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
+import type { RecipeSeals } from './recipe-seals.ts';
 import { residualScan } from './residual-scan.ts';
 import { type Sought, SoughtCommitment, SoughtText } from './sought.ts';
 import type { BranchesRead } from './subject-rows.ts';
@@ -65,7 +68,7 @@ export interface ErasedState extends BranchesRead {
     /** Versions whose subject this is, in paths of the tenant, on every branch, at positions from `from` on. */
     versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
     /** What was made from versions of a subject, as far as it was looked for. */
-    derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'subjects'>;
+    derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'subjects' | 'removedKeys'>;
     /** Types of a tenant whose rows say what they were made from. */
     derivable(tenant: string | null): ReadonlySet<string>;
     /** Every text in cells of versions is said. */
@@ -91,7 +94,7 @@ export interface ErasedState extends BranchesRead {
     entriesOf(positions: Iterable<number>): readonly number[];
   };
   readonly views: MentionParts['views'];
-  readonly removedKeys: MentionParts['removedKeys'];
+  readonly removedKeys: MentionParts['removedKeys'] & Pick<RemovedKeys, 'sources'>;
   readonly tenants: Pick<Tenants, 'tenant'>;
 }
 
@@ -285,7 +288,8 @@ export class ErasureDesk {
     const { rows } = state;
     const found = await this.#inSlices(rows.versionsOf(tenant, subject));
     const derived = rows.derivedFrom(tenant, subject);
-    await this.#inSlices(derived.find(found.versions));
+    const removed = await this.#removedRows(tenant);
+    await this.#inSlices(derived.find(found.versions, removed));
     const early = together(found.versions, derived.versions);
     const words = new ErasedWords();
     // What was made of them may repeat words of others beside theirs.
@@ -306,6 +310,7 @@ export class ErasureDesk {
       if (letters === null || (now !== null && letters.covers(now))) break;
       letters = now;
     }
+    for (const text of derived.removedKeys) key(text);
     const mentions = await this.#mentions(tenant, new Names([...names]));
     this.#expected++;
     try {
@@ -317,7 +322,7 @@ export class ErasureDesk {
       const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
       atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
       atOnce(rows.cellsOf(late, (text, position) => words.add(text, position)));
-      atOnce(derived.find(late, found.end));
+      atOnce(derived.find(late, this.#removedSince(tenant, found.end), found.end));
       const versions = together(together(found.versions, late), derived.versions);
       const live = [subject, ...derived.subjects].flatMap((each) => keys.idsOf(tenant, each));
       const isNew = versions.length > 0 || live.length > 0 || mentions.positions.length > 0;
@@ -341,6 +346,24 @@ export class ErasureDesk {
     } finally {
       // What is within reach for one erasure may be for another that is made ready beside it.
       if (--this.#expected === 0) rows.expectNoErasure();
+    }
+  }
+
+  /** What removals tell of the tenant's rows, but of those that were erased. */
+  async #removedRows(tenant: string | null): Promise<readonly RemovedRow[]> {
+    const rows: RemovedRow[] = [];
+    for (const row of this.#removedSince(tenant, 0)) {
+      rows.push(row);
+      await this.#breathe(this.#parts.yieldTurn.soon);
+    }
+    return rows;
+  }
+
+  *#removedSince(tenant: string | null, from: number): Generator<RemovedRow> {
+    const { state, seals } = this.#parts;
+    for (const { type, path, position, text } of state.removedKeys.sources(tenant, from)) {
+      const opened = seals.open(text);
+      if (opened !== null) yield { type, path, position, ...(JSON.parse(opened) as RemovedSource) };
     }
   }
 

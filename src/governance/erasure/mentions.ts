@@ -3,6 +3,7 @@
  * rows, and whatever an entry of a kind that has no design yet holds. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
  */
 import { isOpen } from '../../log/entries/entry.ts';
+import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { ExhibitView } from '../../projections/access-paths.ts';
@@ -10,7 +11,7 @@ import type { Names, NameTest } from '../../projections/names.ts';
 import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import { LettersInARow } from '../../projections/rows/cells/text-beginnings.ts';
 import { textsOf } from './open-texts.ts';
-import { type RecipeSeals, sealedKeyOf } from './recipe-seals.ts';
+import type { RecipeSeals } from './recipe-seals.ts';
 
 export interface Mentions {
   readonly positions: readonly number[];

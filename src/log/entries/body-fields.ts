@@ -3,7 +3,7 @@
  *
  *   type     1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language
  *   access   of each record: 1 stated, 2 statements, 3 recalled
- *   branch   1 own            view   1 dropped            every other kind: none yet
+ *   branch   1 own            view   1 dropped            removal  1 sources            every other kind: none yet
  *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded.ts`
  */
 import { assert } from '../../errors.ts';
@@ -36,6 +36,11 @@ export function writeFieldsOf(body: FixedBody, target: ByteWriter): void {
       return writeFields([[flagField, body.own === true ? nothing : null]], target);
     case 'view':
       return writeFields([[flagField, body.dropped === true ? nothing : null]], target);
+    case 'removal': {
+      const { sources } = body;
+      assert(sources === undefined || sources.length > 0, 'a removal that leads somewhere has sources');
+      return writeFields([[sourcesField, sources === undefined ? null : (field) => writeTexts(sources, field)]], target);
+    }
     default:
       return target.u8(0);
   }
@@ -52,6 +57,15 @@ export function readFieldsOf(plain: FixedBody, source: ByteReader): FixedBody {
       return readFlag(source) ? { ...plain, own: true } : plain;
     case 'view':
       return readFlag(source) ? { ...plain, dropped: true } : plain;
+    case 'removal': {
+      let sources: readonly string[] | null = null;
+      readFields(source, (tag, field) => {
+        if (tag !== sourcesField) return false;
+        sources = someTexts(field);
+        return true;
+      });
+      return sources === null ? plain : { ...plain, sources };
+    }
     default:
       readFields(source, () => false);
       return plain;
@@ -60,6 +74,7 @@ export function readFieldsOf(plain: FixedBody, source: ByteReader): FixedBody {
 
 /** `own` of a branch and `dropped` of a view: a field without bytes. */
 const flagField = 1;
+const sourcesField = 1;
 const nothing = (): void => undefined;
 
 function readFlag(source: ByteReader): boolean {

@@ -85,6 +85,11 @@ export interface RemovalBody {
   readonly keys: readonly string[];
   /** Positions of every version of the removed keys, ascending. */
   readonly positions: Float64Array;
+  /**
+   * What led from whose a removed row was to what was made of it, a text for each row that was somebody's or was made from one, as
+   * `sealed-text.ts` has it, under the key that the row was sealed by. Absent: there are none.
+   */
+  readonly sources?: readonly string[];
 }
 
 export interface PropertyDefinition {

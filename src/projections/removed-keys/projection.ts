@@ -3,13 +3,15 @@
  * whoever follows a type has to learn of it. As a hard delete does, its memory reaches the branch that it was asked on and
  * what was forked from it. It grows with the keys removed; their rows are gone.
  *
- * For keys of a subject's rows, and for what was erased, it records that something went, never what.
+ * For keys of a subject's rows, and for what was erased, it records that something went, never what. What led from a removed row to
+ * others that were made of it rests here as the log has it: sealed.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
 import { BranchTree, lineageOf, type SavedBranches } from '../../log/entries/branches.ts';
 import type { CommittedEntry } from '../../log/entries/entry.ts';
-import { compareText } from '../../log/values/value.ts';
+import { sealedKeyOf } from '../../log/keys/sealed-text.ts';
+import { compareText, tenantOf } from '../../log/values/value.ts';
 import type { Removal, RemovalReader } from '../access-paths.ts';
 import { CanonicalHash } from '../canonical-hash.ts';
 import type { NameTest } from '../names.ts';
@@ -21,11 +23,22 @@ interface KnownRemoval extends Omit<Removal, 'inherited'> {
   readonly position: number;
   /** Position of the oldest version that it removed. */
   readonly oldest: number;
+  /** As in `RemovalBody`. */
+  readonly sources: readonly string[];
+}
+
+/** What a removal tells of one row, for an erasure. */
+export interface SealedSource {
+  readonly type: string;
+  readonly path: string | null;
+  /** Where its removal stands. */
+  readonly position: number;
+  readonly text: string;
 }
 
 export class RemovedKeys implements Projection {
   readonly name = 'removed-keys';
-  readonly formatVersion = 1;
+  readonly formatVersion = 2;
   #tree = new BranchTree();
   /** By type, in order of time. */
   #removals = new Map<string, KnownRemoval[]>();
@@ -41,13 +54,36 @@ export class RemovedKeys implements Projection {
     if (body.kind === 'removal' && body.positions.length > 0) {
       const { id: branch } = this.#tree.of(entry);
       const oldest = body.positions[0]!;
-      this.#add(body.type, { branch, path: context.path, position, oldest, instant: time, keys: body.keys });
+      this.#add(body.type, {
+        branch,
+        path: context.path,
+        position,
+        oldest,
+        instant: time,
+        keys: body.keys,
+        sources: body.sources ?? [],
+      });
     }
     if (body.kind !== 'erasure') return;
     for (const { type, paths, positions } of body.versions) {
-      for (const path of paths) this.#add(type, { branch: null, path, position, oldest: positions[0]!, instant: time, keys: [] });
+      for (const path of paths)
+        this.#add(type, { branch: null, path, position, oldest: positions[0]!, instant: time, keys: [], sources: [] });
     }
-    this.#wipe(new Set(body.mentions));
+    this.#wipe(new Set(body.mentions), new Set(body.keys));
+  }
+
+  /** What removals of a tenant's rows, at positions from `from` on, tell of them. */
+  *sources(tenant: string | null, from = 0): Generator<SealedSource> {
+    for (const [type, known] of this.#removals) {
+      for (const { path, position, sources } of known) {
+        if (position < from || tenantOf(path) !== tenant) continue;
+        for (const text of sources) yield { type, path, position, text };
+      }
+    }
+  }
+
+  hasSources(tenant: string | null): boolean {
+    return this.sources(tenant).next().done !== true;
   }
 
   /** Positions of the removals, in paths that one `owns`, that list a key which has one of the names in it. */
@@ -85,12 +121,17 @@ export class RemovedKeys implements Projection {
     else known.push(removal);
   }
 
-  #wipe(positions: ReadonlySet<number>): void {
-    if (positions.size === 0) return;
+  #wipe(mentions: ReadonlySet<number>, destroyed: ReadonlySet<string>): void {
+    const isGone = (text: string): boolean => sealedKeyOf(text).some((id) => destroyed.has(id));
     for (const [type, known] of this.#removals) {
       this.#removals.set(
         type,
-        known.map((removal) => (positions.has(removal.position) ? { ...removal, keys: [] } : removal)),
+        known.map((removal) => {
+          const { position, keys, sources } = removal;
+          const left = sources.some(isGone) ? sources.filter((text) => !isGone(text)) : sources;
+          const named = mentions.has(position) ? [] : keys;
+          return left === sources && named === keys ? removal : { ...removal, keys: named, sources: left };
+        }),
       );
     }
   }

@@ -10,6 +10,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/tables/branch-rows.ts';
 import { EdgeRemovals } from '../rows/edges/edge-removals.ts';
 import { removalOf } from '../rows/checks/removal.ts';
+import { type RemovalPlace, sourceSealing } from '../rows/checks/source-seals.ts';
 import { refusedKeys, type WritePlace } from '../rows/checks/row-check.ts';
 import { type HeldState, heldBy, rowOf, rowsOfKept } from './holds.ts';
 import type { Kept, Retention } from './projection.ts';
@@ -55,7 +56,7 @@ export function decideRelease(command: ReleaseRetention, state: HeldState, conte
 
 export function decideExpire(
   command: ExpireRetention,
-  state: HeldState,
+  state: HeldState & { readonly removedKeys: RemovalPlace['removed'] },
   holds: HoldReader,
   context: DecideContext,
   next: NextPlace,
@@ -74,7 +75,8 @@ export function decideExpire(
   const why = edges.take(row.key);
   if (why !== null) throw new ServiceError(why.code, why.detail);
   const entry = { ...context.entry, branch: kept.branch, tenant, path: row.path };
-  const bodies = [removalOf(definition, [row.key], row.path, rows), ...edges.bodies()];
+  const sealing = sourceSealing({ catalog, rows, path: row.path, removed: state.removedKeys }, context);
+  const bodies = [removalOf(definition, [row.key], row.path, rows, sealing), ...edges.bodies()];
   const drafts = bodies.map((body) => ({ context: entry, body }));
   return decideOne('expire-retention', kept.id, drafts, next);
 }

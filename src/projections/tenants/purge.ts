@@ -137,7 +137,7 @@ function removal(
   holds: HoldReader,
   context: DecideContext,
 ): EntryDraft {
-  const body = removalOf(type, keys, path, rows);
+  const body = removalOf(type, keys, path, rows, null);
   const held = holds.on(type.name, body.positions);
   if (held.length > 0) throw new ServiceError('REL_CONFLICT', `rows of the tenant are under legal hold: ${heldBy(held)}`);
   return { context: { ...context.entry, branch: cursor.branch, tenant: naming, path }, body };

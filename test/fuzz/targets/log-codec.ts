@@ -180,7 +180,7 @@ function controls(): EntryBody[] {
   return [
     { kind: 'genesis', logId: '00', origin, engineVersion: '1' },
     { kind: 'seal', treeSize: 3, checkpoint: 'note' },
-    { kind: 'removal', type: 'T', keys: ['a', 'b'], positions: Float64Array.of(1, 2) },
+    { kind: 'removal', type: 'T', keys: ['a', 'b'], positions: Float64Array.of(1, 2), sources: ['s'] },
     {
       kind: 'type',
       definition: {

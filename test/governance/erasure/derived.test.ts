@@ -1,6 +1,7 @@
 /** Rows that were made from a subject's, of whom no cell says whose they are: none of their versions is readable after the erasure, in no copy of the log. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
+import { openText } from '../../../src/log/keys/sealed-text.ts';
 import { batchOf } from '../../projections/store.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';
 
@@ -74,6 +75,59 @@ test('so is what changed and ended it, by any statement, and in a transaction', 
   const keys = await keysOfNotes();
   expect(keys.length).toBeGreaterThan(8);
   await ended(keys);
+});
+
+const removal = (type: string, key: string): Promise<unknown> =>
+  world.store.invoke(acme, 'remove', (invocation) => invocation.submit({ kind: 'remove-rows', type, keys: [key] }));
+
+test('what it was made from was removed for good before the erasure, step by step, and the store was started anew', async () => {
+  await note('n1', ['p1']);
+  await note('n2', ['n1']);
+  await note('n3', ['n2'], 'alice');
+  await note('of-bob', ['p2']);
+  await note('of-nobody', ['p3']);
+  await removal('Person', 'p1');
+  await removal('Note', 'n1');
+  await world.restart();
+  await removal('Note', 'n2');
+  await removal('Person', 'p2');
+  await world.restart();
+  const [, , last] = await keysOfNotes();
+  expect((await world.erase()).certified).toBe(true);
+  expect(world.store.service.keyring.subjects.opening(last!)).toBeNull();
+  expect(await world.store.column('SELECT id FROM Note', acme)).toEqual(['of-bob', 'of-nobody']);
+  // What the removals of others tell is there, and leads on after another start.
+  await world.restart();
+  expect((await world.erase('bob')).certified).toBe(true);
+  expect(await world.store.column('SELECT id FROM Note', acme)).toEqual(['of-nobody']);
+});
+
+test('a row that came under the key of one that was removed for good is another one', async () => {
+  await note('of-alice', ['p1']);
+  await removal('Person', 'p1');
+  await world.store.put('Person', [{ id: 'p1', who: 'bob', name: 'Bob again', age: 1 }], acme);
+  await note('of-bob', ['p1']);
+  expect((await world.erase()).certified).toBe(true);
+  expect(await world.store.column('SELECT id FROM Note', acme)).toEqual(['of-bob']);
+  expect((await world.erase('bob')).certified).toBe(true);
+  expect(await world.store.column('SELECT id FROM Note', acme)).toEqual([]);
+});
+
+test('neither the subject nor the key of a removed row lies open in the log or a checkpoint, and nothing of them after the erasure', async () => {
+  await note('of-alice', ['p1']);
+  await removal('Person', 'p1');
+  const texts = async (): Promise<readonly string[]> => {
+    const all: string[] = [];
+    for await (const { body } of world.store.service.log.read(0)) if (body.kind === 'removal') all.push(...(body.sources ?? []));
+    return all;
+  };
+  const [text] = await texts();
+  expect(text).not.toMatch(/alice|p1/);
+  const keys = world.store.service.keyring.subjects;
+  expect(openText(text!, keys)).toBe(JSON.stringify({ key: 'p1', subject: 'alice', names: [] }));
+  await world.erase();
+  expect(openText(text!, keys)).toBeNull();
+  expect([...world.store.service.projections.removedKeys.sources('acme')]).toEqual([]);
 });
 
 const made = (id: string, source: string): string =>

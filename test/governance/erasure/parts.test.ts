@@ -10,7 +10,8 @@ import {
   receiptType,
   saltOf,
 } from '../../../src/governance/erasure/receipt.ts';
-import { RecipeSeals, sealedKeyOf } from '../../../src/governance/erasure/recipe-seals.ts';
+import { RecipeSeals } from '../../../src/governance/erasure/recipe-seals.ts';
+import { sealedKeyOf } from '../../../src/log/keys/sealed-text.ts';
 import { SoughtCommitment, SoughtText } from '../../../src/governance/erasure/sought.ts';
 import { noteSigner } from '../../../src/log/tree/checkpoint-note.ts';
 import type { Vector } from '../../../src/log/values/columns.ts';

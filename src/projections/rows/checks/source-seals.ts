@@ -5,15 +5,17 @@
  */
 import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
 import { ownSubject } from '../../../log/keys/subjects.ts';
+import { tenantOf } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { CatalogReader } from '../../access-paths.ts';
-import type { RowSeals } from '../../decision.ts';
+import type { DecideContext, RowSeals } from '../../decision.ts';
 import { namesIn, namingColumns } from '../../catalog/naming-columns.ts';
 import { subjectProperty } from '../../catalog/subject.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 import { subjectsOf } from '../edges/subjects.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
+import type { SourceSealing } from './removal.ts';
 import type { Written } from './written.ts';
 
 /** Keys that are looked up for one command: what names more is sealed without looking. */
@@ -102,6 +104,11 @@ export class SourceSeals implements RowSeals {
     return { subjects: builder.build() };
   }
 
+  /** Whether one of these names a row that is somebody's, or was made from one. */
+  leadsToSomebody(names: readonly string[]): boolean {
+    return names.some((name) => this.#isSomebodys(name));
+  }
+
   /** Rows of a step that are not stored yet: what names them rests on them. */
   note({ keys, subjects, ops }: RowsBody): void {
     if (subjects === undefined) return;
@@ -165,6 +172,25 @@ export class SourceSeals implements RowSeals {
     }
     return false;
   }
+}
+
+/** How what a removal for good leaves is sealed; null where nobody erases. */
+export function sourceSealing(
+  { catalog, rows, path, removed }: RemovalPlace,
+  { removalSeals }: Pick<DecideContext, 'removalSeals'>,
+): SourceSealing | null {
+  if (removalSeals === undefined) return null;
+  const sources = new SourceSeals(catalog, rows);
+  // A name may be that of a row that was removed before: which ones those were is sealed.
+  const hasSources = removed.hasSources(tenantOf(path));
+  return { seals: removalSeals, leadsToSomebody: (names) => hasSources || sources.leadsToSomebody(names) };
+}
+
+export interface RemovalPlace {
+  readonly catalog: CatalogReader;
+  readonly rows: BranchRows;
+  readonly path: string | null;
+  readonly removed: { hasSources(tenant: string | null): boolean };
 }
 
 /** Types whose keys are looked for where rows of these types are written. */

@@ -61,7 +61,7 @@ export class EdgeRemovals {
 
   bodies(): RemovalBody[] {
     const { catalog, path, rows } = this.#place;
-    return [...this.#keys].map(([link, edges]) => removalOf(catalog.type(link)!, [...edges], path, rows));
+    return [...this.#keys].map(([link, edges]) => removalOf(catalog.type(link)!, [...edges], path, rows, null));
   }
 
   #refusalOf(link: TypeDefinition, edges: readonly string[]): Refusal | null {
@@ -72,7 +72,7 @@ export class EdgeRemovals {
     if (test !== null && (test === 'none' || refusedKeys(test, link.name, edges, { path, rows, at }, 'all').size > 0)) {
       return refusal('REL_ACL', `its edge of ${JSON.stringify(link.name)} can't be removed: ${notPermitted}`);
     }
-    const held = holds.on(link.name, removalOf(link, edges, path, rows).positions);
+    const held = holds.on(link.name, removalOf(link, edges, path, rows, null).positions);
     return held.length === 0 ? null : refusal('REL_CONFLICT', `an edge of the row is under legal hold: ${heldBy(held)}`);
   }
 }

@@ -13,6 +13,7 @@ import type { Layer } from '../tables/layer.ts';
 import type { Scopes } from '../cells/scopes.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { sameBytes } from '../segments/segment-state.ts';
+import type { RemovedSource } from '../checks/removal.ts';
 import type { Table } from '../tables/table.ts';
 
 /** Whether rows of a type may be made from others. */
@@ -45,14 +46,26 @@ interface Found {
   readonly rows: Set<string>;
 }
 
+/** A row that was removed for good, as its removal tells of it. */
+export interface RemovedRow extends RemovedSource {
+  readonly type: string;
+  readonly path: string | null;
+  /** Where its removal stands. */
+  readonly position: number;
+}
+
 export class DerivedVersions {
   readonly #asked: DerivedAsked;
-  readonly #ids = new Set<string>();
+  /** Keys, and the position below which a version that names one means this row by it. */
+  readonly #ids = new Map<string, number>();
+  readonly #removedKeys = new Set<string>();
   /** Keys among them that a loose column does not name. */
   readonly #short = new Set<string>();
   readonly #subjects = new Set<string>();
   readonly #found = new Map<string, Found>();
   readonly #rooted = new Map<string, Set<number>>();
+  /** Removed rows that nothing has led to so far. */
+  #removed: RemovedRow[] = [];
 
   constructor(asked: DerivedAsked) {
     this.#asked = asked;
@@ -76,9 +89,18 @@ export class DerivedVersions {
     return [...this.#subjects].sort();
   }
 
-  /** What was made from these, among the versions at positions from `from` on, besides what is known. A step is so many rows of a segment. */
-  *find(roots: readonly ErasedVersions[], from = 0): Generator<undefined, void> {
+  /** Keys of rows that were removed for good, and led on. */
+  get removedKeys(): ReadonlySet<string> {
+    return this.#removedKeys;
+  }
+
+  /**
+   * What was made from these and from rows that were `removed`, among the versions at positions from `from` on, besides what is known. A
+   * step is so many rows of a segment.
+   */
+  *find(roots: readonly ErasedVersions[], removed: Iterable<RemovedRow>, from = 0): Generator<undefined, void> {
     const { tenant, layers } = this.#asked;
+    for (const row of removed) this.#removed.push(row);
     for (const { type, positions } of roots) this.#rooted.set(type, new Set([...(this.#rooted.get(type) ?? []), ...positions]));
     for (const { type, positions } of roots) {
       for (const layer of layers()) {
@@ -88,9 +110,34 @@ export class DerivedVersions {
     }
     for (let before = -1; before !== this.#size; ) {
       before = this.#size;
+      yield* this.#followRemoved();
       for (const layer of layers()) {
         for (const table of layer.tablesOf(tenant)) yield* this.#findIn(table, layer.names.subjectOf(tenant, table.type), from);
       }
+    }
+  }
+
+  *#followRemoved(): Generator<undefined, void> {
+    const { subject: erased } = this.#asked;
+    for (let waiting = Infinity; this.#removed.length < waiting; ) {
+      waiting = this.#removed.length;
+      const left: RemovedRow[] = [];
+      for (const [i, row] of this.#removed.entries()) {
+        if (i % ROWS_A_STEP === ROWS_A_STEP - 1) yield;
+        const { type, path, key, subject, names } = row;
+        const isTheirs = subject !== null && (subject === erased || this.#isJoint(subject));
+        if (!isTheirs && !names.some((name) => this.#ids.has(name))) {
+          left.push(row);
+          continue;
+        }
+        this.#removedKeys.add(key);
+        const isShort = names.length === 0 && key.length < KEY_LENGTH_MIN && !this.#ids.has(key);
+        if (isShort && (yield* this.#isOfOthers(key, type))) this.#short.add(key);
+        // Another row may have come under its key.
+        this.#addId(key, (yield* this.#stands(row)) ? row.position : Infinity);
+        if (subject !== erased) this.#subjects.add(subject ?? ownSubject(type, path, key));
+      }
+      this.#removed = left;
     }
   }
 
@@ -132,7 +179,8 @@ export class DerivedVersions {
       const path = segment.paths.at(row);
       const whose = subjects ? cellAt(subjects, 'string', row) : null;
       const joint = typeof whose === 'string' && this.#isJoint(whose) ? whose : null;
-      const isNamed = joint !== null || naming.some((each) => this.#names(each, namesIn(cellAt(each.vector, each.type, row))));
+      const isNamed =
+        joint !== null || naming.some((each) => this.#names(each, namesIn(cellAt(each.vector, each.type, row)), position));
       if (!isNamed && known.rows.size === 0) continue;
       const key = String(cellAt(keys, 'string', row));
       const name = `${path} ${key}`;
@@ -140,9 +188,9 @@ export class DerivedVersions {
       known.positions.add(position);
       known.paths.add(path);
       known.rows.add(name);
-      this.#ids.add(key);
+      this.#addId(key);
       // Edges of a row name the version that they are of.
-      this.#ids.add(versionName(this.#asked.timeline.timeOf(position)));
+      this.#addId(versionName(this.#asked.timeline.timeOf(position)));
       if (joint !== null) this.#subjects.add(joint);
       this.#subjects.add(ownSubject(type, this.#asked.scopes.path(path), key));
     }
@@ -159,7 +207,7 @@ export class DerivedVersions {
       if (typeof key !== 'string' || key === '') continue;
       if (!isMade && key.length < KEY_LENGTH_MIN && !this.#ids.has(key) && (yield* this.#isOfOthers(key, table.type)))
         this.#short.add(key);
-      this.#ids.add(key);
+      this.#addId(key);
     }
   }
 
@@ -186,9 +234,25 @@ export class DerivedVersions {
     return size;
   }
 
-  #names({ name: column }: NamedType, names: readonly string[]): boolean {
+  #addId(key: string, below = Infinity): void {
+    this.#ids.set(key, Math.max(below, this.#ids.get(key) ?? 0));
+  }
+
+  /** Whether a row of this type, path and key is there. */
+  *#stands({ type, path, key }: RemovedRow): Generator<undefined, boolean> {
+    const { tenant, layers, scopes } = this.#asked;
+    const code = scopes.codeOf(path);
+    for (const layer of layers()) {
+      const table = layer.table(tenant, type);
+      while (table?.enterSome() === true) yield;
+      if (code >= 0 && table !== undefined && table.newestOf(code, key) !== NO_ROW) return true;
+    }
+    return false;
+  }
+
+  #names({ name: column }: NamedType, names: readonly string[], position: number): boolean {
     const isLoose = loose.has(column);
-    return names.some((name) => this.#ids.has(name) && !(isLoose && this.#short.has(name)));
+    return names.some((name) => position < (this.#ids.get(name) ?? 0) && !(isLoose && this.#short.has(name)));
   }
 
   #isJoint(subject: string): boolean {

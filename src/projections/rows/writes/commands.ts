@@ -27,7 +27,7 @@ import { RowCells } from '../cells/row-cells.ts';
 import { refusedKeys, rejectUnwritable } from '../checks/row-check.ts';
 import { atOnce } from '../steps.ts';
 import { byProvenance, checkProvenance, rowProvenances } from '../cells/row-provenance.ts';
-import { removalOf } from '../checks/removal.ts';
+import { removalOf, type SourceSealing } from '../checks/removal.ts';
 import { NO_ROW } from '../segments/segment.ts';
 import type { StoredVersions } from '../cells/stored-versions.ts';
 import { SourceSeals } from '../checks/source-seals.ts';
@@ -224,6 +224,7 @@ export function decideRemove(
   catalog: CatalogReader,
   rows: BranchRows,
   holds: HoldReader,
+  sealing: SourceSealing | null,
   context: DecideContext,
   next: NextPlace,
 ): Decision {
@@ -250,7 +251,7 @@ export function decideRemove(
   });
   if (removed.size === 0) return decideNothing('remove-rows', rejections.count, rejections.list(outcomeLimits.errorsListed));
   const keys = [...removed];
-  const bodies = [removalOf(known, keys, context.entry.path, rows), ...edges.bodies()];
+  const bodies = [removalOf(known, keys, context.entry.path, rows, sealing), ...edges.bodies()];
   return {
     drafts: bodies.map((body) => ({ context: context.entry, body })),
     outcome: {
