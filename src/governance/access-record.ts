@@ -39,9 +39,11 @@ const objectTypesLengthMax = 64 * (limits.identifierLength + 1);
 /** Refusals are denials; what was malformed, late, gone or broken is an error. */
 const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
 
+/** Written field by field: one is made for every invocation, and what is spread is of another shape each time. */
 export function accessRecord(happened: Happened): AccessRecord {
-  const { caller, ending } = happened;
-  return {
+  const { caller, statements, recalled } = happened;
+  const { decision, code } = verdictOn(happened.ending);
+  const record: { -readonly [K in keyof AccessRecord]: AccessRecord[K] } = {
     time: happened.time,
     correlationId: happened.correlationId,
     principal: caller.principal,
@@ -51,28 +53,23 @@ export function accessRecord(happened: Happened): AccessRecord {
     action: happened.action,
     purpose: shown(happened.purpose, limits.identifierLength),
     objectType: shown(happened.objectType, objectTypesLengthMax),
-    ...verdictOn(ending),
+    decision,
+    code,
     template: shown(happened.template, templateLengthMax),
     literalDigest: happened.literalDigest,
     basis: happened.basis,
     rowCount: happened.rowCount,
     costUnits: happened.costUnits,
     durationMs: Math.max(0, happened.durationMs),
-    ...statedIn(happened),
-    ...askedIn(happened),
   };
-}
-
-function statedIn({ breakGlass, accessScopeRef }: Happened): Pick<AccessRecord, 'stated'> {
-  if (breakGlass === null && accessScopeRef === null) return {};
-  return { stated: { breakGlass: shown(breakGlass, statedLengthMax), accessScopeRef: shown(accessScopeRef, statedLengthMax) } };
-}
-
-function askedIn({ statements, recalled }: Happened): Pick<AccessRecord, 'statements' | 'recalled'> {
-  return {
-    ...(statements.length === 0 ? {} : { statements: statements.map(statementRecord) }),
-    ...(recalled === null || recalled.ids.length === 0 ? {} : { recalled }),
-  };
+  if (happened.breakGlass !== null || happened.accessScopeRef !== null)
+    record.stated = {
+      breakGlass: shown(happened.breakGlass, statedLengthMax),
+      accessScopeRef: shown(happened.accessScopeRef, statedLengthMax),
+    };
+  if (statements.length > 0) record.statements = statements.map(statementRecord);
+  if (recalled !== null && recalled.ids.length > 0) record.recalled = recalled;
+  return record;
 }
 
 function statementRecord({ template, objectType, ...others }: StatementRecord): StatementRecord {

@@ -119,7 +119,7 @@ export interface InvocationRequest {
   /** It was refused before it came here, and only leaves its record. */
   readonly recordOnly?: boolean;
   /** It reads and writes in this transaction, which is its caller's. */
-  readonly transaction?: Transaction;
+  readonly transaction?: Transaction | undefined;
   /** The write that it is, whatever it reads first. */
   readonly act?: Act;
   /** The protocol's own words for what is asked, recorded where nothing more exact is described. */

@@ -243,24 +243,27 @@ export class GatedInvocation implements Invocation {
     const nowMs = parts.clock.monotonicMs();
     const digestOf = (of: readonly string[] | undefined): string | null =>
       of === undefined || of.length === 0 ? null : digest.of(of);
-    const common = {
-      caller: this.caller,
-      correlationId: this.correlationId,
-      time: asked.time,
-      purpose: asked.purpose,
-      breakGlass,
-      accessScopeRef,
-      basis: asked.basis,
-      durationMs: nowMs - this.#startedMs,
-      ending,
-    };
-    const recordOf = ({ literals, ...act }: RecordedAct): Omit<Happened, 'statements' | 'recalled' | 'costUnits'> => ({
-      ...common,
-      ...act,
-      literalDigest: digestOf(literals),
-    });
-    const own = accessRecord({
-      ...recordOf(asked.recordedAct),
+    const recordOf = (act: RecordedAct, beside: Pick<Happened, 'statements' | 'recalled' | 'costUnits'>): AccessRecord =>
+      accessRecord({
+        caller: this.caller,
+        action: act.action,
+        correlationId: this.correlationId,
+        time: asked.time,
+        purpose: asked.purpose,
+        objectType: act.objectType,
+        breakGlass,
+        accessScopeRef,
+        template: act.template,
+        literalDigest: digestOf(act.literals),
+        basis: asked.basis,
+        rowCount: act.rowCount,
+        costUnits: beside.costUnits,
+        durationMs: nowMs - this.#startedMs,
+        statements: beside.statements,
+        recalled: beside.recalled,
+        ending,
+      });
+    const own = recordOf(asked.recordedAct, {
       statements: statements.map((each) => ({
         template: each.template ?? null,
         literalDigest: digestOf(each.literals),
@@ -272,7 +275,7 @@ export class GatedInvocation implements Invocation {
     });
     const { recordedCall } = asked;
     if (recordedCall === null) return [own];
-    return [own, accessRecord({ ...recordOf(recordedCall), statements: [], recalled: null, costUnits: 0 })];
+    return [own, recordOf(recordedCall, { statements: [], recalled: null, costUnits: 0 })];
   }
 
   get #writes(): GovernedWrites {

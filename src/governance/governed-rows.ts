@@ -80,7 +80,7 @@ export class GovernedRows implements RowReader {
     const { grant, type } = this.#checked(request);
     const asked = askedOf(request.columns);
     if (grant !== openGrant || asked.shown) return this.#throughLanes(request, grant, type);
-    const blocks = rows.scan({ ...request, columns: asked.withPath, paths: scope.codes });
+    const blocks = rows.scan(within(request, asked.withPath, scope.codes));
     return new GovernedBlocks(blocks, request.columns.length, scope.allowed);
   }
 
@@ -235,3 +235,26 @@ function askedOf(columns: readonly string[]): Asked {
 }
 
 export const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
+
+/** Written out: one is made for every scan, and what is spread and added to is of another shape each time. */
+function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): ScanRequest {
+  const { type, time, keys, after, zones, blockRows, unsiftedRows } = request;
+  const { distinct, further, placed, candidates, indexed, builtOnly } = request;
+  return {
+    type,
+    columns,
+    time,
+    keys,
+    after,
+    zones,
+    blockRows,
+    paths,
+    unsiftedRows,
+    distinct,
+    further,
+    placed,
+    candidates,
+    indexed,
+    builtOnly,
+  };
+}

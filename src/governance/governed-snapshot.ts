@@ -53,7 +53,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
     // Two of them may stand at one instant and hold different rows: what is kept by this key is kept of neither.
-    ...(paths.isPrivate && { isPrivate: true }),
+    isPrivate: paths.isPrivate,
     grantKey: `${grant.key}\u0000${epochs}\u0000${types.sharedKey}\u0000${guardsOf(paths).key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
     tenant: paths.tenant,
     branch: paths.branch,

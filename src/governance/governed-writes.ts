@@ -14,6 +14,7 @@ import {
 import { tenantOf } from '../log/values/value.ts';
 import type { Appended, Durability, NextPlace } from '../log/log-store.ts';
 import type { BranchRecord } from '../projections/branches/projection.ts';
+import type { AccessPaths } from '../projections/access-paths.ts';
 import type { Command, DeleteRows, Outcome, PutRows } from '../projections/command.ts';
 import type { Decision } from '../projections/decision.ts';
 import { actionOf, partsOf, typeNamed, typesMigrated } from './actions.ts';
@@ -26,7 +27,7 @@ import type { Described } from './described.ts';
 import type { ExhibitDesk, StatementFacts, SubmitOptions } from './gate-contract.ts';
 import type { Core, GateSettings } from './gate-core.ts';
 import type { PolicyDesk } from './desks.ts';
-import { grantedSnapshot } from './granted-snapshot.ts';
+import { grantedTypes } from './granted-snapshot.ts';
 import { keptNamed } from './kept-named.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';
 import { beginningOf, onceFrom } from './tenancy/earlier-tenant.ts';
@@ -107,7 +108,8 @@ export class GovernedWrites {
       const durability = await acknowledged;
       // What a transaction holds is told as written by its commit.
       if (isWritten) this.#asked.wrote(command, outcome);
-      if (receiptLeaf === undefined) return { ...outcome, durability };
+      // First: what is added behind a spread is of another shape each time.
+      if (receiptLeaf === undefined) return { durability, ...outcome };
       const { log, projections } = this.#core.parts;
       return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
     } finally {
@@ -137,10 +139,8 @@ export class GovernedWrites {
   #admit(command: Command, stores: boolean): void {
     this.#admission.admit();
     if (this.#asked.caller.sharedFrom !== null) throw foreign();
-    for (const part of partsOf(command)) {
-      this.#core.term.admit(part.kind, this.#asked.time);
-      if (stores) this.#admitStorage(part);
-    }
+    for (const part of partsOf(command)) this.#core.term.admit(part.kind, this.#asked.time);
+    if (stores) this.#admitStored(command);
     for (const type of typesMigrated(command)) this.#authorise({ action: 'schema', objectType: type });
     for (const part of partsOf(command)) {
       this.#authorise({ action: actionOf[part.kind], objectType: typeNamed(part), ...this.#named(part) });
@@ -170,7 +170,7 @@ export class GovernedWrites {
       transaction.end(acknowledged);
       const durability = await acknowledged;
       for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome.steps![i]!);
-      return steps.length === 0 ? null : { ...outcome, durability };
+      return steps.length === 0 ? null : { durability, ...outcome };
     } finally {
       // Whatever became of it, it is over.
       transaction.end();
@@ -187,9 +187,12 @@ export class GovernedWrites {
   ): Promise<Settled & { readonly acknowledged: Promise<Durability> }> {
     const { log, settings } = this.#core.parts;
     const deciding = (next: NextPlace) => this.#decideAll(transaction, next);
-    return this.#settleInTurns(transaction.rows, deciding, ({ outcome, drafts }, next) => {
+    return this.#settleInTurns(transaction.rows, deciding, ({ outcome, drafts }, next, isSameTurn) => {
       transaction.enter(this.#asked.caller);
-      for (const { command } of transaction.steps) this.#admit(command, true);
+      for (const { command } of transaction.steps) {
+        if (isSameTurn) this.#admitStored(command);
+        else this.#admit(command, true);
+      }
       const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
       return { outcome, drafts, acknowledged };
     });
@@ -223,12 +226,12 @@ export class GovernedWrites {
   /**
    * What is much is decided in turns, for an instant that is to come: those who read meanwhile hold earlier ones. It is decided again
    * where something was written or ruled before then, or the instant has passed; in the end within one turn. `place` runs in the turn
-   * that found all of it as it was decided.
+   * that found all of it as it was decided, and is told whether that is the turn of the decision.
    */
   async #settleInTurns<D, P>(
     rows: number,
     decide: (next: NextPlace) => Generator<undefined, D>,
-    place: (decided: D, next: NextPlace) => P,
+    place: (decided: D, next: NextPlace, isSameTurn: boolean) => P,
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
     for (let tries = 1; ; tries++) {
@@ -253,7 +256,7 @@ export class GovernedWrites {
       // No time of a row lies ahead of what its readers call now.
       const leftNs = isInTurns ? next.time - clock.now() : 0n;
       if (leftNs > 0n && leftNs <= aheadNs) await clock.sleep(Math.ceil(Number(leftNs) / 1e6));
-      if (isAsDecided()) return place(step.value, next);
+      if (isAsDecided()) return place(step.value, next, !isInTurns);
     }
   }
 
@@ -280,9 +283,10 @@ export class GovernedWrites {
     if (conflicting.length > 0) throw transaction.meets(conflicting.slice(0, conflictingMax));
     const outcome: Decision['outcome'][] = [];
     const decided: EntryDraft[] = [];
-    for (const { command, keys, rows } of steps) {
+    for (const [i, { command, keys, rows }] of steps.entries()) {
       const checks = writeChecks(this.#core.judge, judged, command, clock.now());
-      const { decision } = head.write(unconditional(command), this.#context(), { checks, keys });
+      const isLast = i === steps.length - 1;
+      const { decision } = head.write(unconditional(command), this.#context(), { checks, keys, isLast });
       decided.push(...decision.drafts);
       outcome.push(decision.outcome);
       looked += rows;
@@ -332,8 +336,8 @@ export class GovernedWrites {
     if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
     const next = log.next();
     const checks = {
-      ...writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now()),
       removalSeals: this.#core.parts.recipes,
+      ...writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now()),
     };
     return this.#appended(projections.decide(this.#asMeant(command), this.#context(), next, checks), next, options);
   }
@@ -344,6 +348,11 @@ export class GovernedWrites {
     // A command that changed nothing still rests on what was written before it.
     const acknowledged = drafts.length === 0 ? log.acknowledged : this.#append(drafts, next, options, settings);
     return { outcome, receiptLeaf, acknowledged };
+  }
+
+  /** What admission asks last: room for it. */
+  #admitStored(command: Command): void {
+    for (const part of partsOf(command)) this.#admitStorage(part);
   }
 
   #admitStorage(command: Command): void {
@@ -378,7 +387,7 @@ export class GovernedWrites {
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows') return;
     const { computedFrom, type } = command;
     if (computedFrom === undefined || computedFrom.length === 0) return;
-    const { masks } = this.#reads(type);
+    const masks = this.#masksOf(type);
     const masked = computedFrom.find((name) => masks.has(name));
     if (masked === undefined) return;
     const column = JSON.stringify(masked);
@@ -387,11 +396,18 @@ export class GovernedWrites {
 
   /** A type as its writer reads it now. */
   #reads(type: string): { readonly definition: TypeDefinition | undefined; readonly masks: ReadonlyMap<string, MaskKind> } {
+    return { definition: this.#paths().catalog.type(type), masks: this.#masksOf(type) };
+  }
+
+  #masksOf(type: string): ReadonlyMap<string, MaskKind> {
+    const { judged, time } = this.#asked;
+    return grantedTypes(this.#core, this.#paths(), { ...judged, action: 'query' }, time).of(type).grant.masked;
+  }
+
+  #paths(): AccessPaths {
     const { log, projections } = this.#core.parts;
-    const { caller, judged, time } = this.#asked;
-    const paths = openOf(this.#asked.request)?.paths() ?? projections.snapshot(log.basis(), caller.branch, tenantOf(caller.path));
-    const snapshot = grantedSnapshot(this.#core, paths, { ...judged, action: 'query' }, time);
-    return { definition: paths.catalog.type(type), masks: snapshot.masked(type) };
+    const { branch, path } = this.#asked.caller;
+    return openOf(this.#asked.request)?.paths() ?? projections.snapshot(log.basis(), branch, tenantOf(path));
   }
 
   /** Those that a command writes to, and those of the edges that its rows may have. */

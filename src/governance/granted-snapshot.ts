@@ -2,6 +2,7 @@
 import { ServiceError } from '../errors.ts';
 import type { AccessPaths, TenantPaths } from '../projections/access-paths.ts';
 import type { CedarAction } from './authorization/cedar/policies.ts';
+import type { Grant } from './authorization/grant.ts';
 import type { Guards } from './authorization/guards.ts';
 import type { Judged } from './authorization/judge.ts';
 import type { Caller } from './caller.ts';
@@ -9,6 +10,7 @@ import type { GovernedSnapshot, PinnedGrant } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
 import { governSnapshot } from './governed-snapshot.ts';
 import { beginningOf } from './tenancy/earlier-tenant.ts';
+import { VisibleTypes } from './visible-types.ts';
 
 type Granting = Pick<Core, 'judge' | 'grants' | 'reading' | 'parts'>;
 
@@ -19,12 +21,29 @@ export function grantedSnapshot(
   now: bigint,
   right?: CedarAction,
 ): GovernedSnapshot {
-  const { judge, reading, grants, parts } = core;
-  const guardsOf = ({ protection }: TenantPaths): Guards => judge.guards(judged, protection);
-  const { caller, action, purpose, breakGlass, accessScopeRef } = judged;
-  const grant = grants.grantFor({ caller, action, stated: judged, now, ...(right && { right }) });
-  const beginning = beginningOf(parts.projections.tenants, caller);
-  return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning }, reading);
+  const { grant, guardsOf } = granted(core, judged, now, right);
+  const { caller, purpose, breakGlass, accessScopeRef } = judged;
+  const beginning = beginningOf(core.parts.projections.tenants, caller);
+  return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning }, core.reading);
+}
+
+/** The types of such a snapshot alone, for who reads no row. */
+export function grantedTypes(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): VisibleTypes {
+  const { grant, guardsOf } = granted(core, judged, now);
+  return new VisibleTypes({ paths, grant, visiting: judged.caller.sharedFrom !== null, guardsOf });
+}
+
+function granted({ judge, grants }: Granting, judged: Judged, now: bigint, right?: CedarAction): Granted {
+  const { caller, action } = judged;
+  return {
+    grant: grants.grantFor({ caller, action, stated: judged, now, ...(right && { right }) }),
+    guardsOf: ({ protection }) => judge.guards(judged, protection),
+  };
+}
+
+interface Granted {
+  readonly grant: Grant;
+  guardsOf(paths: TenantPaths): Guards;
 }
 
 /** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */

@@ -26,10 +26,7 @@ export function writeChecks(
   const check =
     isOfRows || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;
   const action = actionOf[command.kind];
-  return {
-    ...(check && { rowCheck: check }),
-    ...(isOfRows && { refusalOf: (type: string) => refusalOf(judge, judged, action, type) }),
-  };
+  return { rowCheck: check, refusalOf: isOfRows ? (type) => refusalOf(judge, judged, action, type) : undefined };
 }
 
 /** What refuses writing edges of a type that the command does not name. */

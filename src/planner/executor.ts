@@ -135,7 +135,8 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   const turns = driver.drain(root, (batch) => output.append(batch));
   if (turns) await turns;
   const facets = plan.facets && (await countFacets(driver, plan.facets.root, { kernels, execution: whole }));
-  return { ...output.finish(), facets };
+  const { batches, rowCount } = output.finish();
+  return { batches, rowCount, facets };
 }
 
 /** What a plan has to wait for before it runs: looked for once, for a plan may run ten thousand times a second. */

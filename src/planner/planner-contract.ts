@@ -14,7 +14,7 @@ export type Parameters = readonly (Literal | TypedValue)[] | ReadonlyMap<string,
 export interface QuestionText {
   readonly sql: string;
   /** Values of `$1`, `$2` … in the text, or of `$name`: they are never part of it. */
-  readonly parameters?: Parameters;
+  readonly parameters?: Parameters | undefined;
   readonly parsed?: never;
 }
 
@@ -31,13 +31,13 @@ export interface QuestionOptions {
   readonly dialect?: Dialect;
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
   readonly purpose?: string | null;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
   readonly typo?: TypoTolerance | 'configured';
   /** An answer may be short of the nearest vectors, and of rows that are not indexed yet, where `eventual`; where `exact`, of nothing. */
   readonly consistency?: Consistency;
   /** Whom relations of the catalogue are about; absent: nobody in particular. */
-  readonly session?: CatalogueSession;
+  readonly session?: CatalogueSession | undefined;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
@@ -120,7 +120,7 @@ export interface Answer {
   /** What the asker has to know of the rows: sentences, none where this is absent. */
   readonly notices?: readonly string[];
   /** Some rows may be missing: nearer ones than were found, or ones that are not indexed yet; or scores went on from an earlier answer. */
-  readonly isApproximate?: boolean;
+  readonly isApproximate?: boolean | undefined;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;
@@ -193,7 +193,7 @@ export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpo
   /** What a question without AS OF is about; `current` where this is absent. */
   readonly time?: DefaultTime;
   /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
-  readonly graph?: true | 'scores';
+  readonly graph?: true | 'scores' | undefined;
 }
 
 export interface PlannerContract {

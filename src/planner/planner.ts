@@ -218,22 +218,20 @@ export class Planner implements PlannerDoor {
       const { write } = request;
       return this.#writes.execute(invocation, new AskedWrite(write, dialect), write.statement, request, startedMs);
     }
-    const { sql, parameters } = request;
-    const about = { ...(signal && { signal }), ...(session && { session }) };
-    const question = { sql, dialect, purpose, ...(parameters && { parameters }), ...about };
+    const { sql, parameters, time = 'current' } = request;
+    const question = { sql, dialect, purpose, parameters, signal, session, time };
     const asked = sql.length > shortText ? await this.#askedLong(question) : this.#asked(question);
     const made = request.graph && asked instanceof AskedText ? asked.graphWrite() : null;
     if (made !== null && (request.graph === true || made.kind === request.graph))
       return this.#writes.executeGraph(invocation, asked, made, request, startedMs);
     const statement = this.#writes.statementOf(asked);
     if (statement === null) {
-      const { time = 'current' } = request;
       const own = { asked };
       const locking = invocation.transaction !== null && /\bFOR\b/i.test(asked.template) ? asked.parse() : null;
       if (locking?.kind === 'query' && locking.query.lock)
         await this.#writes.lock(invocation, asked, locking.query, request, time, startedMs);
       const session = new Session(invocation, null, (reading, each) => this.#ask(reading, each, own));
-      return { answer: await session.ask({ ...question, time }), written: null };
+      return { answer: await session.ask(question), written: null };
     }
     return this.#writes.execute(invocation, asked, statement, request, startedMs);
   }
@@ -297,9 +295,10 @@ export class Planner implements PlannerDoor {
       // Subqueries and views read types that FROM does not name.
       if (cached.readsMore) reading.describe({ objectType: plan.objectTypes.join(',') });
       const watch = question.mode === 'analyze' ? new Measurements(plan, this.#clock) : null;
-      const shared = this.#execution(plan, question.query, asked, request, snapshot, this.#seen(reading, request, snapshot));
       const longWork = longWorkOf(plan, reading.caller, this.#jobs, this.#clock);
-      const execution = { ...shared, watch, longWork, ...(own.given && { working: own.given }) };
+      const beside = { watch, longWork, working: own.given ?? noWorking };
+      const catalogue = this.#seen(reading, request, snapshot);
+      const execution = this.#execution(plan, question.query, asked, request, snapshot, catalogue, beside);
       if (isSlow) await this.#scheduler.yield();
       if (question.mode === 'plan') return this.#explained(plan, execution, startedMs, { question, run: null });
 
@@ -325,18 +324,25 @@ export class Planner implements PlannerDoor {
       reading.describe({ rowCount: result.rowCount, costUnits });
       if (watch) return this.#explained(plan, execution, startedMs, { question, run: { actualRows: result.rowCount, watch } });
       const { byGraph, leftOut, warm } = execution.counters;
+      const { cursor, nextCursor } = cursors(plan, question.query, result, execution);
       return {
         columns: cached.columns,
-        batches: result.batches.map((batch) => ({ ...batch, columns: batch.columns.slice(0, plan.visible) })),
+        batches: result.batches.map(({ columns, selection, first, count }) => ({
+          columns: columns.slice(0, plan.visible),
+          selection,
+          first,
+          count,
+        })),
         rowCount: result.rowCount,
         costUnits,
         estimatedTotalHits: Math.max(execution.counters.hits, result.rowCount),
         asOfSystem: execution.kernels.instant,
-        ...cursors(plan, question.query, result, execution),
+        cursor,
+        nextCursor,
         provenance,
         facets: result.facets,
         notices: noticesOf(cached, snapshot, execution.notices),
-        ...(byGraph + leftOut + warm > 0 && { isApproximate: true }),
+        isApproximate: byGraph + leftOut + warm > 0 || undefined,
         plan: null,
         actualRows: null,
         processingTimeMs: this.#clock.monotonicMs() - startedMs,
@@ -427,6 +433,7 @@ export class Planner implements PlannerDoor {
     { time = 'all', typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
+    beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
   ): Execution {
     const stated = asked.parameters.length;
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
@@ -463,7 +470,7 @@ export class Planner implements PlannerDoor {
       pinned,
       literals,
       rowLimit,
-      working: noWorking,
+      working: beside.working,
       virtual: (read) => catalogue().rows(read),
       blockRows: pageRows === null ? this.#limits.blockRows : Math.min(this.#limits.blockRows, Math.max(1_024, 2 * pageRows)),
       scannedRowsMax: this.#limits.scannedRowsMax,
@@ -481,8 +488,8 @@ export class Planner implements PlannerDoor {
       notices: caveatsOf(plan.caveats, literals, placeOf),
       memory: new MemoryMeter(this.#limits.memoryBytesMax),
       counters: { scanned: 0, looks: 0, hits: 0, byGraph: 0, leftOut: 0, warm: 0 },
-      longWork: null,
-      watch: null,
+      longWork: beside.longWork,
+      watch: beside.watch,
     };
   }
 
@@ -600,6 +607,9 @@ const planColumns: Answer['columns'] = [{ name: 'plan', type: 'string' }];
 
 /** Outside of a recursion. */
 const noWorking: Execution['working'] = new Map();
+
+/** Nobody looks on, and nothing is long. */
+const alone: Pick<Execution, 'watch' | 'longWork' | 'working'> = { watch: null, longWork: null, working: noWorking };
 
 /** Source: specification, "Tool protocol": a query costs 1. */
 const costUnits = 1;

@@ -41,31 +41,31 @@ export interface ScanRequest {
   readonly columns: readonly string[];
   readonly time: TimeBounds;
   /** Only rows whose `_pk` is one of these: answered from the primary-key index. */
-  readonly keys?: readonly string[];
+  readonly keys?: readonly string[] | undefined;
   /** Only versions with system_from above this instant (keyset paging). */
-  readonly after?: bigint;
-  readonly zones?: readonly ZonePredicate[];
+  readonly after?: bigint | undefined;
+  readonly zones?: readonly ZonePredicate[] | undefined;
   /** Most rows in a block; a few thousand. Column vectors of a block are in a segment's own row numbers. */
-  readonly blockRows?: number;
+  readonly blockRows?: number | undefined;
   /** Codes (`PathCodes`) of the organisation paths whose rows may come out, ascending; absent means every path. */
-  readonly paths?: readonly number[];
+  readonly paths?: readonly number[] | undefined;
   /** The reader tells visible versions itself, by `RowBlock.sift`: a block that leaves it to him has at most so many rows. */
-  readonly unsiftedRows?: number;
+  readonly unsiftedRows?: number | undefined;
   /** Columns of texts say which rows have the same cell, as far as that is known by then. */
-  readonly distinct?: true;
+  readonly distinct?: true | undefined;
   /** The reader may come to want other columns of some blocks: `RowBlock.further` has them, made when it is asked. */
-  readonly further?: true;
+  readonly further?: true | undefined;
   /** The reader goes by places of rows: `RowBlock.placed` says them. */
-  readonly placed?: true;
+  readonly placed?: true | undefined;
   /** Only these rows of each place, ascending; of places that are not among them, none. */
-  readonly candidates?: Candidates;
+  readonly candidates?: Candidates | undefined;
   /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
-  readonly indexed?: readonly string[];
+  readonly indexed?: readonly string[] | undefined;
   /**
    * No index of a stretch that takes no more rows is made within the turn: `IndexedRows.isComing` is told in its place. To `look` none
    * is begun either.
    */
-  readonly builtOnly?: 'begun' | 'look';
+  readonly builtOnly?: 'begun' | 'look' | undefined;
 }
 
 /** Where rows of a block lie. */
@@ -422,5 +422,5 @@ export interface AccessPaths extends TenantPaths {
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];
   /** It holds what one caller alone has written: nothing that is worked out from it is kept for anybody. */
-  readonly isPrivate?: true;
+  readonly isPrivate: boolean;
 }

@@ -77,15 +77,15 @@ export interface PutRows {
    * Cells that a row did not send keep their stored value, wherever the row holds within its bounds; a row that holds nowhere
    * within them is put as it was sent. Not together with `replace`.
    */
-  readonly patch?: SentCells;
+  readonly patch?: SentCells | undefined;
   /** Rows of keys that stand otherwise are rejected with REL_CONFLICT. */
-  readonly when?: WriteCondition;
+  readonly when?: WriteCondition | undefined;
   /** Rows that are there already are left as they are instead of being rejected. Together with `when: 'absent'`. */
-  readonly keepsPresent?: true;
+  readonly keepsPresent?: true | undefined;
   /** Nothing of the key is to come after the row: what its bounds leave uncovered later on is closed and not asserted again. */
   readonly replace?: true;
   /** The outcome tells what became of each row. */
-  readonly listsRows?: true;
+  readonly listsRows?: true | undefined;
   /** Columns of the type that the rows were worked out from or chosen by: REL_MASKED_COLUMN where the caller sees one masked. */
   readonly computedFrom?: readonly string[];
   /** Whose the rows are where their type has no column that says so: they are sealed under this subject's key. */
@@ -130,8 +130,8 @@ export interface DeleteRows {
   /** They were, are or will be true everywhere but from here to there (nanoseconds; null: no end), whatever time it is now. */
   readonly within?: { readonly from: bigint; readonly to: bigint | null };
   /** As in `PutRows`; a row that is not there is REL_NOT_FOUND without a condition, and REL_CONFLICT under one. */
-  readonly when?: Exclude<WriteCondition, 'absent'>;
-  readonly listsRows?: true;
+  readonly when?: Exclude<WriteCondition, 'absent'> | undefined;
+  readonly listsRows?: true | undefined;
   readonly computedFrom?: readonly string[];
 }
 

@@ -21,13 +21,13 @@ export interface RowCheck {
 
 /** What governance asks before rows are written. Absent: nothing. */
 export interface WriteChecks {
-  readonly rowCheck?: RowCheck;
+  readonly rowCheck?: RowCheck | undefined;
   /** Whether rows may be written to a type that the command does not name itself: what refuses it, null where nothing does. */
-  readonly refusalOf?: (type: string) => ServiceError | null;
+  readonly refusalOf?: ((type: string) => ServiceError | null) | undefined;
   /** The same of one step of a batch, in place of its own. */
-  readonly ofStep?: (step: PutRows | DeleteRows) => WriteChecks;
+  readonly ofStep?: ((step: PutRows | DeleteRows) => WriteChecks) | undefined;
   /** For rows that are removed for good. */
-  readonly removalSeals?: RemovalSeals;
+  readonly removalSeals?: RemovalSeals | undefined;
 }
 
 /** What the rows of a body are sealed under. `stated`: as `PutRows.subject`. */
@@ -56,7 +56,16 @@ export interface DecideContext extends WriteChecks {
   /** Most tokens that may be registered and neither revoked nor expired. */
   readonly tokensMax: number;
   /** A batch has these for all of its steps: they know what steps before wrote. */
-  readonly seals?: RowSeals;
+  readonly seals?: RowSeals | undefined;
+}
+
+/** Written out: one is made for every write, and what is added behind a spread is of another shape each time. */
+export function decideContext(
+  entry: EntryContext,
+  { newKey, tokensMax }: Pick<DecideContext, 'newKey' | 'tokensMax'>,
+  { rowCheck, refusalOf, ofStep, removalSeals }: WriteChecks,
+): { readonly [K in keyof Required<DecideContext>]: DecideContext[K] } {
+  return { entry, newKey, tokensMax, rowCheck, refusalOf, ofStep, removalSeals, seals: undefined };
 }
 
 /** `drafts` belong at `next`, in this order, in one append of the same turn. */

@@ -9,7 +9,7 @@ import { unknownBranch } from './branches/commands.ts';
 import { MadeTypes } from './catalog/made-types.ts';
 import type { Command } from './command.ts';
 import { decide, type CurrentState } from './decide.ts';
-import type { Decision, WriteChecks } from './decision.ts';
+import { type Decision, decideContext, type WriteChecks } from './decision.ts';
 import type { StoredVersions } from './rows/cells/stored-versions.ts';
 import type { PrivateRows } from './rows/tables/private-rows.ts';
 
@@ -50,13 +50,19 @@ export class PrivateBranch {
   }
 
   /**
-   * Decides by what stands here, and takes what comes of it. Throws what refuses the command, and is as it was then. `keys` are used for
-   * rows that bring none, before any that are made; those that were used are returned.
+   * Decides by what stands here, and takes what comes of it, unless nothing is asked of the branch after it (`isLast`). Throws what
+   * refuses the command, and is as it was then. `keys` are used for rows that bring none, before any that are made; those that were
+   * used are returned.
    */
   write(
     command: Command,
     entry: EntryContext,
-    { checks, keys = [], before }: { checks: WriteChecks; keys?: readonly string[]; before?: (decision: Decision) => void },
+    {
+      checks,
+      keys = [],
+      before,
+      isLast = false,
+    }: { checks: WriteChecks; keys?: readonly string[]; before?: (decision: Decision) => void; isLast?: boolean },
   ): { readonly decision: Decision; readonly keys: readonly string[] } {
     const used: string[] = [];
     const newKey = (): string => {
@@ -65,9 +71,9 @@ export class PrivateBranch {
       return key;
     };
     const { tokensMax } = this.#options;
-    const decision = decide(command, this.#deciding(), { entry, newKey, tokensMax, ...checks }, this.#next);
+    const decision = decide(command, this.#deciding(), decideContext(entry, { newKey, tokensMax }, checks), this.#next);
     before?.(decision);
-    this.take(decision.drafts);
+    if (!isLast) this.take(decision.drafts);
     return { decision, keys: used };
   }
 
@@ -94,12 +100,13 @@ export class PrivateBranch {
 
   /** What was decided here, or on another fork of the same basis that stood as this one. */
   take(drafts: readonly EntryDraft[]): void {
-    for (const draft of drafts) {
-      const positions = positionsOf(draft.body);
-      const entry: CommittedEntry = { ...draft, ...this.#next, leaf: this.#leaf++, positions };
-      if (draft.body.kind === 'type') this.#catalog.add(draft.body.definition);
-      this.#rows.apply(entry);
+    for (const { context, body } of drafts) {
       const { position, time } = this.#next;
+      const positions = positionsOf(body);
+      // Written out, in the order of the log's own: what is spread is of another shape each time, and all that reads entries slows down.
+      const entry: CommittedEntry = { context, body, leaf: this.#leaf++, position, positions, time };
+      if (body.kind === 'type') this.#catalog.add(body.definition);
+      this.#rows.apply(entry);
       this.#next = { position: position + positions, time: time + BigInt(positions) };
     }
   }
@@ -109,13 +116,26 @@ export class PrivateBranch {
     const { position, time } = this.#next;
     const [catalog, tenant] = [this.#catalog, this.#tenant];
     const rows = this.#rows.reader(catalog, position);
-    const own = { catalog, rows };
+    // Written out, as `takeSnapshot` is.
     return {
-      ...paths,
-      ...own,
+      tenant: paths.tenant,
+      catalog,
+      protection: paths.protection,
+      protectionEpoch: paths.protectionEpoch,
+      rows,
+      of: (owner) => (owner === tenant ? { ...paths.of(owner), catalog, rows } : paths.of(owner)),
+      branch: paths.branch,
+      branchId: paths.branchId,
+      position: paths.position,
       instant: time - 1n,
+      removals: paths.removals,
+      recalls: paths.recalls,
+      embeddings: paths.embeddings,
+      erasures: paths.erasures,
+      textLanguage: paths.textLanguage,
+      searchAt: paths.searchAt,
+      views: paths.views,
       isPrivate: true,
-      of: (owner) => (owner === tenant ? { ...paths.of(owner), ...own } : paths.of(owner)),
     };
   }
 }

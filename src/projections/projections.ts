@@ -8,7 +8,7 @@ import { CatalogHistory } from './catalog/history.ts';
 import { Catalog } from './catalog/projection.ts';
 import type { Command, DeleteRows, PutRows } from './command.ts';
 import { decide, decideInSteps } from './decide.ts';
-import type { Decision, WriteChecks } from './decision.ts';
+import { type Decision, decideContext, type WriteChecks } from './decision.ts';
 import { Directory } from './directory/projection.ts';
 import { Embeddings } from './embeddings/projection.ts';
 import { Erasures } from './erasures/projection.ts';
@@ -159,8 +159,7 @@ export class Projections {
 
   /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */
   decide(command: Command, context: EntryContext, next: NextPlace, checks: WriteChecks = {}): Decision {
-    const { newKey, tokensMax } = this.#options;
-    return decide(command, this, { entry: context, newKey, tokensMax, ...checks }, next);
+    return decide(command, this, decideContext(context, this.#options, checks), next);
   }
 
   /** See `decideInSteps`. */
@@ -170,8 +169,7 @@ export class Projections {
     next: NextPlace,
     checks: WriteChecks,
   ): Generator<undefined, Decision> {
-    const { newKey, tokensMax } = this.#options;
-    return decideInSteps(command, this, { entry: context, newKey, tokensMax, ...checks }, next);
+    return decideInSteps(command, this, decideContext(context, this.#options, checks), next);
   }
 
   digests(): Readonly<Record<string, string>> {

@@ -67,5 +67,6 @@ export function takeSnapshot(
     textLanguage: rows.indexes.language,
     searchAt: (instant) => tenants.searchAt(tenant, instant),
     views: views.on(branchId, basis.position),
+    isPrivate: false,
   };
 }

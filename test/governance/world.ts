@@ -218,6 +218,7 @@ export class FakeState implements GovernedState {
       embeddings: () => ({ of: () => null }),
       recalls: () => ({ of: () => ({ count: 0, last: null }) }),
       erasures: { count: 0, of: () => [] },
+      isPrivate: false,
       views: [],
       textLanguage: 'english',
       searchAt: () => noSearchConfig,

@@ -97,6 +97,7 @@ export class FakeStore {
       recalled: (_, rows) => rows.map(() => ({ count: 0, last: null })),
       recalledAs: (_, rows) => ({ salt: '', ids: rows.map(({ key }) => key) }),
       erasing: () => () => false,
+      isPrivate: false,
       views: [],
     };
   }

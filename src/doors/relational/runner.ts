@@ -281,12 +281,17 @@ export class Runner {
         : spreadBound(command.text, command.spreads, bound);
     return this.#invoke(command, async (invocation, options) => {
       const parameters = values && values.values.length > 0 ? await this.#values(invocation, sql, values) : null;
+      const { dialect, time, purpose, sync } = options;
       const executed = await this.#parts.planner.execute(invocation, {
         sql,
-        ...(parameters && { parameters }),
+        parameters: parameters ?? undefined,
         session: this.#session,
-        ...(command.verb === 'CALL' && command.mayWrite && { graph: 'scores' as const }),
-        ...options,
+        graph: command.verb === 'CALL' && command.mayWrite ? 'scores' : undefined,
+        dialect,
+        time,
+        purpose,
+        sync,
+        signal: options.signal,
       });
       this.#findOrigins(invocation, executed.answer.columns);
       return executed;
@@ -617,7 +622,7 @@ export class Runner {
       accessScopeRef: variables.stated('annals.access_scope_ref'),
       gone: options.signal,
       onCost: refundOf(limiter, connection.clientIp),
-      ...(transaction && { transaction }),
+      transaction: transaction ?? undefined,
     } as const;
     this.#recorded = true;
     return gate.invoke(caller, asked, (invocation) => run(invocation, options));

@@ -165,8 +165,8 @@ export class WriteFront {
           control: () => noControl(),
         };
         const parsed = partOf(of, query, part, extra);
-        const question = { parsed, dialect, time, rows: found, ...(signal && { signal }) } as const;
-        return ask(reading, question, { onPlan, ...(given && { given }) });
+        const question = { parsed, dialect, time, rows: found, signal };
+        return ask(reading, question, { onPlan, given });
       },
       atOnce: (query, snapshot) => {
         const own = new AskedStatement(partOf(of, query, 'returning', []), dialect);

@@ -55,9 +55,9 @@ export interface ReadRequest {
   readonly snapshot: GovernedSnapshot;
   readonly found: RowTaker;
   /** What it is about; what holds now where this is absent. */
-  readonly time?: DefaultTime;
-  readonly extra?: readonly Literal[];
-  readonly given?: ReadonlyMap<string, WorkingRows>;
+  readonly time?: DefaultTime | undefined;
+  readonly extra?: readonly Literal[] | undefined;
+  readonly given?: ReadonlyMap<string, WorkingRows> | undefined;
   readonly onPlan: (ready: Pick<ReadyPlan, 'plan' | 'columns' | 'reads'>) => void;
 }
 
@@ -139,13 +139,10 @@ class Write {
         returning,
         length: all.length,
       });
-    const put: PutRows = {
-      ...this.#put({ length: all.length, columns: cells }),
-      when: 'absent',
-      ...(conflict !== null && { keepsPresent: true }),
-      ...(returning && { listsRows: true }),
-    };
-    const outcome = await this.#submit(put, (rows, written) => this.#take(returning, rows.rows ?? [], written));
+    const put = this.#put({ length: all.length, columns: cells }, { when: 'absent', listsRows: returning ? true : undefined });
+    const outcome = await this.#submit(conflict === null ? put : { ...put, keepsPresent: true }, (rows, written) =>
+      this.#take(returning, rows.rows ?? [], written),
+    );
     return this.#executed(outcome, { inserted: outcome.accepted, kept: all.length - outcome.accepted });
   }
 
@@ -178,18 +175,16 @@ class Write {
       if (there.cell(i, 1) === true) updates.push({ row, found: i });
     }
     const inserts = [...keys.keys()].filter((row) => !matched.has(row));
-    const lists = returning ? { listsRows: true as const } : {};
-    const put: PutRows = {
-      ...this.#put({ length: inserts.length, columns: cells.map((column) => pickedRows(column, inserts)) }),
-      when: 'absent',
-      ...lists,
-    };
+    const listsRows = returning ? true : undefined;
+    const inserted = { length: inserts.length, columns: cells.map((column) => pickedRows(column, inserts)) };
+    const put = this.#put(inserted, { when: 'absent', listsRows });
     const foundRows = updates.map(({ found }) => found);
     const patch = this.#patch(
       updates.map(({ row }) => keys[row]!),
       set.map((column, i) => cellsFor(there, i + 2, read[i + 2]!.type, column, foundRows)),
+      listsRows,
     );
-    const steps: PutRows[] = [{ ...patch, ...lists }, put].filter(({ rows: { length } }) => length > 0);
+    const steps: PutRows[] = [patch, put].filter(({ rows: { length } }) => length > 0);
     const rowOf = (step: PutRows, index: number): number => (step.patch ? updates[index]!.row : inserts[index]!);
     const command = steps.length === 1 ? steps[0]! : steps.length === 0 ? put : ({ kind: 'batch', steps } satisfies Batch);
     const outcome = await this.#submit(command, (decided, written) => {
@@ -276,10 +271,9 @@ class Write {
         ...set.map((column, i) => cellsFor(found, atSet + i, columns[atSet + i]!.type, column, all)),
         ...(portion === null ? [] : portion.boundsOf(found)),
       ],
+      returning ? true : undefined,
     );
-    const outcome = await this.#submit({ ...patch, ...(returning && { listsRows: true }) }, (decided, written) =>
-      this.#take(returning, decided.rows ?? [], written),
-    );
+    const outcome = await this.#submit(patch, (decided, written) => this.#take(returning, decided.rows ?? [], written));
     return this.#executed(outcome, { updated: outcome.accepted });
   }
 
@@ -334,11 +328,13 @@ class Write {
   /** Runs a query of the statement. What it reads may be masked nowhere: its rows, and which they are, become cells. */
   async #read(query: Query, part: string, found: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
     return this.#request.host.read({
-      ...more,
       query,
       part,
       found,
       snapshot: this.#snapshot,
+      time: more.time,
+      extra: more.extra,
+      given: more.given,
       onPlan: (ready) => {
         for (const { type, columns } of ready.reads) {
           this.#types.add(type);
@@ -373,23 +369,30 @@ class Write {
     this.#returned = returning.rows(stored, written(), ({ index }) => index, this.#definition.name);
   }
 
-  #put(rows: RowBatch): Omit<PutRows, 'when'> {
+  #put(rows: RowBatch, { when, patch, listsRows }: Pick<PutRows, 'when' | 'patch' | 'listsRows'>): PutRows {
     const { statement, invocation } = this.#request;
     const provenance = { source: invocation.caller.door, method: statement.kind, confidence: 1, derivedFrom: null };
-    const computedFrom = [...this.#computedFrom];
-    return { kind: 'put-rows', type: this.#definition.name, rows, atomic: false, createType: false, provenance, computedFrom };
+    return {
+      kind: 'put-rows',
+      type: this.#definition.name,
+      rows,
+      atomic: false,
+      createType: false,
+      provenance,
+      computedFrom: [...this.#computedFrom],
+      when,
+      patch,
+      listsRows,
+    };
   }
 
   /** Sets these columns in the rows of these keys, as they were found. */
-  #patch(keys: readonly string[], set: readonly NamedColumn[]): PutRows {
+  #patch(keys: readonly string[], set: readonly NamedColumn[], listsRows: true | undefined): PutRows {
     const sent = new Uint8Array(keys.length).fill(1);
     const columns = [{ name: '_pk', type: 'string', vector: vectorOf(keys, 'string') } as const, ...set];
     const patch: SentCells = new Map(set.flatMap(({ name }) => (isBound(name) ? [] : [[name, sent] as const])));
-    return {
-      ...this.#put({ length: keys.length, columns }),
-      patch,
-      when: { unchangedSince: this.#snapshot.instant, exceptOwn: true },
-    };
+    const when = { unchangedSince: this.#snapshot.instant, exceptOwn: true as const };
+    return this.#put({ length: keys.length, columns }, { when, patch, listsRows });
   }
 
   /** All of it or nothing: the first row that is refused refuses the statement. */
@@ -452,14 +455,14 @@ class Write {
     const { columns, batches, rowCount } = this.#returned;
     const overtaken = this.#overtaken;
     return {
+      // All of them are there: these take their place.
       answer: { ...smallAnswer(columns, [], facts), batches, rowCount, estimatedTotalHits: rowCount, overtaken },
       written: {
         verb: statement.kind,
-        inserted: 0,
-        updated: 0,
-        deleted: 0,
-        kept: 0,
-        ...counts,
+        inserted: counts.inserted ?? 0,
+        updated: counts.updated ?? 0,
+        deleted: counts.deleted ?? 0,
+        kept: counts.kept ?? 0,
         systemFrom,
         systemFromLast,
         durability,

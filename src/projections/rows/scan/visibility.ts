@@ -22,7 +22,11 @@ export interface Visibility {
   readonly validBound: number;
 }
 
-export function visibilityOf(request: { time: TimeBounds; after?: bigint }, basis: number, timeline: Timeline): Visibility {
+export function visibilityOf(
+  request: { time: TimeBounds; after?: bigint | undefined },
+  basis: number,
+  timeline: Timeline,
+): Visibility {
   const { system, valid } = request.time;
   const bound = system === 'all' ? basis : Math.min(basis, timeline.positionAfter(system));
   return {

@@ -104,7 +104,11 @@ export function* putSteps(
   const body: RowsBody = {
     kind: 'rows',
     type,
-    ...written,
+    ops: written.ops,
+    keys: written.keys,
+    closeOffsets: written.closeOffsets,
+    closes: written.closes,
+    cells: written.cells,
     provenance: command.provenance,
     ...sealing(context, catalog, rows).of(batch.definition, written, context.entry.path, command.subject),
   };
@@ -114,7 +118,7 @@ export function* putSteps(
   for (const each of bodies) drafts.push({ context: context.entry, body: each });
   if (edges !== null) drafts.push(...edges.drafts(at.position + body.ops.length, sealedTimes(body, batch.subject, at)));
   const outcome = outcomeOf('put-rows', body, origins, at, rejections.count, errors, command.idsMax);
-  return { drafts, outcome: { ...outcome, ...listed } };
+  return { drafts, outcome: outcomes === null ? outcome : { ...outcome, rows: outcomes } };
 }
 
 /** Every open version of a key gets an end; the key's earlier beliefs stay readable as of then. */
