@@ -198,10 +198,10 @@ export class GovernedWrites {
     });
   }
 
-  /** Rows that are decided one by one, and too many for one turn. Those of a transaction are decided in turns by its commit. */
+  /** Rows that are decided one by one, and too many or too long for one turn. Those of a transaction are decided in turns by its commit. */
   #isLong(command: Command): command is PutRows | DeleteRows {
     if (command.kind === 'delete-rows') return command.keys.length > rowsPerTurn && !this.#isWithin();
-    if (command.kind !== 'put-rows' || command.rows.length <= rowsPerTurn || this.#isWithin()) return false;
+    if (command.kind !== 'put-rows' || weightOf(command) <= rowsPerTurn || this.#isWithin()) return false;
     return command.receipt === undefined && (command.patch !== undefined || typeof command.when === 'object');
   }
 
@@ -211,7 +211,7 @@ export class GovernedWrites {
 
   #placeInTurns(command: PutRows | DeleteRows, options: SubmitOptions): Promise<Placed> {
     const { projections, clock } = this.#core.parts;
-    const rows = command.kind === 'put-rows' ? command.rows.length : command.keys.length;
+    const rows = command.kind === 'put-rows' ? weightOf(command) : command.keys.length;
     const deciding = (next: NextPlace) => {
       this.#admit(command, false);
       const checks = writeChecks(this.#core.judge, this.#asked.judged, command, clock.now());
@@ -486,6 +486,11 @@ function bytesOf(command: Command): number {
   return bytes;
 }
 
+/** In rows: each of long texts counts for several. */
+function weightOf({ rows }: PutRows): number {
+  return rows.length + Math.floor(bytesOfRows(rows) / bytesOfLongRow);
+}
+
 function ignore(): void {}
 
 /** Made at once where a transaction asks for them, and not undone with it. */
@@ -518,6 +523,8 @@ interface Settled {
 const conflictingMax = 16;
 /** Rows of a transaction that are looked at or decided within a turn. */
 const rowsPerTurn = 1_024;
+/** So many bytes of text take as long as a row. */
+const bytesOfLongRow = 4_096;
 /** For each time that all of it is decided in turns, how long a row may take. */
 const decidingNs = [10_000, 40_000, 160_000] as const;
 

@@ -226,14 +226,15 @@ function isWritableList(value: Writable): value is readonly Writable[] {
   return isList(value);
 }
 
-export const writeDocument = (document: WritableObject): Buffer => allAtOnce(writeSteps(document));
+/** `headBytes` of it are left free for whoever knows what stands before it. */
+export const writeDocument = (document: WritableObject, headBytes = 0): Buffer => allAtOnce(writeSteps(document, headBytes));
 
 export function* listSteps(values: readonly Stored[]): Steps<Encoded> {
   return new Encoded(yield* writeSteps(values), 0x04);
 }
 
-export function* writeSteps(document: WritableObject | readonly Writable[]): Steps<Buffer> {
-  const writer = new Writer();
+export function* writeSteps(document: WritableObject | readonly Writable[], headBytes = 0): Steps<Buffer> {
+  const writer = new Writer(headBytes);
   const pace = new Pace();
   const open = [writer.open(document)];
   for (;;) {
@@ -269,7 +270,11 @@ function* elements(values: readonly Writable[]): Generator<readonly [string, Wri
 
 class Writer {
   #bytes = Buffer.allocUnsafe(512);
-  #at = 0;
+  #at: number;
+
+  constructor(headBytes: number) {
+    this.#at = headBytes;
+  }
 
   take(): Buffer {
     return this.#bytes.subarray(0, this.#at);
@@ -401,7 +406,8 @@ class Writer {
 
   #room(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + bytes));
+    // What comes at once as a large piece is mostly the last: twice its room would be copied into once more.
+    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + bytes + 512));
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }

@@ -10,7 +10,7 @@ import { ServiceError } from '../../errors.ts';
 import { Pace, type Steps } from '../../planner/documents/json.ts';
 import type { Stored, StoredObject } from '../../planner/documents/values.ts';
 import type { Codec, Decoded } from '../frame/codec.ts';
-import { documentEnd, readSteps } from './bson.ts';
+import { documentEnd, readSteps, type WritableObject, writeDocument } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 
 export interface Message {
@@ -93,9 +93,9 @@ function* sectionSteps(whole: Buffer): Steps<StoredObject> {
 }
 
 /** The reply to a message, in the form in which that was asked: a document as BSON. `own` numbers it. */
-export function encodeReply(own: number, { number, form }: Pick<Message, 'number' | 'form'>, bytes: Buffer): Buffer {
+export function encodeReply(own: number, { number, form }: Pick<Message, 'number' | 'form'>, document: WritableObject): Buffer {
   const between = form === 'msg' ? 5 : 20;
-  const reply = Buffer.alloc(headBytes + between + bytes.length);
+  const reply = writeDocument(document, headBytes + between).fill(0, 0, headBytes + between);
   reply.writeInt32LE(reply.length, 0);
   reply.writeInt32LE(own | 0, 4);
   reply.writeInt32LE(number, 8);
@@ -105,6 +105,5 @@ export function encodeReply(own: number, { number, form }: Pick<Message, 'number
     reply.writeInt32LE(8, headBytes);
     reply.writeInt32LE(1, headBytes + 16);
   }
-  bytes.copy(reply, headBytes + between);
   return reply;
 }

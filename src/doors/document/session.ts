@@ -13,7 +13,7 @@ import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { organizationOf } from '../frame/user-name.ts';
 import { answers, collections, helloReply } from './admin.ts';
-import { type WritableObject, writeDocument } from './bson.ts';
+import type { WritableObject } from './bson.ts';
 import { commandSteps, encodeReply, type Message } from './codec.ts';
 import { CommandContext, type CommandRow, doorName, ignored } from './command.ts';
 import type { OpenCursors } from './cursors.ts';
@@ -78,7 +78,7 @@ export class DocumentSession implements Session<Message> {
       reply = errorDocument(await this.#refused(name, error));
     }
     // At once: what it holds was looked at for what was erased meanwhile.
-    if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, writeDocument(reply)));
+    if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, reply));
     this.#atRest = true;
   }
 

@@ -156,38 +156,66 @@ class MemoryFile implements DiskFile {
   }
 }
 
-/** Bytes of one file. Outlives its name while a handle is open, as on a real disk. */
+const pieceBytes = 1 << 20;
+
+/**
+ * Bytes of one file, in pieces of which the last may be shorter: a file that grows is not copied. Outlives its name while a handle is
+ * open, as on a real disk.
+ */
 class Content {
-  #bytes = new Uint8Array(0);
+  /** Bytes beyond the end are zero. */
+  readonly #pieces: Uint8Array[] = [];
   length = 0;
 
   read(target: Uint8Array, offset: number): number {
     const count = Math.max(0, Math.min(target.length, this.length - offset));
-    target.set(this.#bytes.subarray(offset, offset + count));
+    for (let done = 0; done < count; ) {
+      const at = (offset + done) % pieceBytes;
+      const part = Math.min(count - done, pieceBytes - at);
+      target.set(this.#pieces[Math.floor((offset + done) / pieceBytes)]!.subarray(at, at + part), done);
+      done += part;
+    }
     return count;
   }
 
   write(source: Uint8Array, offset: number): void {
     this.#reserve(offset + source.length);
-    this.#bytes.set(source, offset);
+    for (let done = 0; done < source.length; ) {
+      const at = (offset + done) % pieceBytes;
+      const part = Math.min(source.length - done, pieceBytes - at);
+      this.#pieces[Math.floor((offset + done) / pieceBytes)]!.set(source.subarray(done, done + part), at);
+      done += part;
+    }
     this.length = Math.max(this.length, offset + source.length);
   }
 
   truncate(length: number): void {
     this.#reserve(length);
-    // Bytes beyond the end read as zero when the file grows again.
-    if (length < this.length) this.#bytes.fill(0, length, this.length);
+    if (length < this.length) {
+      this.#pieces.length = Math.ceil(length / pieceBytes);
+      if (length % pieceBytes > 0) this.#pieces.at(-1)!.fill(0, length % pieceBytes);
+    }
     this.length = length;
   }
 
   copy(): Uint8Array {
-    return this.#bytes.slice(0, this.length);
+    const bytes = new Uint8Array(this.length);
+    this.read(bytes, 0);
+    return bytes;
   }
 
   #reserve(length: number): void {
-    if (length <= this.#bytes.length) return;
-    const grown = new Uint8Array(Math.max(length, this.#bytes.length * 2));
-    grown.set(this.#bytes.subarray(0, this.length));
-    this.#bytes = grown;
+    for (;;) {
+      const count = this.#pieces.length;
+      const last = this.#pieces.at(-1);
+      const needed = Math.min(pieceBytes, length - Math.max(0, count - 1) * pieceBytes);
+      if (last !== undefined && last.length < needed) {
+        const grown = new Uint8Array(Math.min(pieceBytes, Math.max(needed, last.length * 2)));
+        grown.set(last);
+        this.#pieces[count - 1] = grown;
+      } else if (length > count * pieceBytes) {
+        this.#pieces.push(new Uint8Array(Math.min(pieceBytes, length - count * pieceBytes)));
+      } else return;
+    }
   }
 }

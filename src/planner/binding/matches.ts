@@ -47,7 +47,7 @@ export function bindSearch({ select, orderBy, scope, source, scored: ranked }: S
     if (expression.kind === 'call' && expression.name === 'MATCH') calls.push(expression);
     if (isBm25(expression) || isMatch(expression)) scored = true;
     if (expression.kind === 'column' && expression.table === null && expression.name === scoreName && !ranks) scored = true;
-    for (const part of operandsOf(expression)) read(part);
+    for (const part of operandsOf(expression)) if (part.kind !== 'literal') read(part);
   };
   if (select.where) read(select.where);
   if (calls.length === 0) return undefined;

@@ -326,6 +326,7 @@ function specialText(value: Special): string {
 export function* textSteps(root: Stored): Steps<string> {
   const pace = new Pace();
   const open: { readonly members: Iterator<readonly [string | null, Stored]>; readonly end: string; isFirst: boolean }[] = [];
+  const pieces = new TextPieces();
   let text = '';
   let value = root;
   for (;;) {
@@ -348,8 +349,12 @@ export function* textSteps(root: Stored): Steps<string> {
       open.push({ members: [['$scope', scope] as const].values(), end: '}', isFirst: false });
     }
     for (;;) {
+      if (text.length > pieceCharacters) {
+        pieces.add(text);
+        text = '';
+      }
       const around = open.at(-1);
-      if (around === undefined) return text;
+      if (around === undefined) return pieces.joined(text);
       const next = around.members.next();
       if (next.done !== true) {
         const [name, member] = next.value;
@@ -362,6 +367,25 @@ export function* textSteps(root: Stored): Steps<string> {
       text += around.end;
       open.pop();
     }
+  }
+}
+
+/**
+ * A long text that is added to piece by piece. The engine keeps a sum of texts as a tree of them until somebody looks at a letter, and
+ * then makes it one text at once: here it does so with each piece.
+ */
+class TextPieces {
+  readonly #pieces: string[] = [];
+
+  add(piece: string): void {
+    piece.charCodeAt(0);
+    this.#pieces.push(piece);
+  }
+
+  joined(last: string): string {
+    if (this.#pieces.length === 0) return last;
+    this.add(last);
+    return this.#pieces.join('');
   }
 }
 

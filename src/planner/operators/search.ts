@@ -132,7 +132,7 @@ export class SearchOperator implements Operator {
     const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
     this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
     for (let batch = this.#scan.next(); batch !== null; batch = this.#scan.next()) {
-      yield batch.count === 0 ? emptyBatch : isKnown ? this.#matching(batch) : yield* this.#judged(batch);
+      yield batch.count === 0 ? emptyBatch : isKnown ? yield* this.#matching(batch) : yield* this.#judged(batch);
     }
   }
 
@@ -473,12 +473,12 @@ export class SearchOperator implements Operator {
   }
 
   /** A batch of rows that all matches hold of. */
-  #matching(batch: ScanBatch): Batch {
+  *#matching(batch: ScanBatch): Generator<Batch, Batch> {
     const { selection, first, count, placed } = batch;
     const { matches, scored, unread } = this.#node;
     const columns = [...batch.columns];
     for (const column of unread) columns.splice(column, 0, { kind: 'null' });
-    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     if (scored) {
       const stretches = this.#places.get(placed!.place)!;
       for (let k = 0; k < count; k++) {
@@ -508,7 +508,7 @@ export class SearchOperator implements Operator {
         );
     for (const stretch of stretches ?? [made!]) yield* this.#findSlowly(stretch);
     const found = made && this.#find(made);
-    this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
+    yield* this.#reach(selection === null ? first + count : selection[count - 1]! + 1);
     let hasAbsent = false;
     const rowsInTurn = Math.ceil(cellsInTurn / matches.length);
     for (let k = 0; k < count; k++) {
@@ -531,13 +531,24 @@ export class SearchOperator implements Operator {
   }
 
   /** Makes room for what is said of rows up to a number: most batches are of few rows. */
-  #reach(rows: number): void {
-    if (this.#all.length >= rows) return;
+  /** Room for rows of numbers below `least`: twice as much each time, some of it a step, since each match has room of its own. */
+  *#reach(least: number): Generator<Batch, void> {
+    if (this.#all.length >= least) return;
     const { matches, scored } = this.#node;
-    this.#all = new Uint8Array(rows).fill(1);
-    this.#matched = matches.map(() => new Uint8Array(rows));
-    this.#absent = matches.map(() => new Uint8Array(rows));
+    const rows = Math.max(least, 2 * this.#all.length);
+    const [matched, absent]: [Uint8Array[], Uint8Array[]] = [[], []];
+    for (let i = 0, given = 0; i < matches.length; i++, given += 2 * rows) {
+      if (given > bytesInTurn) {
+        given = 0;
+        yield emptyBatch;
+      }
+      matched.push(new Uint8Array(rows));
+      absent.push(new Uint8Array(rows));
+    }
+    this.#matched = matched;
+    this.#absent = absent;
     this.#scores = new Float64Array(scored ? rows : 0);
+    this.#all = new Uint8Array(rows).fill(1);
   }
 
   /** What was found of a row of a place, and its number there. */
@@ -558,6 +569,8 @@ export class SearchOperator implements Operator {
 /** Searches of one stretch, and what they say of a row each, until others have a turn. */
 const searchesInTurn = 16;
 const cellsInTurn = 65_536;
+/** Memory that is asked for within a turn. */
+const bytesInTurn = 1 << 20;
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 

@@ -16,13 +16,15 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
     let facts = seen.get(bound);
     if (facts === undefined) {
       facts = ownFacts(bound);
-      for (const child of children) facts |= factsOf(child);
+      // A list may have a hundred thousand of them, and a literal says nothing.
+      for (const child of children) if (child.kind !== 'literal') facts |= factsOf(child);
       seen.set(bound, facts);
     }
     return facts;
   };
   // A branch of a CASE that no row takes must not fail: what can, is left to the rows that take it.
   const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
+    if (bound.kind === 'literal') return parameter(bound);
     const facts = factsOf(bound);
     if ((facts & (variable | (inCase ? raising : 0))) === 0) return parameter(bound);
     const simplified = mapChildren(bound, (child) =>

@@ -56,7 +56,7 @@ function attempt(step: () => unknown): void {
 }
 
 /** As a client sends it: the reply to a message is a message too, of another number. */
-const message = (document: WritableObject): Buffer => encodeReply(7, { number: 0, form: 'msg' }, writeDocument(document));
+const message = (document: WritableObject): Buffer => encodeReply(7, { number: 0, form: 'msg' }, document);
 /** Of the Extended JSON that stands for it. */
 const stored = (literal: unknown): StoredObject => readText(JSON.stringify(literal)) as StoredObject;
 

@@ -13,8 +13,8 @@ const quote = 0x22;
 const backslash = 0x5c;
 const comma = 0x2c;
 const colon = 0x3a;
-const opened = new Set([0x5b, 0x7b]);
-const closed = new Set([0x5d, 0x7d]);
+const isOpening = (code: number): boolean => code === 0x5b || code === 0x7b;
+const isClosing = (code: number): boolean => code === 0x5d || code === 0x7d;
 
 /** The place behind the value that begins at `from`. Stored JSON is well-formed. */
 function valueEnd(json: string, from: number): number {
@@ -23,10 +23,10 @@ function valueEnd(json: string, from: number): number {
   for (;;) {
     const code = json.charCodeAt(at);
     if (code === quote) at = stringEnd(json, at);
-    else if (opened.has(code)) {
+    else if (isOpening(code)) {
       depth++;
       at++;
-    } else if (closed.has(code)) {
+    } else if (isClosing(code)) {
       depth--;
       at++;
     } else if (code === comma || code === colon) at++;
@@ -40,7 +40,7 @@ function valueEnd(json: string, from: number): number {
 
 /** Part of a number, or of true, false and null. */
 function isPlain(code: number): boolean {
-  return code !== comma && code !== colon && !closed.has(code) && !isSpace(code);
+  return code !== comma && code !== colon && !isClosing(code) && !isSpace(code);
 }
 
 function stringEnd(json: string, from: number): number {
@@ -85,19 +85,24 @@ function member(json: string, name: string): string | null {
 function element(json: string, place: bigint): string | null {
   let at = afterSpace(json, 0);
   if (json[at] !== '[') return null;
+  const wanted = Number(place);
+  // An element takes a character at least.
+  if (Math.abs(wanted) > json.length) return null;
   let count = 0;
-  const starts: number[] = [];
+  /** Where the last elements begin, as many as are counted from the end. */
+  const last: number[] = [];
   at = afterSpace(json, at + 1);
   while (at < json.length && json[at] !== ']') {
     const end = valueEnd(json, at);
-    if (place >= 0n && BigInt(count) === place) return json.slice(at, end);
+    if (count === wanted) return json.slice(at, end);
+    if (wanted < 0) last[count % -wanted] = at;
     count++;
-    if (place < 0n) starts.push(at);
     at = afterSpace(json, end);
     if (json[at] === ',') at = afterSpace(json, at + 1);
   }
-  const start = place < 0n ? starts[Number(BigInt(count) + place)] : undefined;
-  return start === undefined ? null : json.slice(start, valueEnd(json, start));
+  if (wanted >= 0 || count < -wanted) return null;
+  const start = last[count % -wanted]!;
+  return json.slice(start, valueEnd(json, start));
 }
 
 function asText(json: string | null): string | null {

@@ -9,7 +9,7 @@ import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import type { SentCells } from '../../command.ts';
 import { gather } from './gather.ts';
-import type { StoredVersions } from './stored-versions.ts';
+import type { CellPlace, StoredVersions } from './stored-versions.ts';
 import { atOnce } from '../steps.ts';
 
 /** A row of a patch: its cells, in the order of `types`, where it is over another row of the batch, else the version that it is over. */
@@ -121,8 +121,31 @@ export class RowCells {
     const own = this.#own.get(name);
     if (sent !== null && own?.type === type && sent.every((row) => this.#sent(name, row))) return gather(own.vector, sent);
     const builder = new VectorBuilder(type, Math.max(1, versions.length));
-    for (const cells of versions) builder.append(this.cell(cells, name));
+    for (const cells of versions) {
+      const place = type === 'string' || type === 'json' ? this.#placeOf(cells, name) : undefined;
+      // As bytes: a long text takes as long to become a string, and bytes again, as all else that is done with it.
+      if (place?.type === type && place.vector.kind === 'text' && place.vector.nulls?.[place.row] !== 1) {
+        const { heap, offsets } = place.vector;
+        builder.appendText(heap, offsets[place.row]!, offsets[place.row + 1]!);
+      } else builder.append(this.cell(cells, name));
+    }
     return builder.build();
+  }
+
+  /** Where a cell stands as it is written; undefined where it stands nowhere yet, or is NULL. */
+  #placeOf(cells: number, name: string): CellPlace | undefined {
+    if (cells >= 0) return this.#table!.placeOf(cells, name);
+    const row = -1 - cells;
+    if (this.#patch === null) return this.#ownPlace(row, name);
+    const { row: merged, over } = this.#merged[row]!;
+    if (over !== null && typeof over === 'object') return undefined;
+    if (this.#sent(name, merged)) return this.#ownPlace(merged, name);
+    return over === null ? undefined : this.#table!.placeOf(over, name);
+  }
+
+  #ownPlace(row: number, name: string): CellPlace | undefined {
+    const own = this.#own.get(name);
+    return own && { vector: own.vector, type: own.type, row };
   }
 
   /** Rows of a patch that these versions are made of; null where some are of stored versions alone. */

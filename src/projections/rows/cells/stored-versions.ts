@@ -2,7 +2,14 @@
  * The versions of one type as deciding and lineage ask for them, by key. A version goes by a number that is the
  * source's own business: a row of a table, or of one of the tables that a branch reads.
  */
+import type { Vector } from '../../../log/values/columns.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
+
+export interface CellPlace {
+  readonly vector: Vector;
+  readonly type: ColumnType;
+  readonly row: number;
+}
 
 export interface StoredVersions {
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }>;
@@ -31,4 +38,6 @@ export interface StoredVersions {
   validToOf(version: number): bigint;
   opOf(version: number): number;
   cellOf(version: number, column: string): Cell;
+  /** The column, and where the version's cell stands in it; undefined where there is none. */
+  placeOf(version: number, column: string): CellPlace | undefined;
 }

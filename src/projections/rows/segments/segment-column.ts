@@ -12,6 +12,8 @@ import { jsonText } from '../cells/json-text.ts';
 
 /** A segment's most rows; row numbers of a table are `segment << 16 | row`. */
 export const SEGMENT_ROWS = 65_536;
+/** Copying an array of so many bytes is felt in a turn. */
+const LONG_BYTES = 1 << 20;
 
 type Layout = 'none' | 'i32' | 'f64' | 'i64' | 'bool' | 'dict' | 'text' | 'vec';
 
@@ -530,9 +532,10 @@ export class SegmentColumn {
     this.#heap = no.bytes;
   }
 
-  /** A segment that is expected to fill up has its arrays made where they are to rest; contents may be undefined. */
+  /** What is long, or of a segment that is expected to fill up, is made where it is to rest, so that sealing copies nothing; contents may be undefined. */
   #array<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
-    return this.#extents && (this.#sealed || this.#capacity >= SEGMENT_ROWS)
+    const isLong = length * kind.BYTES_PER_ELEMENT >= LONG_BYTES;
+    return this.#extents && (this.#sealed || isLong || this.#capacity >= SEGMENT_ROWS)
       ? this.#extents.allocate(kind, length)
       : new kind(length);
   }

@@ -26,8 +26,8 @@ import type { DictionaryOf, RestingColumns, SegmentChanges, SegmentParts, Segmen
 export const OPEN = 2_147_483_647;
 export const REMOVED = -1;
 const DELTA_MAX = 2_147_483_646;
-/** Text heaps beyond this end a segment early: their offsets are 32 bits wide. */
-const HEAP_MAX = 256 * 1024 * 1024;
+/** A segment is full with so many bytes of texts in one column: growing the heap of a larger one would copy all of it within a turn. */
+const HEAP_MAX = 16 * 1024 * 1024;
 export const NO_ROW = -1;
 
 /** Extremes of the valid axis over a segment's given bounds. */

@@ -5,7 +5,7 @@
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
 import { HIDDEN, type DeclaredTypes, type Inherited } from './overlay.ts';
 import { NO_ROW } from '../segments/segment.ts';
-import type { StoredVersions } from '../cells/stored-versions.ts';
+import type { CellPlace, StoredVersions } from '../cells/stored-versions.ts';
 import { keyBytes } from '../cells/key-text.ts';
 import type { Table } from './table.ts';
 import { cellAt } from '../../../log/values/vector-builder.ts';
@@ -102,12 +102,17 @@ export class BranchTable implements StoredVersions {
   }
 
   cellOf(version: number, name: string): Cell {
+    const place = this.placeOf(version, name);
+    return place === undefined ? null : cellAt(place.vector, place.type, place.row);
+  }
+
+  placeOf(version: number, name: string): CellPlace | undefined {
     const { table, inherited } = this.#layerOf(version);
     const row = version % LAYER;
-    if (!inherited) return table.cellOf(row, name);
+    if (!inherited) return table.placeOf(row, name);
     const segment = table.segmentOf(row);
     const column = inherited.column(segment, name);
-    return column ? cellAt(column.vector(segment.length), column.type, row & 0xffff) : null;
+    return column && { vector: column.vector(segment.length), type: column.type, row: row & 0xffff };
   }
 
   /** The version at a position that this branch sees, or -1. */

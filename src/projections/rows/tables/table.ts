@@ -22,7 +22,7 @@ import { expectRemovals, type KeyHashes, passOn } from '../keys/removing.ts';
 import { NO_ROW, Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 import type { SegmentState } from '../segments/segment-state.ts';
-import type { StoredVersions } from '../cells/stored-versions.ts';
+import type { CellPlace, StoredVersions } from '../cells/stored-versions.ts';
 import { TableColumns } from './table-columns.ts';
 import type { RestingSegment, TableState, WholeTable } from './table-state.ts';
 import type { ClosingOrders } from './closing-order.ts';
@@ -351,9 +351,14 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   cellOf(row: number, name: string): Cell {
+    const place = this.placeOf(row, name);
+    return place === undefined ? null : cellAt(place.vector, place.type, place.row);
+  }
+
+  placeOf(row: number, name: string): CellPlace | undefined {
     const segment = this.segmentOf(row);
     const column = segment.column(name);
-    return column ? cellAt(column.vector(segment.length), column.type, row & 0xffff) : null;
+    return column && { vector: column.vector(segment.length), type: column.type, row: row & 0xffff };
   }
 
   /** Open versions of a key, newest first, from its newest version. */
