@@ -17,6 +17,7 @@ import { parseExactJson } from '../frame/read-exact-json.ts';
 import { checked } from '../checked.ts';
 import { leased } from '../frame/lease.ts';
 import { batchSizes, Ingest } from '../ingest-stream.ts';
+import { arrivals } from './arrivals.ts';
 import { registrations, shown, typeBody } from '../type-body.ts';
 import { RpcCall, type RpcParts } from './call.ts';
 import { statusOf } from './status.ts';
@@ -188,7 +189,8 @@ function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generat
 }
 
 async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
-  const parts = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
+  const sent = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
+  const parts = arrivals(call.parts.clock, sent, ({ rows }) => rows?.length ?? 0);
   const first = await parts.next();
   const head = first.done === true ? undefined : first.value.head;
   if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message says what the rows are: IngestHead');

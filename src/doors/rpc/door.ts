@@ -45,16 +45,15 @@ export function createGrpcDoor(options: GrpcOptions): Door {
       return port;
     },
     async start() {
-      const [{ RpcServer: Server, loadProto }, { annalsService, doorName }, { credentialsFirst }] = await Promise.all([
-        import('./server.ts'),
-        import('./annals-service.ts'),
-        import('./strangers.ts'),
-      ]);
+      const [{ RpcServer: Server, loadProto }, { annalsService, doorName }, { credentialsFirst, RpcConnections }] =
+        await Promise.all([import('./server.ts'), import('./annals-service.ts'), import('./strangers.ts')]);
       const bodyLimitBytes = settings.SERVICE_BODY_LIMIT_MB << 20;
       const parts = { ...options, isDraining: () => draining.hasBegun, bodyLimitBytes };
       const definition = loadProto(options.protoFolder, 'annals.proto');
-      const interceptors = [credentialsFirst(parts, doorName, '/annals.v1.')];
-      server = new Server({ definition, service: 'annals.v1.Annals', implementation: annalsService(parts), interceptors, tls });
+      const connections = new RpcConnections();
+      const interceptors = [credentialsFirst(parts, connections, doorName, '/annals.v1.')];
+      const implementation = annalsService(parts);
+      server = new Server({ definition, service: 'annals.v1.Annals', implementation, interceptors, connections, tls });
       const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);
       const listening = { setting: 'SERVICE_GRPC_PORT', host, port } as const;
       await listenOn(listening, async () => {

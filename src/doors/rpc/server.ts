@@ -9,10 +9,13 @@ import {
 import { type PackageDefinition, loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
+import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import type { RpcConnections } from './strangers.ts';
 
 const streamsMax = 100;
 const messageBytesMax = 16 << 20;
+const connectionsMax = 10_000;
 
 /** 64-bit integers are texts; members that are not set have their zero, those of a oneof are left out. */
 const loading = { longs: String, enums: String, defaults: true, arrays: true, objects: true, keepCase: true } as const;
@@ -28,6 +31,7 @@ export interface RpcServerOptions {
   readonly service: string;
   readonly implementation: UntypedServiceImplementation;
   readonly interceptors: ServerInterceptor[];
+  readonly connections: RpcConnections;
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
@@ -35,11 +39,10 @@ export class RpcServer {
   readonly #server: Server;
   readonly #health: HealthImplementation;
   readonly #service: string;
-  readonly #tls: RpcServerOptions['tls'];
+  readonly #listener: NetServer;
 
-  constructor({ definition, service, implementation, interceptors, tls }: RpcServerOptions) {
+  constructor({ definition, service, implementation, interceptors, connections, tls }: RpcServerOptions) {
     this.#service = service;
-    this.#tls = tls;
     this.#server = new Server({
       interceptors,
       'grpc.max_concurrent_streams': streamsMax,
@@ -50,20 +53,28 @@ export class RpcServer {
     this.#health = new HealthImplementation({ '': 'SERVING', [service]: 'SERVING' });
     this.#health.addToServer(this.#server as never);
     new ReflectionService(definition).addToServer(this.#server as never);
+    const credentials =
+      tls === null
+        ? ServerCredentials.createInsecure()
+        : ServerCredentials.createSsl(null, [{ cert_chain: Buffer.from(tls.cert), private_key: Buffer.from(tls.key) }]);
+    // The library bounds no connections: it is handed each one that is admitted here.
+    const injector = this.#server.createConnectionInjector(credentials);
+    this.#listener = createServer((socket) => {
+      socket.on('error', () => undefined);
+      connections.admit(socket);
+      injector.injectConnection(socket);
+    });
+    this.#listener.maxConnections = connectionsMax;
   }
 
   /** The port in use. */
   async listen(host: string, port: number): Promise<number> {
-    const credentials =
-      this.#tls === null
-        ? ServerCredentials.createInsecure()
-        : ServerCredentials.createSsl(null, [
-            { cert_chain: Buffer.from(this.#tls.cert), private_key: Buffer.from(this.#tls.key) },
-          ]);
-    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    return new Promise((resolve, reject) =>
-      this.#server.bindAsync(address, credentials, (error, bound) => (error === null ? resolve(bound) : reject(error))),
-    );
+    return new Promise((resolve, reject) => {
+      this.#listener.once('error', reject).listen({ host, port }, () => {
+        this.#listener.off('error', reject);
+        resolve((this.#listener.address() as AddressInfo).port);
+      });
+    });
   }
 
   /** Load balancers send their calls elsewhere from here on. */
@@ -73,7 +84,10 @@ export class RpcServer {
 
   /** Resolves once calls in hand are answered, or cut off because their time is `over`. */
   async close(over: AbortSignal): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
+    const closed = Promise.all([
+      new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve())),
+      new Promise<void>((resolve) => this.#listener.close(() => resolve())),
+    ]);
     const force = (): void => this.#server.forceShutdown();
     if (over.aborted) force();
     else over.addEventListener('abort', force, { once: true });

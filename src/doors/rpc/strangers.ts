@@ -1,27 +1,82 @@
-/** Calls are let in by their metadata, before a byte of their messages is read: nobody without a credential has one decoded. */
+/**
+ * Who connects to a gRPC door. Calls are let in by their metadata, before a byte of their messages is read: nobody without a credential
+ * has one decoded. Connections by which no good credential came are bounded, and one that brings many bad ones ends.
+ */
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
+import type { Socket } from 'node:net';
 import { ServiceError } from '../../errors.ts';
 import { recordRefusal } from '../frame/door-parts.ts';
+import { Strangers } from '../frame/strangers.ts';
 import { addressOf, callerOf, type RpcParts } from './call.ts';
 import { statusOf } from './status.ts';
 
+/** Credentials that one connection may have refused before it ends. */
+const refusalsMax = 5;
+
+interface Connection {
+  readonly socket: Socket;
+  refusals: number;
+}
+
+/** By the name that a call has of its peer. */
+export class RpcConnections {
+  readonly #strangers = new Strangers();
+  readonly #byPeer = new Map<string, Connection>();
+
+  admit(socket: Socket): void {
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    this.#strangers.admit(socket);
+    this.#byPeer.set(peer, { socket, refusals: 0 });
+    socket.once('close', () => {
+      this.#strangers.leave(socket);
+      if (this.#byPeer.get(peer)?.socket === socket) this.#byPeer.delete(peer);
+    });
+  }
+
+  /** A call came with a good credential. */
+  know(peer: string): void {
+    const known = this.#byPeer.get(peer);
+    if (known) this.#strangers.leave(known.socket);
+  }
+
+  /** A call came that needs no credential. */
+  heard(peer: string): void {
+    const known = this.#byPeer.get(peer);
+    if (known) this.#strangers.heard(known.socket);
+  }
+
+  /** A credential was refused: false where that was too often, and the connection is over. */
+  refuse(peer: string): boolean {
+    const known = this.#byPeer.get(peer);
+    if (known === undefined || ++known.refusals <= refusalsMax) return true;
+    known.socket.destroy();
+    return false;
+  }
+}
+
 /** `path`: methods whose path begins so. Reflection and health, which tell of the server alone, are for everybody. */
-export function credentialsFirst(parts: RpcParts, door: string, path: string): ServerInterceptor {
+export function credentialsFirst(parts: RpcParts, connections: RpcConnections, door: string, path: string): ServerInterceptor {
   return (method, call) =>
     new ServerInterceptingCall(call, {
       start: (next) =>
         next({
           onReceiveMetadata: (metadata: Metadata, goOn: (metadata: Metadata) => void) => {
-            const clientIp = addressOf(call.getPeer());
-            if (!method.path.startsWith(path)) return goOn(metadata);
+            const peer = call.getPeer();
+            const clientIp = addressOf(peer);
+            if (!method.path.startsWith(path)) {
+              connections.heard(peer);
+              return goOn(metadata);
+            }
             try {
               callerOf(parts, door, metadata, clientIp);
             } catch (error) {
               if (!(error instanceof ServiceError)) throw error;
+              if (!connections.refuse(peer)) return;
               const id = parts.ids.next();
               void recordRefusal(parts, { door, clientIp }, 'query', error).then((told) => call.sendStatus(statusOf(told, id)));
               return;
             }
+            connections.know(peer);
             goOn(metadata);
           },
         }),

@@ -9,10 +9,9 @@ import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 
 /** How far a sender may lag behind the pace; what it sends faster makes up for a lag, never for a later one. */
-const graceMs = 30_000;
+export const pace = { graceMs: 30_000, bytesPerSecond: 2_048 } as const;
 /** The same once its answer has been sent. */
 const discardGraceMs = 5_000;
-const paceBytesPerSecond = 2_048;
 const sweepMs = 1_000;
 /** Longest stretch of work on chunks that are here already. */
 const sliceMs = 2;
@@ -78,7 +77,7 @@ export class Bodies {
     const limitBytes = Math.min(routeBytesMax, this.#limitBytes);
     const tooLarge = (): ServiceError => overLimit(limitBytes < this.#limitBytes ? limitBytes : null);
     if (Number(contentLength) > limitBytes) return done(tooLarge());
-    const receipt = this.#track(source, graceMs);
+    const receipt = this.#track(source, pace.graceMs);
     const chunks: Buffer[] = [];
     const finish = (error: Error | null): void => {
       if (!this.#open.delete(receipt)) return;
@@ -105,7 +104,7 @@ export class Bodies {
    * others have their turn first. A sender that is faster than we are would keep them waiting for megabytes otherwise.
    */
   async *stream(source: Readable): AsyncGenerator<Uint8Array, void> {
-    const receipt = this.#track(source, graceMs);
+    const receipt = this.#track(source, pace.graceMs);
     const slice = this.#slice();
     try {
       // Destroying the stream would end the connection before the answer is on it.
@@ -183,7 +182,7 @@ export class Bodies {
     const nowMs = this.#clock.monotonicMs();
     const waitedMs = nowMs - (receipt.waitingSinceMs ?? nowMs);
     receipt.bytes += chunk.length;
-    receipt.lagMs = Math.max(0, receipt.lagMs + waitedMs - (chunk.length / paceBytesPerSecond) * 1000);
+    receipt.lagMs = Math.max(0, receipt.lagMs + waitedMs - (chunk.length / pace.bytesPerSecond) * 1000);
     receipt.waitingSinceMs = nowMs;
   }
 }

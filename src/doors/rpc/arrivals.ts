@@ -1,0 +1,32 @@
+/**
+ * Messages that a client streams, as they come. It has to keep the pace of a request body while we wait for it, so that silent senders
+ * hold no calls open; time that we take ourselves never counts against it.
+ */
+import type { Clock } from '../../clock.ts';
+import { ServiceError } from '../../errors.ts';
+import { pace } from '../frame/http/bodies.ts';
+
+/** Throws REL_TIMEOUT where the sender lags too far behind. `bytesOf`: what a message counts for. */
+export async function* arrivals<M>(
+  clock: Pick<Clock, 'sleep' | 'monotonicMs'>,
+  messages: AsyncIterator<M>,
+  bytesOf: (message: M) => number,
+): AsyncGenerator<M, void> {
+  for (let lagMs = 0; ; ) {
+    const sinceMs = clock.monotonicMs();
+    const came = new AbortController();
+    const late = clock.sleep(pace.graceMs - lagMs, came.signal).then((): never => {
+      throw new ServiceError('REL_TIMEOUT', 'the messages of the call did not arrive in time');
+    });
+    // Nobody waits for the one that comes second.
+    late.catch(() => undefined);
+    const next = messages.next();
+    next.catch(() => undefined);
+    const step = await Promise.race([next, late]);
+    came.abort();
+    if (step.done === true) return;
+    const waitedMs = clock.monotonicMs() - sinceMs;
+    lagMs = Math.max(0, lagMs + waitedMs - (bytesOf(step.value) / pace.bytesPerSecond) * 1000);
+    yield step.value;
+  }
+}

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { arrivals } from '../../../src/doors/rpc/arrivals.ts';
+import { TestClock } from '../../harness.ts';
+
+/** A clock whose sleeps end at once where so much time passes until the next message. */
+class SilentClock extends TestClock {
+  /** Of each message. */
+  readonly waitsMs: number[];
+
+  constructor(waitsMs: readonly number[]) {
+    super('2024-01-01');
+    this.waitsMs = [...waitsMs];
+  }
+
+  /** The sleep is over before. */
+  async next(): Promise<void> {
+    for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+    this.steadyMs += this.waitsMs[0]!;
+  }
+
+  override monotonicMs = (): number => this.steadyMs;
+  override sleep = (ms: number): Promise<void> => {
+    const waitMs = this.waitsMs[0]!;
+    return new Promise((resolve) => {
+      if (waitMs > ms) setImmediate(resolve);
+    });
+  };
+}
+
+async function taken(waitsMs: readonly number[], bytes: number): Promise<number | string> {
+  const clock = new SilentClock(waitsMs);
+  async function* sent() {
+    while (clock.waitsMs.length > 0) {
+      if (clock.waitsMs[0]! > 1e6) await new Promise(() => undefined);
+      await clock.next();
+      clock.waitsMs.shift();
+      yield bytes;
+    }
+  }
+  let count = 0;
+  try {
+    for await (const _ of arrivals(clock, sent(), (each) => each)) count++;
+    return count;
+  } catch (error) {
+    return `${count}: ${(error as Error).message}`;
+  }
+}
+
+test.each([
+  ['one that is silent for less than its grace', [20_000, 20_000, 29_000], 65_536, 3],
+  ['one that falls silent', [10, 10, 1e9], 65_536, '2: the messages of the call did not arrive in time'],
+  [
+    'one that says little each time, just in time',
+    [20_000, 20_000, 20_000],
+    1,
+    '1: the messages of the call did not arrive in time',
+  ],
+])('%s', async (_, waitsMs, bytes, expected) => {
+  expect(await taken(waitsMs, bytes)).toEqual(expected);
+});
