@@ -114,7 +114,7 @@ export interface InvocationRequest {
   readonly keysRead?: number;
   /** Hears what it cost, in units, when it is over. */
   readonly onCost?: (costUnits: number) => void;
-  /** Aborts when whoever asked is gone: then nothing is left waiting for a place to run. */
+  /** Aborts when whoever asked is gone, or cancels it: then nothing is left waiting for a place to run, nor written after several turns. */
   readonly gone?: AbortSignal;
   /** It was refused before it came here, and only leaves its record. */
   readonly recordOnly?: boolean;

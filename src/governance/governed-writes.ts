@@ -234,7 +234,11 @@ export class GovernedWrites {
     place: (decided: D, next: NextPlace, isSameTurn: boolean) => P,
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
+    // What is little is decided in the turn that asks for it, whoever is gone by then.
+    const isCancelled = (): boolean => rows > rowsPerTurn && this.#asked.request.gone?.aborted === true;
     for (let tries = 1; ; tries++) {
+      // Once it is appended, nothing calls it off any more.
+      if (isCancelled()) throw new ServiceError('REL_CANCELLED', 'it was cancelled before anything of it was written');
       const isInTurns = rows > rowsPerTurn && tries <= decidingNs.length;
       const aheadNs = isInTurns ? BigInt(rows * decidingNs[tries - 1]!) : 0n;
       const { position, time } = log.next();
@@ -247,6 +251,7 @@ export class GovernedWrites {
         step = deciding.next();
         while (step.done !== true) {
           if (isInTurns) await this.#core.turn();
+          if (isCancelled()) break;
           step = deciding.next();
         }
       } catch (error) {
@@ -256,7 +261,7 @@ export class GovernedWrites {
       // No time of a row lies ahead of what its readers call now.
       const leftNs = isInTurns ? next.time - clock.now() : 0n;
       if (leftNs > 0n && leftNs <= aheadNs) await clock.sleep(Math.ceil(Number(leftNs) / 1e6));
-      if (isAsDecided()) return place(step.value, next, !isInTurns);
+      if (step.done === true && !isCancelled() && isAsDecided()) return place(step.value, next, !isInTurns);
     }
   }
 

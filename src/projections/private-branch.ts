@@ -94,8 +94,21 @@ export class PrivateBranch {
     const { branches, catalog, directory, erasures, exhibits, policies, receipts, removedKeys, retention, rows, tenants, views } =
       this.#state;
     const own = [this.#catalog, this.#rows.on(this.#catalog)] as const;
-    const all = { branches, catalog, directory, erasures, exhibits, policies, receipts, removedKeys, retention, rows };
-    return { ...all, tenants, views, own };
+    return {
+      branches,
+      catalog,
+      directory,
+      erasures,
+      exhibits,
+      policies,
+      receipts,
+      removedKeys,
+      retention,
+      rows,
+      tenants,
+      views,
+      own,
+    };
   }
 
   /** What was decided here, or on another fork of the same basis that stood as this one. */

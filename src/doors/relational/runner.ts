@@ -112,8 +112,9 @@ export class Runner {
   async #commit(transaction: Transaction): Promise<void> {
     const { sync } = this.options();
     const { locks } = this.#parts;
+    const commit = (invocation: Invocation): Promise<unknown> => invocation.commit({ sync });
     try {
-      await this.#enter('ingest', !transaction.isEmpty, (invocation) => invocation.commit({ sync }), transaction);
+      await this.#timed(() => this.#enter('ingest', !transaction.isEmpty, commit, transaction));
     } finally {
       transaction.end();
       locks.transactionEnds();
@@ -366,7 +367,7 @@ export class Runner {
   /** Begins to take rows, or sends them all. */
   async #copy(copy: Copy): Promise<void> {
     const { replies, caller, authenticator, gate, clock, yieldTurn } = this.#parts;
-    if (copy.direction === 'out') return this.#copyOut(copy);
+    if (copy.direction === 'out') return this.#timed(() => this.#copyOut(copy));
     const copying = new CopyIn({
       authenticator,
       gate,
@@ -377,7 +378,7 @@ export class Runner {
       sync: this.options().sync,
       signal: this.#parts.signal(),
       isWithin: this.isOpen,
-      invoke: (run) => this.#enter('ingest', true, run),
+      invoke: (run) => this.#timed(() => this.#enter('ingest', true, run)),
     });
     const columns = await copying.begin();
     this.#copying = copying;
@@ -414,7 +415,9 @@ export class Runner {
       return planner.execute(invocation, { sql, ...this.options() });
     });
     const rows = new CopyOut(answer, copy, this.fieldsOf(answer.columns, []), this.#parts.variables.timestampDigits);
+    const signal = this.#parts.signal();
     await this.#stream(answer, () => {
+      if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the COPY was cancelled');
       rows.put(replies);
       return rows.ended;
     });

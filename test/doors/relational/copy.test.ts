@@ -151,6 +151,17 @@ describe('COPY', () => {
     expect((await client.query(`SELECT sku FROM "Stock" WHERE sku = 'g1'`)).rows).toEqual([]);
   });
 
+  test('a client that takes longer than statement_timeout writes nothing', async () => {
+    await raw.ask(simple("SET statement_timeout = '20ms'"));
+    raw.socket.write(simple('COPY "Stock" (sku, n) FROM STDIN'));
+    await raw.until('G');
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    const ended = await raw.ask(data('t1\t1\n'), done);
+    expect([kinds(ended), state(ended)]).toEqual(['EZ', '57014']);
+    await raw.ask(simple('RESET statement_timeout'));
+    expect((await client.query(`SELECT sku FROM "Stock" WHERE sku = 't1'`)).rows).toEqual([]);
+  });
+
   test('by the extended protocol, and within a transaction', async () => {
     raw.socket.write(Buffer.concat([parse('COPY "Stock" (sku, n) FROM STDIN'), bind(), execute(), sync]));
     await raw.until('G');

@@ -32,6 +32,8 @@ async function rowsOf(client: pg.Client, sql: string): Promise<unknown[][]> {
   return (await client.query<unknown[]>({ text: sql, rowMode: 'array' })).rows;
 }
 
+const numbers = (count: number): string => Array.from({ length: count }, (_, n) => `(${n})`).join();
+
 const balances = 'SELECT id, balance FROM account ORDER BY id';
 
 describe('reading', () => {
@@ -187,6 +189,15 @@ describe('statement_timeout', () => {
     await one.query('COMMIT');
     expect((await one.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }]);
     await other.query('SELECT pg_advisory_unlock_all()');
+  });
+
+  test('cancels a COMMIT of many rows before any of them is written', async () => {
+    await one.query('BEGIN');
+    await one.query('INSERT INTO account (id, balance) SELECT 1000 + n, 0 FROM (VALUES ' + numbers(5_000) + ') AS numbers (n)');
+    await one.query("SET statement_timeout = '1ms'");
+    expect(await stateOf(one.query('COMMIT'))).toBe('57014');
+    await one.query('RESET statement_timeout');
+    expect(await rowsOf(one, 'SELECT COUNT(*) FROM account')).toEqual([['2']]);
   });
 
   test.each([
