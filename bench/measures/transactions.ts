@@ -10,7 +10,8 @@ import { quotient } from '../report.ts';
 const secret = 'bench';
 const accounts = 100_000;
 const ownRows = 1_000;
-const reads = 2_000;
+const reads = 1_000;
+const readRounds = 4;
 
 const tables = [
   'branches (bid int PRIMARY KEY, bbalance int, filler text)',
@@ -58,9 +59,10 @@ export async function transactions(context: BenchContext): Promise<void> {
     const own: PostgresTarget = { port: doorPort, user: 'bench', database: 'annals', password: secret };
     try {
       await run(own, 'ours');
-      const [within, without] = await ownReads(own);
-      inside.push(within);
-      outside.push(without);
+      for (const [within, without] of await ownReads(own)) {
+        inside.push(within);
+        outside.push(without);
+      }
     } finally {
       await server.stop();
     }
@@ -91,28 +93,38 @@ async function checkSums(target: PostgresTarget): Promise<void> {
   if (b !== h || t !== h) throw new Error(`sums differ: branches ${b}, tellers ${t}, history ${h}`);
 }
 
-/** Microseconds of a read by key, of rows that its transaction wrote and of the same rows once they are committed. */
-async function ownReads(target: PostgresTarget): Promise<[number, number]> {
-  const client = await connected(target);
-  const read = async (): Promise<number> => {
+/**
+ * Microseconds of a read by key, of rows that its transaction wrote and of as many committed ones on another connection, in turn: one
+ * of each a round.
+ */
+async function ownReads(target: PostgresTarget): Promise<readonly (readonly [number, number])[]> {
+  const [writer, reader] = [await connected(target), await connected(target)];
+  const read = async (client: pg.Client, first: number): Promise<number> => {
     const begun = performance.now();
     for (let i = 0; i < reads; i++) {
-      const values = [10_000_000 + (i % ownRows)];
+      const values = [first + (i % ownRows)];
       const { rows } = await client.query({ name: 'one', text: 'SELECT abalance FROM pgbench_accounts WHERE aid = $1', values });
       if (rows.length !== 1) throw new Error('a row that was written is not read');
     }
     return ((performance.now() - begun) * 1000) / reads;
   };
-  await client.query('BEGIN');
-  const values = Array.from({ length: ownRows }, (_, i) => `(${10_000_000 + i}, 1, 0, '')`).join();
-  await client.query(`INSERT INTO pgbench_accounts VALUES ${values}`);
-  await read();
-  const within = await read();
-  await client.query('COMMIT');
-  await read();
-  const without = await read();
-  await client.end();
-  return [within, without];
+  const [committed, own] = [10_000_000, 20_000_000];
+  const write = async (client: pg.Client, first: number): Promise<void> => {
+    const values = Array.from({ length: ownRows }, (_, i) => `(${first + i}, 1, 0, '')`).join();
+    await client.query(`INSERT INTO pgbench_accounts VALUES ${values}`);
+  };
+  await write(reader, committed);
+  await writer.query('BEGIN');
+  await write(writer, own);
+  const found: [number, number][] = [];
+  for (let round = 0; round <= readRounds; round++) {
+    const pair: [number, number] = [await read(writer, own), await read(reader, committed)];
+    // The first one compiles and fills caches.
+    if (round > 0) found.push(pair);
+  }
+  await writer.query('COMMIT');
+  for (const client of [writer, reader]) await client.end();
+  return found;
 }
 
 async function connected({ port, user, database, password }: PostgresTarget): Promise<pg.Client> {
