@@ -133,6 +133,8 @@ export interface Transaction {
   readonly caller: Caller;
   /** What it reads; null before its first statement. */
   readonly basis: Basis | null;
+  /** Before its first statement: until those have ended that write rows of which its client met a conflict; null: it waits for nobody. */
+  waits(gone: AbortSignal | undefined): Promise<void> | null;
   /** From now on it reads what stands now, as its first statement would have it. REL_NOT_FOUND where the branch is not there. */
   fix(): Basis;
   /** On the monotonic clock, in milliseconds: when it was begun, and when it was used last. */
@@ -442,9 +444,10 @@ export interface GateContract {
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
   /**
    * A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. `after`: the
-   * one that its client had before; where that met a conflict, the first invocation waits a while for others that write the same rows.
+   * one that its client had before, or its id, which gives nobody else a turn; where that met a conflict, the first invocation waits a
+   * while for others that write the same rows.
    */
-  begin(caller: Caller, after?: Transaction | null): Transaction;
+  begin(caller: Caller, after?: Transaction | string | null): Transaction;
   /** The one of this id that the caller began, on whatever branch, and has not ended. REL_NOT_FOUND where there is none. */
   transaction(id: string, caller: Caller): Transaction;
   /** Transactions that are open: those that a caller began, and of whom it looks after; without one, all of them. */

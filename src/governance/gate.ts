@@ -135,8 +135,9 @@ export class Gate implements GateContract {
     }
   }
 
-  begin(caller: Caller, after: Transaction | null = null): Transaction {
-    return this.#transactions.begin(caller, openOf({ transaction: after ?? undefined }));
+  begin(caller: Caller, after: Transaction | string | null = null): Transaction {
+    const last = typeof after === 'string' ? after : openOf({ transaction: after ?? undefined });
+    return this.#transactions.begin(caller, last);
   }
 
   transaction(id: string, caller: Caller): Transaction {

@@ -151,9 +151,14 @@ export class OpenTransaction implements Transaction {
       throw this.#ended(stale('rows were removed for good since the transaction began'));
   }
 
-  /** Before the first statement: null where it waits for nobody. */
+  /** See `Transaction`. */
   waits(gone: AbortSignal | undefined): Promise<void> | null {
     return !this.#isOver && this.#begun === null ? (this.#parts.turn?.begin(gone) ?? null) : null;
+  }
+
+  /** It met others, or may have by the time that its turn is over. */
+  get met(): boolean {
+    return this.#met !== null || this.#parts.turn !== null;
   }
 
   /** What the next transaction of its client had better take a turn for; null: nothing. */

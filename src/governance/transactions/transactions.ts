@@ -1,4 +1,5 @@
 /** Transactions that are open, by tenant: how many there may be, and which of them were left. */
+import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../errors.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { Clock, Ids } from '../../clock.ts';
@@ -7,6 +8,9 @@ import type { Caller } from '../caller.ts';
 import { isShownTo } from '../jobs/job-runner.ts';
 import { Turn, Turns } from './turns.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
+
+/** Each remembers a few keys. */
+const endedMax = 1_024;
 
 export interface TransactionsBounds extends TransactionBounds {
   readonly openMax: number;
@@ -25,6 +29,8 @@ interface Parts {
 export class Transactions {
   readonly #parts: Parts;
   readonly #open = new Map<string | null, Set<OpenTransaction>>();
+  /** By id, those that met others: their clients may name them when they begin again. */
+  readonly #ended = new LRUCache<string, OpenTransaction>({ max: endedMax });
   readonly #turns: Turns;
 
   constructor(parts: Parts) {
@@ -32,8 +38,11 @@ export class Transactions {
     this.#turns = new Turns(parts.clock);
   }
 
-  /** REL_QUEUE_FULL where the caller's tenant has as many as it may. `after`: the one that its client had before. */
-  begin(caller: Caller, after?: OpenTransaction): OpenTransaction {
+  /**
+   * REL_QUEUE_FULL where the caller's tenant has as many as it may. `after`: the one that its client had before, or its id, which may
+   * be forgotten by now.
+   */
+  begin(caller: Caller, last?: OpenTransaction | string): OpenTransaction {
     const { state, basis, clock, ids, bounds } = this.#parts;
     this.sweep();
     const tenant = tenantOf(caller.path);
@@ -42,6 +51,7 @@ export class Transactions {
     if (open.size >= bounds.openMax)
       throw new ServiceError('REL_QUEUE_FULL', `${bounds.openMax} transactions are open: end one of them first`);
     const own = open;
+    const after = typeof last === 'string' ? this.#endedOf(last, caller) : last;
     const contended = after !== undefined && tenantOf(after.caller.path) === tenant ? after.contended : null;
     const begun: OpenTransaction = new OpenTransaction(ids.next(), caller, {
       state,
@@ -51,11 +61,17 @@ export class Transactions {
       turn: contended && new Turn(this.#turns, tenant, contended),
       onEnd: () => {
         own.delete(begun);
+        if (begun.met) this.#ended.set(begun.id, begun);
         if (own.size === 0 && this.#open.get(tenant) === own) this.#open.delete(tenant);
       },
     });
     own.add(begun);
     return begun;
+  }
+
+  #endedOf(id: string, { principal, path }: Caller): OpenTransaction | undefined {
+    const ended = this.#ended.get(id);
+    return ended?.caller.principal === principal && ended.caller.path === path ? ended : undefined;
   }
 
   /** See `GateContract`. */

@@ -144,3 +144,22 @@ test('its requests come one after the other', async () => {
   expect(codes.has(200)).toBe(true);
   await call('POST', `/tx/${state.id}/rollback`);
 });
+
+test('who names its transaction that met a conflict waits for another such client, and writes on what that wrote', async () => {
+  const clients = [await begun(), await begun()];
+  for (const within of clients) await put({ id: 'a', balance: 11 }, within);
+  await put({ id: 'a', balance: 12 });
+  const ids = clients.map((within) => within['x-service-transaction']!);
+  for (const id of ids) expect((await call('POST', `/tx/${id}/commit`)).status).toBe(409);
+  const again = async (id: string) => (await call('POST', `/tx?after=${id}`)).json['id'] as string;
+  const first = await again(ids[0]!);
+  const waiting = again(ids[1]!);
+  await put({ id: 'a', balance: 13 }, { 'x-service-transaction': first });
+  expect((await call('POST', `/tx/${first}/commit`)).status).toBe(200);
+  const second = await waiting;
+  expect(await balances({ 'x-service-transaction': second })).toBe('a13 b0');
+  await put({ id: 'a', balance: 14 }, { 'x-service-transaction': second });
+  expect((await call('POST', `/tx/${second}/commit`)).status).toBe(200);
+  // An id of nobody's, or long forgotten, gives no turn.
+  expect((await call('POST', '/tx?after=nothing')).status).toBe(201);
+});

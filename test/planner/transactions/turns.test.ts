@@ -100,6 +100,20 @@ describe('a client that met a conflict', () => {
     await waiting;
     await next!.commit();
   });
+
+  test('names the transaction that did by its id, and no other caller does', async () => {
+    const [first, second] = await refusedAbout('a', ann, bob);
+    const [one, other] = [first!, second!].map(({ caller, transaction: { id } }) => new Teller(store, caller, id));
+    const stranger = new Teller(store, carl, second!.transaction.id);
+    await add(one!, 'a');
+    await add(stranger, 'b');
+    const waiting = add(other!, 'a');
+    expect(await isDone(waiting)).toBe(false);
+    await one!.commit();
+    await waiting;
+    await other!.commit();
+    stranger.transaction.end();
+  });
 });
 
 describe('a turn', () => {

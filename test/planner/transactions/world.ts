@@ -15,7 +15,7 @@ export class Teller {
   readonly caller: Caller;
   readonly transaction: Transaction;
 
-  constructor(store: TestStore, caller = ann, after: Transaction | null = null) {
+  constructor(store: TestStore, caller = ann, after: Transaction | string | null = null) {
     this.store = store;
     this.caller = caller;
     this.transaction = store.service.gate.begin(caller, after);

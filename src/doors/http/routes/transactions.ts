@@ -1,7 +1,7 @@
 /** POST /tx, /tx/:id/commit and /tx/:id/rollback. Requests that name it in X-Service-Transaction read and write in it. */
 import { z } from 'zod';
 import { wantsSync } from '../headers.ts';
-import { callerOf, invoke } from '../invoke.ts';
+import { callerOf, invoke, signalOf } from '../invoke.ts';
 import { answered, route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
 
@@ -37,12 +37,21 @@ export const transactionRoutes: readonly Route[] = [
       'It reads the branch as it stands now, and what it writes itself; system times of that are provisional. Nobody else sees ' +
       'anything of it before the commit. Its requests come one after the other.',
     tags: ['transactions'],
+    query: z.object({
+      after: z
+        .string()
+        .optional()
+        .describe(
+          'the transaction of this client that ended last: where it met a conflict, this one waits for those who write the same rows',
+        ),
+    }),
     replies: { 201: begun },
-    run: async (invocation, { context: { gate } }) => {
+    run: async (invocation, { query: { after }, request, context: { gate } }) => {
       invocation.describe({ template: 'BEGIN' });
       invocation.checkInspects();
-      const transaction = gate.begin(invocation.caller);
+      const transaction = gate.begin(invocation.caller, after);
       try {
+        await transaction.waits(signalOf(request.raw.socket));
         const { instant } = transaction.fix();
         return answered(201, { id: transaction.id, basis: instant, idle_ms: transaction.idleMs });
       } catch (error) {
