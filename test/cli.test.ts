@@ -161,7 +161,6 @@ describe('boot refusals', () => {
     ['a weak-security opt-out in strict mode', { SERVICE_KMS_LOCAL_DEV: 'true' }, /SERVICE_SECURITY_MODE=open/],
     ['a server without its secrets', { SERVICE_PROFILE: 'server' }, /SERVICE_BEARER_TOKEN.*SERVICE_ERASURE_SIGNING_KEY/],
     ['many tenants outside a cluster', { SERVICE_TENANCY_MODE: 'multi' }, /cluster/],
-    ['a door that is not there', { SERVICE_FLIGHT_ENABLE: 'true' }, /SERVICE_FLIGHT_ENABLE/],
     ['strict purposes without one', { SERVICE_PURPOSES: ',' }, /SERVICE_PURPOSES/],
   ])('%s', (_, env, message) => {
     const given = { ...env, SERVICE_DATA_DIR: freshDirectory() };

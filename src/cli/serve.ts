@@ -17,7 +17,7 @@ import { packageRoot } from '../package-root.ts';
 import { createBoltDoor } from '../doors/graph/bolt-door.ts';
 import { createGraphHttpDoor } from '../doors/graph/http-door.ts';
 import { createKvDoor } from '../doors/kv/door.ts';
-import { createGrpcDoor } from '../doors/rpc/door.ts';
+import { createFlightDoor, createGrpcDoor } from '../doors/rpc/door.ts';
 import { createObjectDoor } from '../doors/object/door.ts';
 import { createRelationalDoor } from '../doors/relational/door.ts';
 import { RateLimiter } from '../governance/admission/rate-limit.ts';
@@ -231,6 +231,7 @@ export async function openSocketDoors(
     failed: (error: unknown) => say(`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
     tls: tlsOf(settings),
     protoFolder: new URL('src/doors/rpc/', packageRoot),
+    version: service.version,
   };
   const opened: Door[] = [];
   for (const [i, { name, state }] of statuses.entries()) {
@@ -258,6 +259,7 @@ const creators = {
   'graph-binary': createBoltDoor,
   'columnar-http': createColumnarHttpDoor,
   grpc: createGrpcDoor,
+  flight: createFlightDoor,
   'graph-http': createGraphHttpDoor,
 } as const;
 

@@ -25,7 +25,7 @@ const row = (name: string, port: SettingName, enable: SettingName | null, opens:
 export const doors: readonly DoorRow[] = [
   row('http', 'SERVICE_PORT', null, 'always', true),
   row('grpc', 'SERVICE_GRPC_PORT', 'SERVICE_GRPC_ENABLE', 'token', true),
-  row('flight', 'SERVICE_FLIGHT_PORT', 'SERVICE_FLIGHT_ENABLE', 'explicit', false),
+  row('flight', 'SERVICE_FLIGHT_PORT', 'SERVICE_FLIGHT_ENABLE', 'explicit', true),
   row('object', 'SERVICE_OBJECT_PORT', 'SERVICE_OBJECT_ENABLE', 'token', true),
   row('relational', 'SERVICE_RELATIONAL_PORT', 'SERVICE_RELATIONAL_ENABLE', 'token', true),
   row('columnar-http', 'SERVICE_COLUMNAR_HTTP_PORT', 'SERVICE_COLUMNAR_HTTP_ENABLE', 'token', true),
@@ -51,14 +51,8 @@ export function doorStatuses(settings: Settings): DoorStatus[] {
       if (explicit === true) throw new ConfigError(`${door.enable}: this version has no ${door.name} door`);
       return { name: door.name, port: null, state: 'absent' };
     }
-    const on =
-      door.opens === 'explicit'
-        ? explicit === true
-        : isEnabled(door.name, {
-            explicit,
-            bearerToken: settings.SERVICE_BEARER_TOKEN !== null,
-            profile: settings.SERVICE_PROFILE,
-          });
+    const facts = { bearerToken: settings.SERVICE_BEARER_TOKEN !== null, profile: settings.SERVICE_PROFILE };
+    const on = isEnabled(door.name, { ...facts, explicit: door.opens === 'explicit' ? explicit === true : explicit });
     const open = on && !isClosedByMode(door.name, settings);
     return { name: door.name, port: open ? port : null, state: open ? 'listening' : 'off' };
   });

@@ -8,7 +8,7 @@ import { assert, didYouMean, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import type { Provenance, TypeDefinition } from '../log/entries/entry.ts';
 import type { IngestBatch } from '../planner/formats/ingest-batch.ts';
-import type { BatchReceipt, Outcome, PutRows, WriteCondition } from '../projections/command.ts';
+import type { BatchReceipt, Outcome, PutRows, RowRejection, WriteCondition } from '../projections/command.ts';
 import type { BodyDigest } from './body-digest.ts';
 
 /** Batches that may wait for their acknowledgement while the next is being read: as many as the log keeps room for to seal. */
@@ -282,6 +282,24 @@ export class Ingest {
     const extras = { type_name: type, accepted, rejected, system_from, system_from_last, durability };
     return new ServiceError(error.code, error.message, { ...error.facts, extras });
   }
+}
+
+/** A row that is refused ends the body, with the error that is made of it: for clients that look at nothing but whether it went well. */
+export async function* untilRefused(
+  batches: AsyncIterable<IngestBatch>,
+  refuse: (row: RowRejection) => ServiceError,
+): AsyncGenerator<IngestBatch, void> {
+  for await (const batch of batches) {
+    const [first] = batch.rejections;
+    if (first !== undefined) throw refuse(first);
+    yield batch;
+  }
+}
+
+/** `written`: rows of the body before it that are. */
+export function rowRefusal({ index, code, detail }: RowRejection, written: number): ServiceError {
+  const before = written === 0 ? '' : ` (${written} rows are written, in batches)`;
+  return new ServiceError(code as ErrorCode, `row ${index + 1}: ${detail}${before}`);
 }
 
 const emptyBatch: IngestBatch = {

@@ -27,6 +27,8 @@ export interface QuestionStatement {
 export interface QuestionOptions {
   /** `all` where this is absent. */
   readonly time?: DefaultTime;
+  /** Nothing that was written after this instant is seen; absent: the instant at which it is asked. */
+  readonly basis?: bigint;
   /** `spec` where this is absent. */
   readonly dialect?: Dialect;
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */

@@ -280,9 +280,9 @@ export class Planner implements PlannerDoor {
 
     if (isLong) await this.#scheduler.yield();
     const now = reading.snapshot();
-    const { time = 'all' } = request;
+    const { time = 'all', basis } = request;
     for (;;) {
-      const served = time === 'all' ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
+      const served = time === 'all' && basis === undefined ? (this.#standing?.views.serve(question.query, now) ?? null) : null;
       const snapshot = served?.snapshot ?? now;
       const cached =
         this.#plans.found(asked, question, snapshot, served) ??
@@ -430,7 +430,7 @@ export class Planner implements PlannerDoor {
     plan: LogicalPlan,
     query: Query,
     asked: Asked,
-    { time = 'all', typo, consistency = 'strong' }: QuestionOptions,
+    { time = 'all', basis, typo, consistency = 'strong' }: QuestionOptions,
     snapshot: GovernedSnapshot,
     catalogue: () => SeenCatalogue,
     beside: Pick<Execution, 'watch' | 'longWork' | 'working'> = alone,
@@ -439,9 +439,9 @@ export class Planner implements PlannerDoor {
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
     const placeOf = (slot: number): Place => (slot < stated ? asked.placeOf(slot) : query.place);
     const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
-    const pinned = cursor?.pinned ?? null;
+    const pinned = cursor?.pinned ?? basis ?? null;
     if (pinned !== null && pinned > snapshot.instant)
-      throw at('REL_INVALID', 'the cursor is of a later instant', placeOf(query.after!.slot));
+      throw at('REL_INVALID', 'the cursor is of a later instant', query.after ? placeOf(query.after.slot) : query.place);
     const instant = pinned ?? snapshot.instant;
     const typos = typo === 'configured' ? { otherwise: this.#searchTypo } : (typo ?? null);
     let believed = instant;

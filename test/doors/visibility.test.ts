@@ -5,7 +5,7 @@
  */
 import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { createHash } from 'node:crypto';
-import { tableFromIPC } from 'apache-arrow';
+import { Table, tableFromIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -15,6 +15,7 @@ import { EventStream } from './http/event-stream.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { request } from './columnar/columnar-client.ts';
 import { graphRequest } from './graph/graph-http-client.ts';
+import { FlightClient, rowsOf as flightRows, typeDescriptor } from './rpc/flight-client.ts';
 import { GrpcClient, rowsOf } from './rpc/grpc-client.ts';
 import { asNative, type NativeOptions } from './columnar/native-client.ts';
 import { asDocuments } from './document/document-client.ts';
@@ -176,6 +177,24 @@ const drivers: Readonly<Record<string, Driver>> = {
             expect(outcome['accepted']).toBe('0');
           }
           return found;
+        }),
+    },
+  },
+  flight: {
+    async write(world, type, key, path) {
+      await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
+      const table = new Table({ id: vectorFromArray([key], new Utf8()), note: vectorFromArray([`of ${path}`], new Utf8()) });
+      await asFlight(world, path, (client) => client.put(typeDescriptor(type), table));
+    },
+    reads: {
+      'a command': (world, type, _key, path) =>
+        asFlight(world, path, async (client) =>
+          (await client.rows(`SELECT _pk FROM ${type}`)).map((row) => row['_pk'] as string),
+        ),
+      'a path': (world, type, _key, path) =>
+        asFlight(world, path, async (client) => {
+          const { ticket } = await client.info(typeDescriptor(type));
+          return flightRows(await client.get(ticket)).map((row) => row['_pk'] as string);
         }),
     },
   },
@@ -396,6 +415,15 @@ const drivers: Readonly<Record<string, Driver>> = {
   },
 };
 
+async function asFlight<T>(world: StoreWorld, path: string | null, run: (client: FlightClient) => Promise<T>): Promise<T> {
+  const client = new FlightClient(world, scoped(path), relationalSecret);
+  try {
+    return await run(client);
+  } finally {
+    client.close();
+  }
+}
+
 async function asGrpc<T>(world: StoreWorld, path: string | null, run: (client: GrpcClient) => Promise<T>): Promise<T> {
   const client = new GrpcClient(world, scoped(path), relationalSecret);
   try {
@@ -444,7 +472,7 @@ const built = doors.filter((door) => door.built).map((door) => door.name);
 
 let world: StoreWorld;
 beforeAll(async () => {
-  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret });
+  world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret, SERVICE_FLIGHT_ENABLE: 'true' });
 });
 afterAll(() => world.close());
 

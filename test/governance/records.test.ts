@@ -13,10 +13,12 @@ import {
 import type { Redis } from 'ioredis';
 import type { MongoClient } from 'mongodb';
 import type pg from 'pg';
+import { tableFromArrays } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { request } from '../doors/columnar/columnar-client.ts';
 import { graphRequest } from '../doors/graph/graph-http-client.ts';
+import { commandDescriptor, FlightClient, typeDescriptor } from '../doors/rpc/flight-client.ts';
 import { GrpcClient } from '../doors/rpc/grpc-client.ts';
 import { boltDriver } from '../doors/graph/bolt-client.ts';
 import { NativeClient, nativePort } from '../doors/columnar/native-client.ts';
@@ -40,6 +42,8 @@ let listener: Redis;
 let raw: RawClient;
 let native: NativeClient;
 let grpc: GrpcClient;
+let flight: FlightClient;
+let flightTicket: Uint8Array;
 let bolt: ReturnType<typeof boltDriver>;
 const purposeTest = { settings: { annals_purpose: 'test' } };
 
@@ -50,6 +54,7 @@ beforeAll(async () => {
   listener = kvConnected(world);
   await listener.call('ANNALS.SET', 'purpose', 'test');
   grpc = new GrpcClient(world, { 'x-service-purpose': 'test' }, relationalSecret);
+  flight = new FlightClient(world, { 'x-service-purpose': 'test' }, relationalSecret);
   native = await NativeClient.connect(nativePort(world), { password: relationalSecret });
   bolt = boltDriver(world, relationalSecret);
   raw = await RawClient.ready(world.others.find(({ name }) => name === 'relational')!.port, relationalSecret);
@@ -90,6 +95,7 @@ afterAll(async () => {
   raw.close();
   native.end();
   grpc.close();
+  flight.close();
   await bolt.close();
   s3.destroy();
   await Promise.all([sql.end(), mongo.close()]);
@@ -165,6 +171,7 @@ interface More {
 type Act = readonly [string, string, string, string, number, () => Promise<unknown>, More?];
 
 const star = 'SELECT * FROM Secret AS OF CURRENT';
+const flightStar = commandDescriptor(Buffer.from(star));
 const byKey = "SELECT code FROM Secret AS OF CURRENT WHERE id = 's1'";
 const byKeyTemplate = 'SELECT code FROM Secret AS OF CURRENT WHERE id = ?s';
 const graph = '{ Secret(limit: 10) { id code } }';
@@ -182,6 +189,16 @@ const questions: readonly Act[] = [
   ['query', 'relational', 'query', 'Secret', 2, () => sql.query(star), { template: star }],
   ['query', 'graph-http', 'query', 'Secret', 2, () => graphHttp(star), { template: star }],
   ['query', 'grpc', 'query', 'Secret', 2, () => grpc.rows(star), { template: star }],
+  [
+    'GetFlightInfo',
+    'flight',
+    'query',
+    'Secret',
+    0,
+    async () => (flightTicket = (await flight.info(flightStar)).ticket),
+    { template: star },
+  ],
+  ['DoGet', 'flight', 'query', 'Secret', 2, () => flight.get(flightTicket), { template: star }],
   ['Lookup', 'grpc', 'query', 'Secret', 1, () => grpc.all('Lookup', { type: 'Secret', keys: ['s1'] })],
   ['query', 'columnar-http', 'query', 'Secret', 2, () => columnar(star), { template: star }],
   ['EXPLAIN', 'columnar-http', 'query', 'Secret', 0, () => columnar(`EXPLAIN ${star}`)],
@@ -301,6 +318,14 @@ const writes: readonly Act[] = [
   ['INSERT', 'relational', 'ingest', 'Secret', 1, () => sql.query("INSERT INTO Secret (id, code) VALUES ('s4', 'd')")],
   ['MERGE', 'graph-http', 'ingest', 'Secret', 1, () => graphHttp("MERGE (n:Secret {id: 's10', code: 'f'})")],
   ['Ingest', 'grpc', 'ingest', 'Secret', 1, () => grpc.ingest({ type: 'Secret' }, ['{"id":"s9","code":"e"}'])],
+  [
+    'DoPut',
+    'flight',
+    'ingest',
+    'Secret',
+    1,
+    () => flight.put(typeDescriptor('Secret'), tableFromArrays({ id: ['s11'], code: ['g'] })),
+  ],
   ['INSERT', 'columnar-http', 'ingest', 'Secret', 1, () => columnar("INSERT INTO Secret (id, code) VALUES ('s8', 'd')")],
   ['COPY FROM', 'relational', 'ingest', 'Secret', 2, copyIn, { template: 'COPY ? FROM STDIN' }],
   [

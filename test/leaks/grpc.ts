@@ -30,7 +30,7 @@ const calls: readonly (readonly [method: string, request: object])[] = [
 ];
 
 /** What a method takes for the call that the library would give it. */
-class Call extends EventEmitter {
+export class Call extends EventEmitter {
   readonly metadata = new Metadata();
   readonly request: object;
   readonly told: unknown[] = [];

@@ -159,6 +159,7 @@ export class Lab {
       SERVICE_OBJECT_PORT: '0',
       SERVICE_COLUMNAR_HTTP_PORT: '0',
       SERVICE_GRPC_PORT: '0',
+      SERVICE_FLIGHT_PORT: '0',
       SERVICE_GRAPH_HTTP_PORT: '0',
       SERVICE_ADMIN_BIND: '127.0.0.1:0',
       SERVICE_ADMIN_TOKEN: adminSecret,

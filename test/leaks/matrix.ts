@@ -10,6 +10,7 @@ import { conversations } from './conversations.ts';
 import { narrowConversations } from './narrow-doors.ts';
 import { columnarConversations } from './columnar.ts';
 import { graphHttpConversations } from './graph-http.ts';
+import { flightConversations } from './flight.ts';
 import { grpcConversations } from './grpc.ts';
 import { objectConversations } from './objects.ts';
 import type { Difference } from './differences.ts';
@@ -230,6 +231,7 @@ export class Matrix {
       ...columnarConversations,
       ...grpcConversations,
       ...graphHttpConversations,
+      ...flightConversations,
     ];
     for (const [i, { name, compared, hold }] of all.entries()) {
       if (!takes(extent, i + adversaries.indexOf(adversary))) continue;

@@ -10,7 +10,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { inTurns } from '../../planner/documents/json.ts';
-import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
+import type { RowRejection } from '../../projections/command.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
@@ -21,7 +21,7 @@ import type { HttpRoom } from '../frame/http/listener.ts';
 import { leased } from '../frame/lease.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';
 import { organizationOf } from '../frame/user-name.ts';
-import { batchSizes, Ingest, type IngestReply } from '../ingest-stream.ts';
+import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
 import { answerTo, branchOf, inTime, type Question } from './asked.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
@@ -311,7 +311,7 @@ export class HttpQuestion {
     const columns = inputColumns(named, definition, form.needsColumns);
     const source = readRows(form, leased(this.#parts, invocation.caller, body), columns);
     const batches = readIngest(source, { definition, ...batchSizes.stream, ...form.options(columns) });
-    const reply = await ingest.run(failOnRefusal(batches, () => ingest.accepted));
+    const reply = await ingest.run(untilRefused(batches, (row) => wrongRow(row, ingest.accepted)));
     const [first] = reply.errors;
     if (first !== undefined) throw wrongRow(first, reply.accepted);
     return reply;
@@ -375,17 +375,8 @@ function summary(counts: Readonly<Record<string, number>>): string {
 }
 
 /** The first row that is refused ends the INSERT; what was written before it stands, and the error says how much that is. */
-async function* failOnRefusal(batches: AsyncIterable<IngestBatch>, accepted: () => number): AsyncGenerator<IngestBatch, void> {
-  for await (const batch of batches) {
-    const [first] = batch.rejections;
-    if (first !== undefined) throw wrongRow(first, accepted());
-    yield batch;
-  }
-}
-
-function wrongRow({ index, code, detail }: { index: number; code: string; detail: string }, written: number): ServiceError {
-  const before = written === 0 ? '' : ` (${written} rows are written, in batches)`;
-  return refusedAs('data', new ServiceError(code as ServiceError['code'], `row ${index + 1}: ${detail}${before}`));
+function wrongRow(row: RowRejection, written: number): ServiceError {
+  return refusedAs('data', rowRefusal(row, written));
 }
 
 async function* empty(): AsyncGenerator<Uint8Array, void> {}

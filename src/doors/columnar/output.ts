@@ -124,7 +124,7 @@ const forms: Readonly<Record<string, OutputForm>> = {
     mediaType: 'application/vnd.apache.arrow.file',
     writer: async () => {
       const { writeArrowPieces } = await import('../../planner/formats/arrow-rows.ts');
-      return (rows) => writeArrowPieces(rows, new Map(), 'file');
+      return (rows) => writeArrowPieces(rows, new Map(), { shape: 'file' });
     },
   },
   Parquet: {

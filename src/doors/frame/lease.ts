@@ -78,11 +78,7 @@ export function watchWhole(
 }
 
 /** A body as it comes: it fails, whoever it is waiting for, once its sender is not let in any more. */
-export async function* leased(
-  parts: LeaseParts,
-  caller: Caller,
-  body: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, void> {
+export async function* leased<T>(parts: LeaseParts, caller: Caller, body: AsyncIterable<T>): AsyncGenerator<T, void> {
   const over = new AbortController();
   const pieces = body[Symbol.asyncIterator]();
   let refused: { readonly refusal: unknown } | null = null;
@@ -96,7 +92,7 @@ export async function* leased(
     for (;;) {
       if (refused !== null) throw (refused as { readonly refusal: unknown }).refusal;
       // One promise a piece: racing with a lasting one would keep every piece's answer in memory.
-      const step = await new Promise<IteratorResult<Uint8Array>>((resolve, reject) => {
+      const step = await new Promise<IteratorResult<T>>((resolve, reject) => {
         cutOff = reject;
         pieces.next().then(resolve, reject);
       });

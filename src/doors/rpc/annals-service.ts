@@ -1,14 +1,7 @@
 /** What `annals.proto` offers, method by method. */
-import type {
-  handleClientStreamingCall,
-  handleServerStreamingCall,
-  handleUnaryCall,
-  sendUnaryData,
-  ServerReadableStream,
-  UntypedServiceImplementation,
-} from '@grpc/grpc-js';
+import type { ServerReadableStream, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { assert, ServiceError } from '../../errors.ts';
-import type { Action, Invocation } from '../../governance/gate-contract.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import { outputForms } from '../../planner/formats/output-format.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
@@ -19,8 +12,8 @@ import { leased } from '../frame/lease.ts';
 import { batchSizes, Ingest } from '../ingest-stream.ts';
 import { arrivals } from './arrivals.ts';
 import { registrations, shown, typeBody } from '../type-body.ts';
-import { RpcCall, type RpcParts } from './call.ts';
-import { statusOf } from './status.ts';
+import type { RpcCall, RpcParts } from './call.ts';
+import { Handlers } from './handlers.ts';
 import { parametersOf, rowMessages, type ValueMessage } from './values.ts';
 import { follow, type WatchParts } from './watch.ts';
 
@@ -62,77 +55,22 @@ interface Step {
 }
 
 export function annalsService(parts: AnnalsParts): UntypedServiceImplementation {
+  const { unary, clientStreaming, serverStreaming } = new Handlers(parts, doorName);
   return {
-    Query: serverStreaming(parts, 'query', (call, request: QueryRequest) => query(call, request)),
-    Lookup: serverStreaming(parts, 'query', (call, request: LookupRequest) => lookUp(call, request)),
-    Ingest: clientStreaming(parts, 'ingest', ingest),
-    Write: unary(parts, 'ingest', (call, { steps }: { readonly steps: readonly Step[] }) => write(call, steps)),
-    Delete: unary(parts, 'delete', (call, request: { readonly type: string; readonly keys: readonly string[] }) =>
+    Query: serverStreaming('query', (call, request: QueryRequest) => query(call, request)),
+    Lookup: serverStreaming('query', (call, request: LookupRequest) => lookUp(call, request)),
+    Ingest: clientStreaming('ingest', ingest),
+    Write: unary('ingest', (call, { steps }: { readonly steps: readonly Step[] }) => write(call, steps)),
+    Delete: unary('delete', (call, request: { readonly type: string; readonly keys: readonly string[] }) =>
       write(call, [{ delete: request }]),
     ),
-    Watch: serverStreaming(parts, 'watch', (call, request: { readonly sql: string; readonly resume_after: string }, stream) =>
+    Watch: serverStreaming('watch', (call, request: { readonly sql: string; readonly resume_after: string }, stream) =>
       follow(parts, call, request, stream),
     ),
-    ListTypes: unary(parts, 'inspect', listTypes),
-    RegisterType: unary(parts, 'schema', registerType),
-    ListBranches: unary(parts, 'inspect', listBranches),
-    Fork: unary(parts, 'fork', fork),
-  };
-}
-
-function unary<Q>(
-  parts: RpcParts,
-  action: Action,
-  run: (call: RpcCall, request: Q) => Promise<object>,
-): handleUnaryCall<Q, object> {
-  return (raw, reply) => {
-    const call = new RpcCall(parts, doorName, raw);
-    void answerUnary(call, action, () => run(call, raw.request), reply);
-  };
-}
-
-function clientStreaming(
-  parts: RpcParts,
-  action: Action,
-  run: (call: RpcCall, stream: ServerReadableStream<IngestPart, object>) => Promise<object>,
-): handleClientStreamingCall<IngestPart, object> {
-  return (raw, reply) => {
-    const call = new RpcCall(parts, doorName, raw);
-    void answerUnary(call, action, () => run(call, raw), reply);
-  };
-}
-
-async function answerUnary(
-  call: RpcCall,
-  action: Action,
-  run: () => Promise<object>,
-  reply: sendUnaryData<object>,
-): Promise<void> {
-  try {
-    call.enter();
-    reply(null, await run());
-  } catch (error) {
-    reply(statusOf(await call.refusal(error, action), call.id));
-  }
-}
-
-function serverStreaming<Q>(
-  parts: RpcParts,
-  action: Action,
-  run: (call: RpcCall, request: Q, stream: Parameters<handleServerStreamingCall<Q, object>>[0]) => Promise<void>,
-): handleServerStreamingCall<Q, object> {
-  return (stream) => {
-    const call = new RpcCall(parts, doorName, stream);
-    const answer = async (): Promise<void> => {
-      try {
-        call.enter();
-        await run(call, stream.request, stream);
-        stream.end();
-      } catch (error) {
-        stream.emit('error', statusOf(await call.refusal(error, action), call.id));
-      }
-    };
-    void answer();
+    ListTypes: unary('inspect', listTypes),
+    RegisterType: unary('schema', registerType),
+    ListBranches: unary('inspect', listBranches),
+    Fork: unary('fork', fork),
   };
 }
 

@@ -73,6 +73,11 @@ export class RpcCall {
     }
   }
 
+  /** Goes on under the terms of an earlier call. */
+  resume(terms: Terms): void {
+    this.#terms = terms;
+  }
+
   get time(): ReturnType<typeof timeOfTerms> | 'all' {
     return this.#terms.as_of === null && this.#terms.as_of_system === null ? 'all' : timeOfTerms(this.#terms);
   }
@@ -151,6 +156,16 @@ export function addressOf(peer: string): string | null {
   return /^\[?(.*?)\]?:\d+$/.exec(peer)?.[1] ?? null;
 }
 
+/** The token, or the password of whatever user; null where there is neither. */
+export function secretOf(metadata: Metadata): string | null {
+  const [, scheme, value] = /^(bearer|basic) +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '') ?? [];
+  if (value === undefined || scheme === undefined) return null;
+  if (scheme.toLowerCase() === 'bearer') return value;
+  const text = Buffer.from(value, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? null : text.slice(colon + 1);
+}
+
 /** Throws for a credential that is none, and for a caller that names no organisation where it has to. */
 export function callerOf(
   { authenticator, organizationRequired }: Pick<RpcParts, 'authenticator' | 'organizationRequired'>,
@@ -158,11 +173,11 @@ export function callerOf(
   metadata: Metadata,
   clientIp: string | null,
 ): Caller {
-  const bearer = /^bearer +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '')?.[1];
-  if (bearer === undefined)
+  const secret = secretOf(metadata);
+  if (secret === null)
     throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
   const facts = { door, clientIp, organization: textOf(metadata, 'x-organization-id') };
-  const caller = authenticator.passwordCaller(bearer, facts);
+  const caller = authenticator.passwordCaller(secret, facts);
   if (organizationRequired && caller.path === null)
     throw new ServiceError('REL_UNAUTHENTICATED', 'the call names no organisation: send x-organization-id');
   return caller;

@@ -1,18 +1,26 @@
-/** The gRPC door. Its packages are loaded when it starts. Source: specification, "Compatibility doors". */
+/** The gRPC door, and that of Arrow Flight, which is gRPC too. Their packages are loaded when they start. Source: specification, "Compatibility doors". */
 import type { Settings } from '../../config.ts';
 import type { Door } from '../door.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import { Drain } from '../frame/drain.ts';
 import { listenOn } from '../frame/listen.ts';
-import type { RpcServer } from './server.ts';
+import type { RpcServer, RpcServerOptions } from './server.ts';
+import type { RpcConnections } from './strangers.ts';
 import type { WatchParts } from './watch.ts';
 
-export interface GrpcOptions extends DoorParts, WatchParts {
+interface RpcOptions extends DoorParts {
   readonly settings: Pick<
     Settings,
-    'SERVICE_GRPC_PORT' | 'SERVICE_HTTP_BIND' | 'SERVICE_DRAIN_TIMEOUT_SECS' | 'SERVICE_BODY_LIMIT_MB'
+    'SERVICE_GRPC_PORT' | 'SERVICE_FLIGHT_PORT' | 'SERVICE_HTTP_BIND' | 'SERVICE_DRAIN_TIMEOUT_SECS' | 'SERVICE_BODY_LIMIT_MB'
   >;
   readonly tls: { readonly cert: string; readonly key: string } | null;
+}
+
+export interface FlightOptions extends RpcOptions {
+  readonly version: string;
+}
+
+export interface GrpcOptions extends RpcOptions, WatchParts {
   /** Where the .proto files lie. */
   readonly protoFolder: URL;
 }
@@ -21,10 +29,50 @@ export interface GrpcOptions extends DoorParts, WatchParts {
 const loopback = '127.0.0.1';
 
 export function createGrpcDoor(options: GrpcOptions): Door {
+  return rpcDoor(options, { name: 'grpc', setting: 'SERVICE_GRPC_PORT' }, async (isDraining, connections) => {
+    const [{ loadProto }, { annalsService, doorName }, { credentialsFirst }] = await Promise.all([
+      import('./server.ts'),
+      import('./annals-service.ts'),
+      import('./strangers.ts'),
+    ]);
+    const parts = { ...options, isDraining, bodyLimitBytes: options.settings.SERVICE_BODY_LIMIT_MB << 20 };
+    const reflected = loadProto(options.protoFolder, 'annals.proto');
+    const name = 'annals.v1.Annals';
+    return {
+      name,
+      service: reflected[name] as RpcServerOptions['service'],
+      reflected,
+      implementation: annalsService(parts),
+      interceptors: [credentialsFirst(parts, connections, doorName, '/annals.v1.')],
+    };
+  });
+}
+
+export function createFlightDoor(options: FlightOptions): Door {
+  return rpcDoor(options, { name: 'flight', setting: 'SERVICE_FLIGHT_PORT' }, async (isDraining, connections) => {
+    const [{ flightService, serviceName }, { credentialsFirst }] = await Promise.all([
+      import('./flight-service.ts'),
+      import('./strangers.ts'),
+    ]);
+    const parts = { ...options, isDraining };
+    return {
+      name: serviceName,
+      ...flightService(parts),
+      reflected: null,
+      interceptors: [credentialsFirst(parts, connections, 'flight', `/${serviceName}/`)],
+    };
+  });
+}
+
+function rpcDoor(
+  options: RpcOptions,
+  { name, setting }: { readonly name: string; readonly setting: 'SERVICE_GRPC_PORT' | 'SERVICE_FLIGHT_PORT' },
+  load: (isDraining: () => boolean, connections: RpcConnections) => Promise<Omit<RpcServerOptions, 'connections' | 'tls'>>,
+): Door {
   const { settings, tls, clock } = options;
   const draining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
   let server: RpcServer | null = null;
-  let port: number = settings.SERVICE_GRPC_PORT;
+  let port: number = settings[setting];
   let stopped: Promise<void> | null = null;
   const drain = (): void => {
     draining.begin();
@@ -40,24 +88,21 @@ export function createGrpcDoor(options: GrpcOptions): Door {
     closed.abort();
   };
   return {
-    name: 'grpc',
+    name,
     get port() {
       return port;
     },
     async start() {
-      const [{ RpcServer: Server, loadProto }, { annalsService, doorName }, { credentialsFirst, RpcConnections }] =
-        await Promise.all([import('./server.ts'), import('./annals-service.ts'), import('./strangers.ts')]);
-      const bodyLimitBytes = settings.SERVICE_BODY_LIMIT_MB << 20;
-      const parts = { ...options, isDraining: () => draining.hasBegun, bodyLimitBytes };
-      const definition = loadProto(options.protoFolder, 'annals.proto');
-      const connections = new RpcConnections();
-      const interceptors = [credentialsFirst(parts, connections, doorName, '/annals.v1.')];
-      const implementation = annalsService(parts);
-      server = new Server({ definition, service: 'annals.v1.Annals', implementation, interceptors, connections, tls });
+      const [{ RpcServer: Server }, { RpcConnections: Connections }] = await Promise.all([
+        import('./server.ts'),
+        import('./strangers.ts'),
+      ]);
+      const connections = new Connections();
+      const loaded = await load(() => draining.hasBegun, connections);
+      server = new Server({ ...loaded, connections, tls });
       const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);
-      const listening = { setting: 'SERVICE_GRPC_PORT', host, port } as const;
-      await listenOn(listening, async () => {
-        port = await server!.listen(host, settings.SERVICE_GRPC_PORT);
+      await listenOn({ setting, host, port }, async () => {
+        port = await server!.listen(host, settings[setting]);
       });
     },
     drain,

@@ -26,9 +26,11 @@ export function loadProto(folder: URL, name: string): PackageDefinition {
 }
 
 export interface RpcServerOptions {
-  readonly definition: PackageDefinition;
   /** Full name of the service, `annals.v1.Annals`. */
-  readonly service: string;
+  readonly name: string;
+  readonly service: ServiceDefinition;
+  /** What reflection tells; null: the protocol is known to those who speak it. */
+  readonly reflected: PackageDefinition | null;
   readonly implementation: UntypedServiceImplementation;
   readonly interceptors: ServerInterceptor[];
   readonly connections: RpcConnections;
@@ -38,21 +40,21 @@ export interface RpcServerOptions {
 export class RpcServer {
   readonly #server: Server;
   readonly #health: HealthImplementation;
-  readonly #service: string;
+  readonly #name: string;
   readonly #listener: NetServer;
 
-  constructor({ definition, service, implementation, interceptors, connections, tls }: RpcServerOptions) {
-    this.#service = service;
+  constructor({ name, service, reflected, implementation, interceptors, connections, tls }: RpcServerOptions) {
+    this.#name = name;
     this.#server = new Server({
       interceptors,
       'grpc.max_concurrent_streams': streamsMax,
       'grpc.max_receive_message_length': messageBytesMax,
       'grpc.max_send_message_length': -1,
     });
-    this.#server.addService(definition[service] as ServiceDefinition, implementation);
-    this.#health = new HealthImplementation({ '': 'SERVING', [service]: 'SERVING' });
+    this.#server.addService(service, implementation);
+    this.#health = new HealthImplementation({ '': 'SERVING', [name]: 'SERVING' });
     this.#health.addToServer(this.#server as never);
-    new ReflectionService(definition).addToServer(this.#server as never);
+    if (reflected !== null) new ReflectionService(reflected).addToServer(this.#server as never);
     const credentials =
       tls === null
         ? ServerCredentials.createInsecure()
@@ -79,7 +81,7 @@ export class RpcServer {
 
   /** Load balancers send their calls elsewhere from here on. */
   drain(): void {
-    for (const name of ['', this.#service]) this.#health.setStatus(name, 'NOT_SERVING');
+    for (const name of ['', this.#name]) this.#health.setStatus(name, 'NOT_SERVING');
   }
 
   /** Resolves once calls in hand are answered, or cut off because their time is `over`. */

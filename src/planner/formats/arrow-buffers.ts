@@ -32,7 +32,7 @@ export class BatchBuffers {
   /** `body` begins at a multiple of eight in its memory. */
   constructor(batch: ArrowBatch, body: Uint8Array) {
     this.#batch = batch;
-    this.#body = body;
+    this.#body = new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   }
 
   /** Cells of the next column. `rows`: how many the batch has. */

@@ -60,9 +60,11 @@ export function parseArrowMessage(metadata: Uint8Array): ArrowMessage {
   }
 }
 
-/** Bytes of the body behind the metadata. */
-export function bodyLength(metadata: Uint8Array): bigint {
-  return FlatTable.root(metadata).long(3);
+/** Bytes of the body behind the metadata. Throws REL_PARSE where that is no number of bytes. */
+export function parseMessageSize(metadata: Uint8Array): number {
+  const size = FlatTable.root(metadata).long(3);
+  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed('its body is shorter than nothing');
+  return Number(size);
 }
 
 function schemaOf(schema: FlatTable): ArrowField[] {

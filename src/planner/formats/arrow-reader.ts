@@ -11,7 +11,7 @@ import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { RowRejection } from '../../projections/command.ts';
 import { BatchBuffers } from './arrow-buffers.ts';
 import { type ArrowCells, ArrowDictionary, type CellForm } from './arrow-cells.ts';
-import { type ArrowField, bodyLength, parseArrowMessage } from './arrow-messages.ts';
+import { type ArrowField, parseArrowMessage, parseMessageSize } from './arrow-messages.ts';
 import { type Column, ColumnSet } from './column-set.ts';
 import { malformed } from './flat-table.ts';
 import type { IngestBatch, IngestOptions } from './ingest-batch.ts';
@@ -45,6 +45,7 @@ interface Hand {
 /** Messages in, batches out, nothing awaited. */
 export class ArrowRows {
   readonly #options: IngestOptions;
+  readonly #positional: boolean;
   readonly #rowBytesMax: number;
   /** null: the schema has not come. */
   #columns: readonly ArrowColumn[] | null = null;
@@ -61,8 +62,10 @@ export class ArrowRows {
   #rejections: RowRejection[] = [];
   #indexes: number[] | null = null;
 
-  constructor(options: IngestOptions) {
+  /** `positional`: columns go by their place, whatever they are called: `p0`, `p1` … */
+  constructor(options: IngestOptions, positional = false) {
     this.#options = options;
+    this.#positional = positional;
     this.#rowBytesMax = options.rowBytesMax ?? defaultRowBytesMax;
   }
 
@@ -87,7 +90,8 @@ export class ArrowRows {
     const message = parseArrowMessage(metadata);
     if (message.kind === 'schema') {
       if (this.#columns !== null) throw malformed('a stream has one schema');
-      this.#columns = columnsOf(message.fields, this.#options);
+      const fields = this.#positional ? message.fields.map((field, i) => ({ ...field, name: `p${i}` })) : message.fields;
+      this.#columns = columnsOf(fields, this.#options.definition);
       return;
     }
     if (this.#columns === null) throw malformed('the schema comes first');
@@ -273,8 +277,19 @@ function append(
   });
 }
 
+/** What a type has to have that takes such rows: columns in which there is more than NULL. `dims` is 0 where lists differ in length. */
+export function arrowColumns(
+  metadata: Uint8Array,
+): { readonly name: string; readonly type: ColumnType; readonly dims: number }[] {
+  const message = parseArrowMessage(metadata);
+  if (message.kind !== 'schema') throw malformed('the schema comes first');
+  return columnsOf(message.fields, null).flatMap(({ field, type, dims }) =>
+    field.type.kind === 'null' ? [] : { name: field.name, type, dims },
+  );
+}
+
 /** Columns of the schema as the type takes them. */
-function columnsOf(fields: readonly ArrowField[], { definition }: IngestOptions): ArrowColumn[] {
+function columnsOf(fields: readonly ArrowField[], definition: IngestOptions['definition']): ArrowColumn[] {
   const tape = new RowTape();
   const set = new ColumnSet(definition, tape, false);
   const forms = new Map<bigint, ColumnType>();
@@ -338,6 +353,32 @@ function ownType(type: ArrowField['type'], meaning: ArrowField['meaning']): Colu
     case 'list':
       return 'vector';
   }
+}
+
+/** Messages that come one by one, each behind the other's batches. */
+export async function* readArrowMessages(
+  source: AsyncIterable<{ readonly header: Uint8Array; readonly body: Uint8Array }>,
+  options: IngestOptions,
+  positional = false,
+): AsyncGenerator<IngestBatch, void> {
+  const rows = new ArrowRows(options, positional);
+  let failure: ServiceError | null = null;
+  try {
+    for await (const { header, body } of source) {
+      rows.accept(header, body, 0);
+      while (rows.isBusy) {
+        const batch = rows.read(false);
+        if (batch !== null) yield batch;
+        else await options.yieldTurn?.();
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    failure = error;
+  }
+  const rest = rows.takeRest();
+  if (rest !== null) yield rest;
+  if (failure !== null) throw failure;
 }
 
 /** A stream in pieces: each message as it is there. */
@@ -421,14 +462,13 @@ export class ArrowStream {
     }
     if (this.#part === 'metadata') {
       this.#metadata = gathered;
-      const size = bodyLength(gathered);
-      if (size < 0n) throw malformed('its body is shorter than nothing');
-      if (size > BigInt(bodyBytesMax))
+      const size = parseMessageSize(gathered);
+      if (size > bodyBytesMax)
         throw new ServiceError(
           'REL_TOO_LARGE',
           `a record batch has at most ${bodyBytesMax} bytes, not ${size}: write smaller ones`,
         );
-      this.#begin('body', Number(size));
+      this.#begin('body', size);
       return;
     }
     this.#begin('mark', 8);

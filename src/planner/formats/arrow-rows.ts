@@ -29,7 +29,7 @@ import {
 import { assert, ServiceError } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';
-import { slicesOf } from './batch-slices.ts';
+import { type SliceLimits, slicesOf } from './batch-slices.ts';
 import { copyWords, wordSlack } from './copy-words.ts';
 import { EncodedDictionary } from './encoded-dictionary.ts';
 import { floats, integers, numbers } from './plain-cells.ts';
@@ -40,23 +40,34 @@ type VectorOf<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>;
 /** Smaller pieces leave in company: a write to a socket costs more than copying them. */
 const aloneBytes = 32 * 1024;
 /** A column of so much takes a few milliseconds. */
-const batchLimits = { textBytes: 8 << 20, floats: 4 << 20 };
+const batchLimits: SliceLimits = { textBytes: 8 << 20, floats: 4 << 20 };
+
+export interface ArrowOptions {
+  /** A `file` has its marks around the stream; `stream` where this is absent. */
+  readonly shape?: 'stream' | 'file';
+  /** Bounds of a record batch. */
+  readonly limits?: SliceLimits;
+  /** By column: how long its vectors are where there are none; 1 where this is absent. */
+  readonly dims?: readonly number[];
+}
 
 /**
- * The stream in pieces, each made when it is asked for; empty ones stand where only work was done; a `file` has its marks around it. Pieces may share
+ * The stream in pieces, each made when it is asked for; empty ones stand where only work was done. Pieces may share
  * memory with the answer. `facts` go into the schema's metadata. Throws REL_TYPE_MISMATCH for vectors of several lengths.
  */
 export function writeArrowPieces(
   rows: Rows,
   facts: ReadonlyMap<string, string>,
-  shape: 'stream' | 'file' = 'stream',
+  { shape = 'stream', limits = batchLimits, dims = [] }: ArrowOptions = {},
 ): Generator<Uint8Array, void> {
-  const columns = rows.columns.map((column, i) => new ArrowColumn(column, column.type === 'vector' ? vectorDims(rows, i) : 0));
+  const columns = rows.columns.map(
+    (column, i) => new ArrowColumn(column, column.type === 'vector' ? vectorDims(rows, i) || dims[i] || 1 : 0),
+  );
   const schema = new Schema(
     columns.map(({ field }) => field),
     new Map(facts),
   );
-  return pieces(rows, columns, schema, shape);
+  return pieces(rows, columns, schema, shape, limits);
 }
 
 function* pieces(
@@ -64,13 +75,14 @@ function* pieces(
   columns: readonly ArrowColumn[],
   schema: Schema,
   shape: 'stream' | 'file',
+  limits: SliceLimits,
 ): Generator<Uint8Array, void> {
   const struct = new Struct(schema.fields);
   const options = { autoDestroy: false };
   const writer = shape === 'file' ? new RecordBatchFileWriter(options) : new RecordBatchStreamWriter(options);
   const queue = new PieceQueue();
   writer.reset(queue, schema);
-  for (const batch of slicesOf(rows.batches, batchLimits)) {
+  for (const batch of slicesOf(rows.batches, limits)) {
     const children: Data[] = [];
     for (let i = 0; i < columns.length; i++) {
       children.push(columns[i]!.data(batch.columns[i]!, batch));
@@ -209,7 +221,7 @@ class ArrowColumn {
   }
 }
 
-/** Length of the column's vectors, 1 where it has none. */
+/** Length of the column's vectors, 0 where it has none. */
 function vectorDims({ columns, batches }: Rows, index: number): number {
   let dims = 0;
   for (const batch of batches) {
@@ -224,7 +236,7 @@ function vectorDims({ columns, batches }: Rows, index: number): number {
     }
     ({ dims } = vector);
   }
-  return Math.max(1, dims);
+  return dims;
 }
 
 function typeOf({ type }: OutputColumn, dims: number): DataType {

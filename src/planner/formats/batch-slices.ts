@@ -7,12 +7,15 @@ export interface SliceLimits {
   readonly textBytes: number;
   /** Numbers of the vectors of one column in one slice. */
   readonly floats: number;
+  /** Rows of one slice, whatever is in them. */
+  readonly rows?: number;
 }
 
 /** All rows in order; no slice is empty. */
 export function* slicesOf(batches: readonly OutputBatch[], limits: SliceLimits): Generator<OutputBatch, void> {
   for (const batch of batches) {
-    const share = batch.columns.reduce((most, vector) => Math.max(most, shareOf(vector, batch, limits)), 1);
+    const least = limits.rows === undefined ? 1 : Math.max(1, batch.count / limits.rows);
+    const share = batch.columns.reduce((most, vector) => Math.max(most, shareOf(vector, batch, limits)), least);
     const rows = Math.max(1, Math.floor(batch.count / share));
     for (let from = 0; from < batch.count; from += rows) {
       const count = Math.min(rows, batch.count - from);

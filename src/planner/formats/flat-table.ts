@@ -15,7 +15,8 @@ class FlatBytes {
   #visits = 0;
 
   constructor(bytes: Uint8Array) {
-    this.bytes = bytes;
+    // A buffer of Node gives a view where an array gives a copy.
+    this.bytes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 

@@ -12,6 +12,7 @@ export const objectSecret = 'secret-of-signed-requests';
 export function objectWorld(disk: Disk): Promise<StoreWorld> {
   const settings = {
     SERVICE_BEARER_TOKEN: objectToken,
+    SERVICE_FLIGHT_ENABLE: 'true',
     SERVICE_OBJECT_SECRET_KEY: objectSecret,
     SERVICE_OBJECT_BLOB_THRESHOLD_MB: '1',
     SERVICE_IN_MEMORY: 'false',

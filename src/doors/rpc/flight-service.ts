@@ -1,0 +1,364 @@
+/**
+ * Arrow Flight and Flight SQL. Nothing waits on the server between two calls: `GetFlightInfo` seals what is to be asked, and as of when, into
+ * a ticket, and `DoGet` asks the gate and the planner with it. Source: Flight.proto, FlightSql.proto.
+ */
+import { Metadata, type ServerDuplexStream, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { assert, errorTable, ServiceError } from '../../errors.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { Cell } from '../../log/values/value.ts';
+import { cellAt } from '../../log/values/vector-builder.ts';
+import { writeArrowPieces } from '../../planner/formats/arrow-rows.ts';
+import { smallAnswer } from '../../planner/answers.ts';
+import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
+import type { Session } from '../../planner/virtual/session.ts';
+import type { Terms } from '../frame/session-terms.ts';
+import { type RpcCall, type RpcParts, secretOf } from './call.ts';
+import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
+import {
+  type Catalogue,
+  type Command,
+  commandOf,
+  flightDataFrom,
+  flightInfo,
+  pack,
+  pathDescriptor,
+  unpack,
+} from './flight-messages.ts';
+import { type Bound, parametersOf, putRows } from './flight-put.ts';
+import { Tickets } from './flight-tickets.ts';
+import { Handlers } from './handlers.ts';
+import { bytesField, Message, message, textField } from './protobuf.ts';
+
+export const serviceName = 'arrow.flight.protocol.FlightService';
+const doorName = 'flight';
+
+export interface FlightParts extends RpcParts {
+  readonly version: string;
+}
+
+/** What a ticket holds: to be asked under the terms, and as of the instant, of the call that it was given by. */
+interface Ticket {
+  readonly asked: Question | Catalogue;
+  readonly terms: Terms;
+  /** Nanoseconds. */
+  readonly basis: string;
+}
+
+/** A question, and values of its parameters. */
+interface Question extends Bound {
+  readonly kind: 'sql';
+}
+
+/** Messages are bytes here: bodies of rows would be copied once more by a description of them. */
+const method = (name: string, requestStream: boolean, responseStream: boolean): ServiceDefinition[string] => ({
+  path: `/${serviceName}/${name}`,
+  requestStream,
+  responseStream,
+  requestSerialize: (bytes: Buffer) => bytes,
+  requestDeserialize: (bytes: Buffer) => bytes,
+  responseSerialize: (bytes: Buffer) => bytes,
+  responseDeserialize: (bytes: Buffer) => bytes,
+});
+
+const service: ServiceDefinition = {
+  Handshake: method('Handshake', true, true),
+  ListFlights: method('ListFlights', false, true),
+  GetFlightInfo: method('GetFlightInfo', false, false),
+  GetSchema: method('GetSchema', false, false),
+  DoGet: method('DoGet', false, true),
+  DoPut: method('DoPut', true, true),
+  DoAction: method('DoAction', false, true),
+  ListActions: method('ListActions', false, true),
+};
+
+const actions = {
+  CreatePreparedStatement: 'Reads a statement of Flight SQL and gives a handle of it',
+  ClosePreparedStatement: 'Lets go of a handle',
+} as const;
+
+export function flightService(parts: FlightParts): {
+  readonly service: ServiceDefinition;
+  readonly implementation: UntypedServiceImplementation;
+} {
+  const door = new FlightDoor(parts);
+  const { unary, serverStreaming, duplex } = new Handlers(parts, doorName);
+  const implementation: UntypedServiceImplementation = {
+    Handshake: duplex('query', handshake),
+    ListFlights: serverStreaming('query', (call, criteria: Buffer, stream) => door.listFlights(call, criteria, stream)),
+    GetFlightInfo: unary('query', (call, descriptor: Buffer) => door.flightInfo(call, descriptor)),
+    GetSchema: unary('query', (call, descriptor: Buffer) => door.schema(call, descriptor)),
+    DoGet: serverStreaming('query', (call, ticket: Buffer) => door.get(call, ticket)),
+    DoPut: duplex('ingest', (call, stream: ServerDuplexStream<Buffer, Buffer>) => door.put(call, stream)),
+    DoAction: serverStreaming('query', (call, action: Buffer, stream) => door.act(call, action, stream)),
+    ListActions: serverStreaming('query', async (_, __, stream) => {
+      for (const [type, about] of Object.entries(actions)) stream.write(message(textField(1, type), textField(2, about)));
+    }),
+  };
+  return { service, implementation };
+}
+
+/** Whoever came with a password gets it back as the token that later calls bear. */
+async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
+  const secret = secretOf(stream.metadata);
+  assert(secret !== null, 'the call was let in by its credential');
+  const metadata = new Metadata();
+  metadata.set('authorization', `Bearer ${secret}`);
+  stream.sendMetadata(metadata);
+  stream.resume();
+  stream.write(message(bytesField(2, Buffer.from(secret))));
+}
+
+/** Bytes of the cells of one message, about: clients take four mebibytes, unless they say so. */
+const messageBytes = 2 << 20;
+
+class FlightDoor {
+  readonly #parts: FlightParts;
+  readonly #tickets: Tickets;
+
+  constructor(parts: FlightParts) {
+    this.#parts = parts;
+    this.#tickets = new Tickets(parts);
+  }
+
+  async flightInfo(call: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
+    const asked = this.#asked(call, commandOf(descriptor));
+    return call.ask({}, (asking) => this.#info(call, asking.invocation, asked, descriptor));
+  }
+
+  async schema(call: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
+    const asked = this.#asked(call, commandOf(descriptor));
+    return call.ask({}, async ({ invocation }) => message(bytesField(1, await this.#schemaOf(call, invocation, asked))));
+  }
+
+  /** Types that the caller may read, and how each is read whole. A criterion is the beginning of their names. */
+  async listFlights(call: RpcCall, criteria: Uint8Array, stream: { write(info: Buffer): boolean }): Promise<void> {
+    const prefix = new Message(criteria).text(1) ?? '';
+    await call.ask({}, async ({ invocation }) => {
+      const { catalog, offers } = invocation.snapshot();
+      const names = catalog.types().flatMap(({ name }) => (name.startsWith(prefix) && offers(name) ? name : []));
+      const turn = this.#parts.planner.turns(call.signal);
+      for (const name of names) {
+        await turn();
+        try {
+          stream.write(await this.#info(call, invocation, wholeType(name), pathDescriptor(name)));
+        } catch (error) {
+          // Rows that are shown for a reason alone, which this call has not given, are no flight of it.
+          if (!(error instanceof ServiceError) || !['forbidden', 'not_found'].includes(errorTable[error.code].kind)) throw error;
+        }
+      }
+      invocation.describe({ template: 'flights', objectType: '', rowCount: names.length });
+    });
+  }
+
+  async get(call: RpcCall, given: Uint8Array): Promise<void> {
+    const { asked, terms, basis } = this.#tickets.open<Ticket>(
+      'ticket',
+      call.caller,
+      new Message(given).bytes(1) ?? new Uint8Array(0),
+    );
+    call.resume(terms);
+    if (asked.kind === 'sql') {
+      const [answer, dims] = await call.ask({}, async ({ invocation, keep }) => {
+        const answered = await this.#ask(call, invocation, asked, BigInt(basis));
+        keep(answered);
+        return [answered, dimsOf(answered.columns, invocation)] as const;
+      });
+      await call.sendAll(flightDataFrom(piecesOf(answer, dims)), answer);
+      return;
+    }
+    const stream = await call.ask({}, ({ invocation }) => this.#catalogue(call, invocation, asked));
+    await call.sendAll(flightDataFrom([stream]), { overtaken: () => false });
+  }
+
+  async act(call: RpcCall, given: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
+    const action = new Message(given);
+    const [type, body] = [action.text(1) ?? '', action.bytes(2) ?? new Uint8Array(0)];
+    if (!Object.hasOwn(actions, type))
+      throw new ServiceError(
+        'REL_NOT_FOUND',
+        `there is no action ${JSON.stringify(type.slice(0, 100))}; there are ${Object.keys(actions).join(', ')}`,
+      );
+    const request = unpack(body, `Action${type}Request`);
+    if (request === null) throw new ServiceError('REL_INVALID', `${type} takes an Action${type}Request of Flight SQL`);
+    if (type === 'ClosePreparedStatement') {
+      // It is of this caller, and nothing is held of it.
+      this.#handle(call, request.bytes(1));
+      return;
+    }
+    const sql = request.text(1) ?? '';
+    const described = await call.ask({}, async ({ invocation }) => {
+      const description = await this.#describe(call, invocation, { kind: 'sql', sql });
+      return { schema: schemaOf(description.columns, invocation), parameters: description.parameters };
+    });
+    const columns = described.parameters.map((type, i) => ({
+      name: `$${i + 1}`,
+      type: type === 'date' ? ('timestamp' as const) : type,
+    }));
+    const result = message(
+      bytesField(1, this.#tickets.seal('handle', call.caller, { sql } satisfies Bound)),
+      bytesField(2, described.schema),
+      ...(columns.length === 0
+        ? []
+        : [
+            bytesField(
+              3,
+              encodedSchema(
+                columns,
+                columns.map(() => 1),
+              ),
+            ),
+          ]),
+    );
+    stream.write(message(bytesField(1, pack('ActionCreatePreparedStatementResult', result))));
+  }
+
+  async put(call: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
+    const command = await putRows(call, stream);
+    if (command === null) return;
+    const { sql } = this.#handle(call, command.handle);
+    const handle = this.#tickets.seal('handle', call.caller, { sql, values: command.values } satisfies Bound);
+    stream.write(message(bytesField(1, message(bytesField(1, handle)))));
+  }
+
+  /** Prepared statements become the question that they are. */
+  #asked(call: RpcCall, command: Command): Question | Catalogue {
+    if (command.kind === 'type') return wholeType(command.type);
+    if (command.kind === 'ingest') throw new ServiceError('REL_INVALID', 'this command takes rows: DoPut');
+    return command.kind === 'prepared' ? { kind: 'sql', ...this.#handle(call, command.handle) } : command;
+  }
+
+  #handle(call: RpcCall, handle: Uint8Array | null): Bound {
+    return this.#tickets.open<Bound>('handle', call.caller, handle ?? new Uint8Array(0));
+  }
+
+  async #info(call: RpcCall, invocation: Invocation, asked: Question | Catalogue, descriptor: Uint8Array): Promise<Buffer> {
+    const schema = await this.#schemaOf(call, invocation, asked);
+    const basis = String(invocation.snapshot().instant);
+    const ticket = this.#tickets.seal('ticket', call.caller, { asked, terms: call.terms, basis } satisfies Ticket);
+    return flightInfo(schema, descriptor, ticket);
+  }
+
+  async #schemaOf(call: RpcCall, invocation: Invocation, asked: Question | Catalogue): Promise<Uint8Array> {
+    if (asked.kind === 'sql') return schemaOf((await this.#describe(call, invocation, asked)).columns, invocation);
+    invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
+    return withoutEnd(
+      asked.kind === 'sql-info' ? infoStream([-1], this.#parts.version) : catalogueStream(catalogueFields(asked), []),
+    );
+  }
+
+  #describe(call: RpcCall, invocation: Invocation, { sql }: Question): Promise<Description> {
+    return this.#parts.planner.describe(invocation, { sql, dialect: 'wide', time: call.time });
+  }
+
+  #ask(call: RpcCall, invocation: Invocation, { sql, values }: Question, basis: bigint | null): Promise<Answer> {
+    return this.#parts.planner.query(invocation, {
+      sql,
+      ...(values && { parameters: parametersOf(values) }),
+      dialect: 'wide',
+      time: call.time,
+      ...(basis !== null && { basis }),
+      session: sessionOf(invocation),
+      questionsOnly: true,
+      signal: call.signal,
+    });
+  }
+
+  async #catalogue(call: RpcCall, invocation: Invocation, asked: Catalogue): Promise<Uint8Array> {
+    const question = catalogueQuestion(asked);
+    if (question === null) {
+      invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
+      return infoStream(asked.kind === 'sql-info' ? asked.info : [], this.#parts.version);
+    }
+    const { sql, parameters } = question;
+    const values = parameters.map((value) => ({ type: 'string' as const, value }));
+    const answer = await this.#ask(call, invocation, { kind: 'sql', sql, values }, null);
+    const rows: (Cell | Uint8Array)[][] = rowsOf(answer);
+    if (asked.kind === 'tables' && asked.withSchemas) {
+      const turn = this.#parts.planner.turns(call.signal);
+      for (const row of rows) {
+        await turn();
+        row.push(await this.#tableSchema(call, invocation, row[1] as string, row[2] as string));
+      }
+      invocation.describe({ template: 'flight sql tables', objectType: '', rowCount: rows.length });
+    }
+    return catalogueStream(catalogueFields(asked), rows);
+  }
+
+  async #tableSchema(call: RpcCall, invocation: Invocation, schema: string, table: string): Promise<Uint8Array> {
+    const name = schema === 'public' ? quoted(table) : `${schema}.${quoted(table)}`;
+    const { columns } = await this.#describe(call, invocation, { kind: 'sql', sql: `SELECT * FROM ${name}` });
+    return schemaOf(columns, invocation);
+  }
+}
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+const wholeType = (name: string): Question => ({ kind: 'sql', sql: `SELECT * FROM ${quoted(name)}` });
+
+function rowsOf({ columns, batches }: Answer): Cell[][] {
+  return batches.flatMap(({ columns: vectors, selection, first, count }) =>
+    Array.from({ length: count }, (_, i) => {
+      const row = selection === null ? first + i : selection[i]!;
+      return columns.map(({ type }, c) => cellAt(vectors[c]!, type, row));
+    }),
+  );
+}
+
+/** Where the lines of a plan are asked for, they are rows. */
+function piecesOf(answer: Answer, dims: readonly number[]): Generator<Uint8Array, void> {
+  const { columns, batches } = answer.plan === null ? answer : planRows(answer, answer.plan);
+  const share = Math.max(1, columns.length);
+  const limits = {
+    textBytes: Math.ceil(messageBytes / share),
+    floats: Math.ceil(messageBytes / share / 4),
+    rows: Math.ceil(messageBytes / share / 8),
+  };
+  return writeArrowPieces({ columns, batches }, new Map(), { limits, dims });
+}
+
+function planRows({ asOfSystem, costUnits, processingTimeMs }: Answer, plan: string): Answer {
+  const lines = plan.split('\n').filter((line) => line !== '');
+  return smallAnswer(
+    [{ name: 'plan', type: 'string' }],
+    lines.map((line) => [line]),
+    { asOfSystem, costUnits, processingTimeMs },
+  );
+}
+
+/** By column: how long its vectors are declared to be; 0: it has none, or nobody knows. */
+function dimsOf(columns: readonly OutputColumn[], invocation: Invocation): number[] {
+  return columns.map(({ type, origin }) => {
+    if (type !== 'vector' || origin === undefined) return 0;
+    return invocation.snapshot().catalog.type(origin.type)?.properties[origin.column]?.dims ?? 0;
+  });
+}
+
+/** Nothing where the length of a vector shows with the rows alone: a wrong schema would be worse than none. */
+function schemaOf(columns: readonly OutputColumn[], invocation: Invocation): Uint8Array {
+  const dims = dimsOf(columns, invocation);
+  if (columns.some(({ type }, i) => type === 'vector' && dims[i] === 0)) return new Uint8Array(0);
+  return encodedSchema(columns, dims);
+}
+
+const encodedSchema = (columns: readonly OutputColumn[], dims: readonly number[]): Uint8Array =>
+  withoutEnd(Buffer.concat([...writeArrowPieces({ columns, batches: [] }, new Map(), { dims })]));
+
+const endBytes = 8;
+
+const withoutEnd = (stream: Uint8Array): Uint8Array => stream.subarray(0, stream.length - endBytes);
+
+/** Whom relations of the catalogue are about. */
+function sessionOf({ caller }: Invocation): Session {
+  return {
+    user: caller.principal,
+    database: caller.branch,
+    process: 0,
+    variables: {
+      all: () => [],
+      instants: 'int8',
+      set: (name) => {
+        throw new ServiceError('REL_NOT_FOUND', `there is no setting ${JSON.stringify(name.slice(0, 100))}`);
+      },
+    },
+  };
+}

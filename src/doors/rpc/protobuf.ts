@@ -1,0 +1,135 @@
+/** Messages of protocol buffers field by field, for those that are written and read without a description. Source: protobuf, "Encoding". */
+import { isUtf8 } from 'node:buffer';
+import { ServiceError } from '../../errors.ts';
+
+/** Fields of one message. */
+export type Fields = readonly Uint8Array[];
+
+export function message(...fields: Fields): Buffer {
+  return Buffer.concat(fields);
+}
+
+export const textField = (number: number, value: string): Buffer => bytesField(number, Buffer.from(value));
+
+/** Bytes, or a message, behind their length. */
+export function bytesField(number: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat([lengthPrefix(number, bytes.length), bytes]);
+}
+
+/** What stands before so many bytes of a field. */
+export function lengthPrefix(number: number, length: number): Buffer {
+  return Buffer.concat([varint((BigInt(number) << 3n) | 2n), varint(BigInt(length))]);
+}
+
+/** A negative number takes ten bytes. */
+export function varintField(number: number, value: bigint | number): Buffer {
+  return Buffer.concat([varint(BigInt(number) << 3n), varint(BigInt.asUintN(64, BigInt(value)))]);
+}
+
+function varint(value: bigint): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
+  bytes.push(Number(rest));
+  return Buffer.from(bytes);
+}
+
+/** A message as it came: its fields by number, where bytes are views of it. Throws REL_INVALID for what is none. */
+export class Message {
+  readonly #fields = new Map<number, (bigint | Uint8Array)[]>();
+
+  constructor(bytes: Uint8Array) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    let at = 0;
+    const next = (): bigint => {
+      let value = 0n;
+      for (let shift = 0n; shift < 70n; shift += 7n) {
+        const byte = bytes[at++];
+        if (byte === undefined) throw malformed();
+        value |= BigInt(byte & 127) << shift;
+        if (byte < 128) return BigInt.asUintN(64, value);
+      }
+      throw malformed();
+    };
+    const skip = (size: bigint): number => {
+      const start = at;
+      if (size > BigInt(bytes.length - at)) throw malformed();
+      at += Number(size);
+      return start;
+    };
+    while (at < bytes.length) {
+      const tag = next();
+      const number = Number(tag >> 3n);
+      const values = this.#fields.get(number) ?? [];
+      this.#fields.set(number, values);
+      switch (tag & 7n) {
+        case 0n:
+          values.push(next());
+          break;
+        case 1n:
+          values.push(view.getBigUint64(skip(8n), true));
+          break;
+        case 2n: {
+          const size = next();
+          const start = skip(size);
+          values.push(bytes.subarray(start, at));
+          break;
+        }
+        case 5n:
+          values.push(BigInt(view.getUint32(skip(4n), true)));
+          break;
+        default:
+          throw malformed();
+      }
+    }
+  }
+
+  bytes(number: number): Uint8Array | null {
+    const value = this.#fields.get(number)?.at(-1);
+    return value instanceof Uint8Array ? value : null;
+  }
+
+  /** Null where the field is absent. */
+  text(number: number): string | null {
+    const bytes = this.bytes(number);
+    return bytes === null ? null : textOf(bytes);
+  }
+
+  texts(number: number): string[] {
+    return (this.#fields.get(number) ?? []).flatMap((value) => (value instanceof Uint8Array ? textOf(value) : []));
+  }
+
+  number(number: number): bigint {
+    const value = this.#fields.get(number)?.at(-1);
+    return typeof value === 'bigint' ? value : 0n;
+  }
+
+  /** One behind the other, packed or not. */
+  numbers(number: number): bigint[] {
+    return (this.#fields.get(number) ?? []).flatMap((value) => (typeof value === 'bigint' ? value : unpacked(value)));
+  }
+}
+
+function unpacked(bytes: Uint8Array): bigint[] {
+  const values: bigint[] = [];
+  let value = 0n;
+  let shift = 0n;
+  for (const byte of bytes) {
+    value |= BigInt(byte & 127) << shift;
+    shift += 7n;
+    if (shift > 70n) throw malformed();
+    if (byte > 127) continue;
+    values.push(BigInt.asUintN(64, value));
+    [value, shift] = [0n, 0n];
+  }
+  return values;
+}
+
+function textOf(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new ServiceError('REL_INVALID', 'a text of the message is no UTF-8');
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+}
+
+function malformed(): ServiceError {
+  return new ServiceError('REL_INVALID', 'the message is malformed');
+}
