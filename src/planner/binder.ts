@@ -29,6 +29,9 @@ export function bindQuery(request: BindRequest): LogicalPlan {
     viewLiterals: environment.viewLiterals,
     caveats: environment.caveats,
     guards: environment.guards,
+    ...(query.entities && {
+      entities: query.entities.map((shape) => shape && { shape, types: environment.entityTypes.byType }),
+    }),
   };
   return hasApply(plan) ? refuseOuter(decorrelate(plan)) : plan;
 }

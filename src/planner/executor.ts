@@ -490,8 +490,8 @@ function operatorOf(
       const input = node.input && build(node.input);
       // A function is about one instant, wherever it stands.
       const then = node.graph ? { ...execution, time: oneInstant(execution) } : execution;
-      const edges = (node.graph?.edges ?? []).map((scan) => () => {
-        const told = narrowings.length === 0 ? [] : narrowedInput(node, scan, narrowings);
+      const edges = (node.graph?.edges ?? []).map((scan) => (more: readonly Narrowing[] = []) => {
+        const told = narrowings.length === 0 ? more : [...more, ...narrowedInput(node, scan, narrowings)];
         return buildOperator(scan, kernels, { ...then, distinct: true }, null, 0, told);
       });
       const { prepared: waited } = execution;

@@ -131,7 +131,7 @@ function shownInputs(node: PlanNode, { snapshot }: Execution): readonly PlanNode
   if (node.kind !== 'function' || !node.graph) return inputsOf(node);
   const { types, edges } = node.graph;
   const read = node.carries === 'edges' ? types.nodes : types.links;
-  const shown = edges.filter((_, i) => read[i]!.named || !isClosedType(snapshot, read[i]!.name));
+  const shown = edges.filter((_, i) => read[i] === undefined || read[i].named || !isClosedType(snapshot, read[i]!.name));
   return node.input === null ? shown : [node.input, ...shown];
 }
 

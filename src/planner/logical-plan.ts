@@ -10,7 +10,7 @@ import type { ValueType } from './expressions/value-type.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 import type { GraphTypes } from './graph/graph-types.ts';
 import type { MatchMode } from './search/query.ts';
-import type { Frame, Literal, Place, SetOperation, Slot, WindowFunction } from './statement.ts';
+import type { Frame, Literal, OutputEntity, Place, SetOperation, Slot, WindowFunction } from './statement.ts';
 
 export interface PlanColumn {
   readonly name: string;
@@ -448,6 +448,8 @@ export interface LogicalPlan {
   readonly guards: readonly Guard[];
   /** What its comparisons may have to be told of. */
   readonly caveats: readonly Caveat[];
+  /** By column, where entities are in it. */
+  readonly entities?: readonly (OutputEntity | null)[];
 }
 
 /** What a node reads, in the order of its fields. */

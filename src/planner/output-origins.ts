@@ -10,11 +10,14 @@ import type { Dialect } from './statement.ts';
 
 /** Columns of an answer; the plan is one that no pass has seen. */
 export function shownColumns(
-  { root, visible }: Pick<LogicalPlan, 'root' | 'visible'>,
+  { root, visible, entities }: Pick<LogicalPlan, 'root' | 'visible' | 'entities'>,
   dialect: Dialect,
 ): readonly OutputColumn[] {
-  const columns = root.columns.slice(0, visible);
-  return dialect === 'spec' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
+  const columns = root.columns.slice(0, visible).map((column, i): OutputColumn => {
+    const entity = entities?.[i] ?? null;
+    return entity === null ? column : { ...column, entity };
+  });
+  return dialect !== 'wide' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
 }
 
 function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' | 'shownAs'> {

@@ -48,7 +48,7 @@ export function namesRead(query: Query): ReadNames {
     if (kind === 'literal') continue;
     if (kind === 'table') tables.add(String(name));
     if (kind === 'function') calls = true;
-    if (kind === 'walk' || kind === 'graph-rows') degrees ??= [];
+    if (kind === 'walk' || kind === 'graph-rows' || kind === 'entities') degrees ??= [];
     if (kind === 'call' && name === 'DEGREE') degrees = [...(degrees ?? []), ...degreeWords(given)];
     if (kind === 'call' && name === 'LOOKUP') for (const each of namesIn(given)) lookups.add(each);
     for (const inner of Object.values(node) as unknown[]) if (typeof inner === 'object' && inner !== null) open.push(inner);

@@ -4,7 +4,16 @@ import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { TypoTolerance } from './search/query.ts';
 import type { Session as CatalogueSession } from './virtual/session.ts';
-import type { DefaultTime, Dialect, Literal, ParameterType, ParsedQuestion, Place, TypedValue } from './statement.ts';
+import type {
+  DefaultTime,
+  Dialect,
+  OutputEntity,
+  Literal,
+  ParameterType,
+  ParsedQuestion,
+  Place,
+  TypedValue,
+} from './statement.ts';
 import type { WriteStatement } from './write-statement.ts';
 
 export type QuestionRequest = QuestionOptions & (QuestionText | QuestionStatement);
@@ -68,6 +77,8 @@ export interface OutputColumn {
   readonly shownAs?: string;
   /** Its name where a wire protocol asks, if that is not the one that it has in a row. */
   readonly label?: string;
+  /** Where in its values, which are json, entities are. */
+  readonly entity?: OutputEntity;
 }
 
 /** Rows of an answer, in order, as columns. `selection` null means 0 .. count-1. */
@@ -171,6 +182,8 @@ export interface Written {
   readonly deleted: number;
   /** Rows of an INSERT that left what was there as it is. */
   readonly kept: number;
+  /** What was made of a graph, where it was: nodes and relationships that are new, and cells that were sent. */
+  readonly graph?: { readonly nodes: number; readonly relationships: number; readonly properties: number };
   /** ns, of the first and the last version that was written; 0 where none was. */
   readonly systemFrom: bigint;
   readonly systemFromLast: bigint;

@@ -193,7 +193,8 @@ export function typesNamed(query: Query): readonly string[] {
     else if (from.kind === 'walk') {
       source(from.input);
       for (const type of from.types) names.add(type);
-    } else if (from.kind === 'join') {
+    } else if (from.kind === 'entities' || from.kind === 'unwind') source(from.input);
+    else if (from.kind === 'join') {
       source(from.left);
       source(from.right);
     }

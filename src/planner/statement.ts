@@ -54,8 +54,8 @@ export interface ParsedQuestion extends ParsedStatement {
   placeOf(slot: number): Place;
 }
 
-/** Which statements are understood: those of the specification alone, or all that this store knows. */
-export type Dialect = 'spec' | 'wide';
+/** Which statements are understood: those of the specification alone, or all that this store knows. `graph`: the former, where a node alone is one value. */
+export type Dialect = 'spec' | 'wide' | 'graph';
 
 /**
  * What a question without AS OF is about: every version, what is believed and true now, or an instant of either axis in
@@ -127,6 +127,8 @@ export interface Query {
   readonly lock?: RowLock;
   /** It is about what is believed and true at one instant, now where AS OF says no other, as functions are. */
   readonly oneInstant?: true;
+  /** For each column, where in its values entities are; absent where they are nowhere. */
+  readonly entities?: readonly (EntityShape | null)[];
   readonly place: Place;
 }
 
@@ -236,7 +238,57 @@ export type Source =
       readonly avoids: readonly ColumnRef[];
       readonly alias: string;
       readonly place: Place;
+    }
+  /** For each row of the input, what was gone along in it, as json: its columns, then one for each that is wanted. */
+  | {
+      readonly kind: 'entities';
+      readonly input: Source;
+      readonly wanted: readonly WantedEntity[];
+      readonly alias: string;
+      readonly place: Place;
+    }
+  /** For each row of the input, the elements of a list: its columns, then the element. */
+  | {
+      readonly kind: 'unwind';
+      readonly input: Source;
+      readonly list: Expression;
+      readonly alias: string;
+      readonly place: Place;
     };
+
+/** Where in a value entities are, so that protocols that have a form of their own for them can use it. */
+export type EntityShape =
+  | { readonly kind: 'node' | 'relationship' | 'path' }
+  | { readonly kind: 'list'; readonly of: EntityShape }
+  | { readonly kind: 'map'; readonly of: ReadonlyMap<string, EntityShape> };
+
+/**
+ * A node is `{"labels", "element_id": "Type/_pk", "system_from", "properties"}`; a relationship has `type` in place of labels, and `start`
+ * and `end`, element ids, with their `start_system_from` and `end_system_from`; a path is `{"nodes", "relationships"}`, one node more. Instants are nanoseconds. A node that edges name and that
+ * has no row has no labels, its name as element id, and no `system_from`.
+ */
+export interface OutputEntity {
+  readonly shape: EntityShape;
+  /** Properties whose types json does not tell, by the type of the row. */
+  readonly types: ReadonlyMap<string, ReadonlyMap<string, ColumnType>>;
+}
+
+/** A node that is known by its name alone, a path of a graph pattern, or the relationships that a walk went along. */
+export interface WantedEntity {
+  /** The name of its column. */
+  readonly name: string;
+  readonly as: 'node' | 'path' | 'relationship' | 'relationships';
+  /** What one relationship is made of: its json without its ends, and the names of these. */
+  readonly edge: { readonly entity: Expression; readonly from: Expression; readonly to: Expression } | null;
+  /** Name of the node, or of the one that a path begins at. */
+  readonly start: Expression | null;
+  /** Trails of the walks, in the order of the path; `reversed` where a walk went against it. */
+  readonly steps: readonly { readonly trail: Expression; readonly reversed: boolean }[];
+  /** Nodes of which the row is there: the others are looked for by their names. */
+  readonly known: readonly { readonly name: Expression; readonly entity: Expression }[];
+  /** Types of the edges that the trails may name; empty: every one. */
+  readonly types: readonly string[];
+}
 
 /** Columns that stand side by side in given rows under one name. `apart`: they are reached by that name only. */
 export interface GivenTable {
@@ -348,6 +400,8 @@ export type Expression =
       readonly right: Expression;
       readonly place: Place;
     }
+  /** What another language than SQL says of itself, and no slot of the statement. */
+  | { readonly kind: 'constant'; readonly cell: string | bigint | null; readonly place: Place }
   | { readonly kind: 'not'; readonly operand: Expression; readonly place: Place }
   | { readonly kind: 'negate'; readonly operand: Expression; readonly place: Place }
   | { readonly kind: 'is-null'; readonly operand: Expression; readonly negated: boolean; readonly place: Place }

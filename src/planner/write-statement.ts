@@ -2,7 +2,18 @@
  * INSERT, UPDATE and DELETE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals
  * of the statement, and behind these over two more: NULL, and the organisation path of whoever writes.
  */
-import type { CommonTable, Expression, Place, ProjectionItem, Query, Slot, Source } from './statement.ts';
+import type { Projection } from './languages/pattern-tree.ts';
+import type {
+  CommonTable,
+  EntityShape,
+  Expression,
+  Place,
+  ProjectionItem,
+  Query,
+  Slot,
+  Source,
+  StatedType,
+} from './statement.ts';
 
 export type WriteStatement = InsertStatement | UpdateStatement | DeleteStatement;
 
@@ -78,12 +89,15 @@ export interface Portion {
 export type GraphWrite =
   | (GraphWriteParts & {
       readonly kind: 'pattern';
-      /** Null: it is made once; else once for each row of the query, which has ids of nodes under these names as its first columns. */
-      readonly matched: { readonly query: Query; readonly names: readonly string[] } | null;
+      /**
+       * Null: it is made once; else once for each row of the query. Its first columns are what edges call the nodes of these names, then
+       * come values that cells are made of, or that are returned.
+       */
+      readonly matched: { readonly query: Query; readonly names: readonly string[]; readonly values: number } | null;
       readonly method: 'create' | 'merge';
       /** In order: what a thing names is matched, or stands before it. */
       readonly things: readonly MadeThing[];
-      readonly returned: readonly { readonly of: string; readonly name: string; readonly place: Place }[] | null;
+      readonly returned: ReturnedClause | null;
     })
   | (GraphWriteParts & {
       readonly kind: 'scores';
@@ -100,14 +114,24 @@ interface GraphWriteParts {
   readonly place: Place;
 }
 
+/** RETURN behind what was made. What it says of rows that were matched alone stands in it as values, by `valueName`. */
+export interface ReturnedClause {
+  readonly clause: Projection;
+  /** By number: where entities are in the values. */
+  readonly shapes: readonly (EntityShape | null)[];
+}
+
 export type MadeThing = MadeNode | MadeEdge;
+
+/** A cell is a literal of the statement, or a value of the row that was matched. */
+export type MadeCell = NamedPlace & ({ readonly slot: number; readonly typed?: StatedType } | { readonly value: number });
 
 interface Made {
   /** `create`: a row as it is sent. `merge`: the cells that are sent, of the row of this key. */
   readonly how: 'create' | 'merge';
   readonly name: string;
   readonly type: string;
-  readonly cells: readonly (NamedPlace & Slot)[];
+  readonly cells: readonly MadeCell[];
   readonly place: Place;
 }
 

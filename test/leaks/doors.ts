@@ -48,7 +48,9 @@ const shown = (row: Readonly<Record<string, unknown>>): Record<string, string | 
   );
 
 function cellText(cell: unknown): string {
-  return typeof cell === 'object' ? JSON.stringify(cell) : String(cell as string | number | bigint | boolean);
+  if (typeof cell !== 'object') return String(cell as string | number | bigint | boolean);
+  // Within json integers stand as they came.
+  return JSON.stringify(cell).replaceAll(/(?<=[:[,])"(-?\d{15,})"(?=[,}\]])/g, '$1');
 }
 
 const textOf = (heard: Heard): string => heard.body.toString();

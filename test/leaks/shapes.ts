@@ -442,6 +442,15 @@ const functions: readonly Shape[] = [
   deal('pattern with a bounded path', "MATCH (a:Party {id: 'p1'})-[*1..3]-(b) RETURN b, count(*) AS n ORDER BY b"),
   deal('pattern, optional', 'MATCH (a:Deal) OPTIONAL MATCH (a)-[:Reports]->(b:Party) RETURN a.id, b.id ORDER BY a.id LIMIT 5'),
   deal('pattern, collected', 'MATCH (a:Party)<-[:Reports]-(b) WITH a, count(*) AS n WHERE n > 0 RETURN a.id, n ORDER BY a.id'),
+  deal('pattern, entities', 'MATCH (a:Party)-[r:Reports]->(b) RETURN a, r, b, properties(b) AS p, labels(b) AS l ORDER BY a, r'),
+  deal(
+    'pattern, paths',
+    "MATCH p = (a:Party {id: 'p1'})-[r:Reports*1..3]-(b) RETURN p, r, size(nodes(p)) AS n, b.name ORDER BY n, b.name",
+  ),
+  deal(
+    'pattern, lists',
+    "UNWIND ['p1', 'p2', 'p3'] AS id OPTIONAL MATCH (a:Party {id: id}) WITH id, collect(a) AS all UNWIND all AS a RETURN id, a, a.name",
+  ),
   deal('pattern without labels', 'MATCH (n) OPTIONAL MATCH (n)-[r]->(m) RETURN n, n.name, n.amount, r, m.name ORDER BY n, r'),
   deal(
     'pattern over protected edges',

@@ -285,7 +285,14 @@ export class BoltSession implements Session<BoltFrame> {
   ): Promise<Executed> {
     const { planner } = this.#parts;
     const { purpose, durability } = terms;
-    const question = { sql: text, parameters: parametersOf(given), time: timeOfTerms(terms), purpose, signal } as const;
+    const question = {
+      sql: text,
+      dialect: 'graph',
+      parameters: parametersOf(given),
+      time: timeOfTerms(terms),
+      purpose,
+      signal,
+    } as const;
     // What was is read, and never written.
     const executed =
       readOnly || question.time !== 'current'
@@ -335,7 +342,7 @@ export class BoltSession implements Session<BoltFrame> {
       ['type', typeOf(answer, written)],
       ['t_last', 0n],
       ['db', open.terms.branch ?? 'neo4j'],
-      ...(changes(written) ? ([['stats', new Map([['contains-updates', true]])]] as const) : []),
+      ...(changes(written) ? ([['stats', statsOf(written!)]] as const) : []),
       ...(notices.length > 0 ? ([['notifications', notices.map(notification)]] as const) : []),
     ]);
   }
@@ -352,6 +359,7 @@ export class BoltSession implements Session<BoltFrame> {
     const { clock, yieldTurn } = this.#parts;
     const { answer } = open.executed;
     const { columns, batches } = answer;
+    const forms = { utc: this.#utc, elementIds: this.#version!.major >= 5 };
     checkCaller(this.#parts, asker.caller);
     checkErased(answer);
     let sliceStart = clock.monotonicMs();
@@ -366,7 +374,7 @@ export class BoltSession implements Session<BoltFrame> {
       const row = selection === null ? first + i : selection[i]!;
       this.#packer.structure(replies.record, 1);
       this.#packer.list(columns.length);
-      for (let i = 0; i < columns.length; i++) this.#packer.value(cellOf(vectors[i]!, columns[i]!, row, this.#utc));
+      for (let i = 0; i < columns.length; i++) this.#packer.value(cellOf(vectors[i]!, columns[i]!, row, forms));
       this.#put();
       left--;
       if (this.#outgoingBytes < companyBytes && clock.monotonicMs() - sliceStart <= sliceMs) continue;
@@ -560,6 +568,20 @@ function skip(open: OpenAnswer, most: number): void {
 
 const changes = (written: Written | null): boolean =>
   written !== null && written.inserted + written.updated + written.deleted > 0;
+
+/** What was made of a graph is told apart; of rows that SQL wrote, that there were some. */
+function statsOf({ graph }: Written): PackedMap {
+  const counts = [
+    ['nodes-created', graph?.nodes ?? 0],
+    ['labels-added', graph?.nodes ?? 0],
+    ['relationships-created', graph?.relationships ?? 0],
+    ['properties-set', graph?.properties ?? 0],
+  ] as const;
+  return mapOf([
+    ['contains-updates', true],
+    ...counts.flatMap(([name, count]) => (count > 0 ? [[name, BigInt(count)] as const] : [])),
+  ]);
+}
 
 function typeOf({ columns }: Answer, written: Written | null): string {
   if (written === null) return 'r';

@@ -27,7 +27,7 @@ import type { Overtaken } from '../frame/lease.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
 import { organizationOf } from '../frame/user-name.ts';
 import { boltCodeOf } from './errors.ts';
-import { namesOf, rowPieces } from './json-answers.ts';
+import { arrayOf, graphText, metaText, namesOf, objectForms, rowForms, rowPieces } from './json-answers.ts';
 
 export const doorName = 'graph-http';
 /** A request has at most so many bytes. */
@@ -46,8 +46,8 @@ const statement = z.strictObject({
   parameters: z.record(z.string(), z.unknown()).optional(),
   includeStats: z.boolean().optional(),
   resultDataContents: z
-    .array(z.enum(['row', 'ROW']))
-    .max(1)
+    .array(z.enum(['row', 'ROW', 'graph', 'GRAPH']))
+    .max(2)
     .optional(),
 });
 const statements = z.strictObject({ statements: z.array(statement).max(statementsMax).optional() });
@@ -145,12 +145,12 @@ export class GraphRequest {
     const readOnly = given.accessMode?.toUpperCase() === 'READ';
     const executed = await this.#execute(given, null, readOnly);
     const { answer } = executed;
-    const stats = given.includeCounters === true ? `,"counters":${counters(executed)}` : '';
+    const stats = given.includeCounters === true ? `,"counters":${counters(executed, true)}` : '';
     const notices = (answer.notices ?? []).map((description) => ({ code: noticeCode, description, severity: 'INFORMATION' }));
     const tail = `]}${stats}${notices.length > 0 ? `,"notifications":${JSON.stringify(notices)}` : ''},"bookmarks":[]}`;
     await this.#send(202, answer, function* () {
       yield `{"data":{"fields":${namesOf(answer)},"values":[`;
-      yield* rowPieces(answer, '', '');
+      yield* rowPieces(answer, (row) => arrayOf(row, objectForms));
       yield tail;
     });
   }
@@ -183,11 +183,15 @@ export class GraphRequest {
     if (given !== null && inUse.has(given))
       throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');
     if (transaction !== null) inUse.add(transaction);
-    const done: { readonly executed: Executed; readonly stats: boolean }[] = [];
+    const done: { readonly executed: Executed; readonly stats: boolean; readonly shows: readonly string[] }[] = [];
     let refused: ServiceError | null = null;
     try {
       for (const each of asked)
-        done.push({ executed: await this.#execute(each, transaction, false), stats: each.includeStats === true });
+        done.push({
+          executed: await this.#execute(each, transaction, false),
+          stats: each.includeStats === true,
+          shows: (each.resultDataContents ?? ['row']).map((name) => name.toLowerCase()),
+        });
       if (then === 'commit' && transaction !== null) await this.#commit(transaction);
     } catch (error) {
       refused = await this.#call.refusal(error);
@@ -204,10 +208,16 @@ export class GraphRequest {
     const anyOvertaken = { overtaken: () => overtaken.some((each) => each.overtaken()) };
     await this.#send(then === 'open' && isOpen ? 201 : 200, anyOvertaken, function* () {
       yield '{"results":[';
-      for (const [i, { executed, stats }] of done.entries()) {
+      for (const [i, { executed, stats, shows }] of done.entries()) {
         yield `${i === 0 ? '' : ','}{"columns":${namesOf(executed.answer)},"data":[`;
-        yield* rowPieces(executed.answer, '{"row":', ',"meta":[]}');
-        yield stats ? `],"stats":${counters(executed)}}` : ']}';
+        yield* rowPieces(executed.answer, (row) => {
+          const parts = [
+            ...(shows.includes('row') ? [`"row":${arrayOf(row, rowForms)},"meta":${metaText(row)}`] : []),
+            ...(shows.includes('graph') ? [`"graph":${graphText(row)}`] : []),
+          ];
+          return `{${parts.join(',')}}`;
+        });
+        yield stats ? `],"stats":${counters(executed, false)}}` : ']}';
       }
       yield tail;
     });
@@ -234,11 +244,12 @@ export class GraphRequest {
     checkText(text, 'the statement');
     const asked = {
       sql: text,
+      dialect: 'graph',
       parameters: parametersOf(parameters),
       time: timeOfTerms(terms),
       purpose: terms.purpose,
       signal: this.#call.signal,
-    };
+    } as const;
     return this.#call.invoke(
       'query',
       terms,
@@ -311,10 +322,27 @@ function* encodeTexts(texts: Iterable<string>): Generator<Uint8Array, void> {
   for (const text of texts) yield Buffer.from(text);
 }
 
-/** Whether there were changes: nodes and edges are not told apart. */
-function counters({ written }: Pick<Executed, 'written'>): string {
-  const changed = written !== null && written.inserted + written.updated + written.deleted > 0;
-  return `{"contains_updates":${changed}}`;
+/** In the words of the transactional interface, or of the query interface. What is never counted, since nothing does it, is 0. */
+function counters({ written }: Pick<Executed, 'written'>, isQuery: boolean): string {
+  const { nodes = 0, relationships = 0, properties = 0 } = written?.graph ?? {};
+  const counts = {
+    containsUpdates: written !== null && written.inserted + written.updated + written.deleted > 0,
+    nodesCreated: nodes,
+    nodesDeleted: 0,
+    propertiesSet: properties,
+    relationshipsCreated: relationships,
+    ...(isQuery ? { relationshipsDeleted: 0 } : { relationshipDeleted: 0 }),
+    labelsAdded: nodes,
+    labelsRemoved: 0,
+    indexesAdded: 0,
+    indexesRemoved: 0,
+    constraintsAdded: 0,
+    constraintsRemoved: 0,
+    containsSystemUpdates: false,
+    systemUpdates: 0,
+  };
+  const named = (name: string): string => (isQuery ? name : name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+  return JSON.stringify(Object.fromEntries(Object.entries(counts).map(([name, count]) => [named(name), count])));
 }
 
 function decodeName(text: string): string {

@@ -7,18 +7,35 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/statement.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
+import {
+  type EntityForms,
+  type NodeValue,
+  type PathValue,
+  type Property,
+  readEntities,
+  type RelationshipValue,
+} from './entities.ts';
 import { isMap, type Packed, type PackedMap, Structure } from './packstream.ts';
 
 const second = 1_000_000_000n;
 const day = 86_400n * second;
-const tags = { date: 0x44, dateTime: 0x49, dateTimeOfZone: 0x69, dateTimeOfClock: 0x46 } as const;
+const tags = {
+  date: 0x44,
+  dateTime: 0x49,
+  dateTimeOfZone: 0x69,
+  dateTimeOfClock: 0x46,
+  node: 0x4e,
+  relationship: 0x52,
+  unboundRelationship: 0x72,
+  path: 0x50,
+} as const;
 
 /** Structures that no cell holds. */
 const refused: ReadonlyMap<number, string> = new Map([
-  [0x4e, 'a node'],
-  [0x52, 'a relationship'],
-  [0x72, 'a relationship'],
-  [0x50, 'a path'],
+  [tags.node, 'a node'],
+  [tags.relationship, 'a relationship'],
+  [tags.unboundRelationship, 'a relationship'],
+  [tags.path, 'a path'],
   [0x54, 'a time'],
   [0x74, 'a local time'],
   [0x64, 'a local date and time'],
@@ -85,14 +102,94 @@ function jsonOf(name: string, value: Packed): string {
   return `[${value.map((each) => jsonOf(name, each)).join()}]`;
 }
 
-/** `utc`: instants are told in UTC, as from 5.0 on; before, as the clock of their zone shows it. */
-export function cellOf(vector: Vector, column: OutputColumn, row: number, utc: boolean): Packed {
-  const { type } = column;
+/** How a version of the protocol writes values. */
+export interface BoltForms {
+  /** Instants are told in UTC, as from 5.0 on; before, as the clock of their zone shows it. */
+  readonly utc: boolean;
+  /** Entities have element ids, as from 5.0 on. */
+  readonly elementIds: boolean;
+}
+
+export function cellOf(vector: Vector, column: OutputColumn, row: number, forms: BoltForms): Packed {
+  const { utc } = forms;
+  const { type, entity } = column;
   const cell = cellAt(vector, type, row);
   if (cell === null || typeof cell === 'boolean' || typeof cell === 'number') return cell;
   if (typeof cell === 'bigint') return isInstant(column) ? dateTimeOf(cell, utc) : cell;
-  if (typeof cell === 'string') return type === 'json' ? ofJson(parseExactJson(cell)) : cell;
+  if (typeof cell === 'string') {
+    if (entity !== undefined) return readEntities(cell, entity, new PackedEntities(forms));
+    return type === 'json' ? ofJson(parseExactJson(cell)) : cell;
+  }
   return [...cell];
+}
+
+/** Source: neo4j.com/docs/bolt/current/bolt/structure-semantics. */
+class PackedEntities implements EntityForms<Packed> {
+  readonly #forms: BoltForms;
+
+  constructor(forms: BoltForms) {
+    this.#forms = forms;
+  }
+
+  node({ id, labels, elementId, properties }: NodeValue): Structure {
+    return new Structure(tags.node, [id, [...labels], this.#properties(properties), ...this.#ids(elementId)]);
+  }
+
+  relationship({ id, start, end, type, properties, elementId }: RelationshipValue): Structure {
+    const ids = this.#ids(elementId, start.elementId, end.elementId);
+    return new Structure(tags.relationship, [id, start.id, end.id, type, this.#properties(properties), ...ids]);
+  }
+
+  /** Each node and relationship once, and the way along them by their numbers: below zero against a relationship's direction. */
+  path({ nodes, relationships }: PathValue): Structure {
+    const nodeNumbers = new Map<string, bigint>();
+    const relationshipNumbers = new Map<string, bigint>();
+    const numberOf = (numbers: Map<string, bigint>, id: string): bigint => {
+      const known = numbers.get(id) ?? BigInt(numbers.size);
+      numbers.set(id, known);
+      return known;
+    };
+    numberOf(nodeNumbers, nodes[0]!.elementId);
+    const way: bigint[] = [];
+    for (const [i, { elementId, start }] of relationships.entries()) {
+      const number = numberOf(relationshipNumbers, elementId) + 1n;
+      way.push(start.elementId === nodes[i]!.elementId ? number : -number);
+      way.push(numberOf(nodeNumbers, nodes[i + 1]!.elementId));
+    }
+    const packedNodes = [...nodeNumbers.keys()].map((id) => this.node(nodes.find((node) => node.elementId === id)!));
+    const packed = [...relationshipNumbers.keys()].map((id) => {
+      const { id: number, type, properties, elementId } = relationships.find((each) => each.elementId === id)!;
+      return new Structure(tags.unboundRelationship, [number, type, this.#properties(properties), ...this.#ids(elementId)]);
+    });
+    return new Structure(tags.path, [packedNodes, packed, way]);
+  }
+
+  list(items: readonly Packed[]): Packed {
+    return [...items];
+  }
+
+  map(members: readonly (readonly [string, Packed])[]): Packed {
+    return new Map(members);
+  }
+
+  value(json: unknown): Packed {
+    return ofJson(json);
+  }
+
+  #ids(...ids: readonly string[]): readonly string[] {
+    return this.#forms.elementIds ? ids : [];
+  }
+
+  #properties(properties: readonly Property[]): PackedMap {
+    return new Map(
+      properties.map(({ name, value, type }): [string, Packed] => {
+        if (type === 'timestamp') return [name, dateTimeOf(BigInt(value as bigint | number), this.#forms.utc)];
+        if (type === 'number') return [name, Number(value)];
+        if (type === 'vector') return [name, (value as readonly number[]).map(Number)];
+        return [name, ofJson(value)];
+      }),
+    );
+  }
 }
 
 /** The four instants of the system are cursors, and hold the greatest integer: they stay numbers. */

@@ -44,6 +44,7 @@ export function operandsOf(expression: Expression): readonly Expression[] {
       ].filter((part) => part !== null);
     case 'column':
     case 'literal':
+    case 'constant':
     case 'now':
     case 'interval':
     // A query groups its own rows.

@@ -1,6 +1,7 @@
 /** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
 import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 import type { MaskKind } from '../../log/entries/entry.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Caveat } from '../expressions/caveats.ts';
 import type { Guard } from '../expressions/bound-expression.ts';
@@ -65,6 +66,17 @@ export interface CommonName {
   bind(place: Place): BoundQuery;
 }
 
+/** Properties of entities whose types json does not tell, by the type of the row. */
+export class EntityTypes {
+  readonly byType = new Map<string, Map<string, ColumnType>>();
+
+  add(type: string, property: string, of: ColumnType): void {
+    if (of !== 'timestamp' && of !== 'number' && of !== 'vector') return;
+    const known = this.byType.get(type) ?? new Map<string, ColumnType>();
+    this.byType.set(type, known.set(property, of));
+  }
+}
+
 /** A view or a common table named often, or by others that are, unfolds; this is where that ends. */
 const selectsMax = 500;
 
@@ -79,6 +91,7 @@ export class Environment {
   readonly objectTypes = new Set<string>();
   readonly viewLiterals: Literal[] = [];
   readonly caveats: Caveat[] = [];
+  readonly entityTypes = new EntityTypes();
   #literals: readonly Literal[];
   #selects = 0;
   #recursions = 0;

@@ -9,6 +9,8 @@ import { nodeNameCall, rowColumns, rowsName } from '../graph/pattern-columns.ts'
 import type { FunctionNode, PlanColumn } from '../logical-plan.ts';
 import { at } from '../places.ts';
 import type { ColumnRef, Expression, Source } from '../statement.ts';
+import { endsOf } from '../../projections/catalog/edge-columns.ts';
+import { entityOf } from './entities.ts';
 import type { BoundSource } from './environment.ts';
 import { columnType, type Output, type OutputType, project } from './outputs.ts';
 import { Scope } from './scope.ts';
@@ -27,7 +29,7 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
     { name: rowColumns.name, type: of === 'nodes' ? 'string' : 'timestamp' },
     { name: rowColumns.key, type: 'string' },
     { name: rowColumns.type, type: 'string' },
-    ...properties.map((name) => commonColumn(name, arms)),
+    ...properties.map((name) => ownColumns.get(name) ?? commonColumn(name, arms)),
   ];
   const edges = arms.map((arm) => {
     const scope = new Scope(arm.source.tables, []);
@@ -38,6 +40,12 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
       if (name === rowColumns.name) return { name, bound: bind(of === 'nodes' ? nodeName(own('id')) : own('system_from')) };
       if (name === rowColumns.key) return { name, bound: bind(own('_pk')) };
       if (name === rowColumns.type) return { name, bound: { kind: 'constant', cell: arm.name, type: 'string' } };
+      if (name === rowColumns.entity)
+        return { name, bound: entityOf({ of, table: arm.source.tables[0]!, scope, environment, place }) };
+      if (name === rowColumns.from || name === rowColumns.to) {
+        const ends = endsOf(environment.catalog.type(arm.name)!)!;
+        return { name, bound: bind(castTo('string', own(name === rowColumns.from ? ends.from : ends.to))) };
+      }
       if (!scope.has(name)) return { name, bound: { kind: 'constant', cell: null, type: columnType(type) } };
       const bound = bind(own(name));
       return { name, bound: bound.type === type ? bound : bind(castTo(columnType(type), own(name))) };
@@ -70,6 +78,13 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
   };
   return { node, tables: [{ name: alias, type: null, columns, first: 0 }] };
 }
+
+/** Columns that every row has, whatever its type. */
+const ownColumns: ReadonlyMap<string, OutputType> = new Map([
+  [rowColumns.entity, { name: rowColumns.entity, type: 'json' }],
+  [rowColumns.from, { name: rowColumns.from, type: 'string' }],
+  [rowColumns.to, { name: rowColumns.to, type: 'string' }],
+]);
 
 /** A column of the types that have one: of one type as it is, of integers and numbers a number, of others their text. */
 function commonColumn(name: string, arms: readonly { readonly source: BoundSource }[]): OutputType {

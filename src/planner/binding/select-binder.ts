@@ -18,6 +18,7 @@ import { bindSimilarity, similarIn } from '../expressions/bind-similar.ts';
 import { type BoundSearch, bindSearch, scoreName } from './matches.ts';
 import { bindCompute, bindDefaultScore, bindScore, type RankingRule } from './ranking.ts';
 import { positionOf, skipped } from './order.ts';
+import { bindEntity, isEntityCall } from './entities.ts';
 import { bindNodeName, isNodeName } from './graph-rows.ts';
 import { bindOver } from './overs.ts';
 import { type OuterQuery, Scope } from './scope.ts';
@@ -161,6 +162,7 @@ class SelectBinder {
         (type) => this.#environment.catalog.type(type)?.primaryKey ?? null,
         () => this.#contextOf(scope, level),
       ) ??
+      bindEntity(expression, scope, this.#environment) ??
       (expression.kind === 'column' ? scope.column(expression) : undefined);
     return this.#withSubselects({ environment: this.#environment, leaf }, scope, level);
   }
@@ -338,7 +340,8 @@ class SelectBinder {
         this.#checkWindow(expression, select.window);
         return { kind: 'column', index: keys.length - 2, name: 'window_start', type: 'timestamp' };
       }
-      if (columnKeysOnly && expression.kind !== 'column' && !isNodeName(expression)) return undefined;
+      if (columnKeysOnly && expression.kind !== 'column' && !isNodeName(expression) && !isEntityCall(expression))
+        return undefined;
       const bound = bindExpression(expression, rows);
       const index = keys.findIndex((key) => same(key, bound));
       if (index >= 0) return groupKey(index, expression, bound);

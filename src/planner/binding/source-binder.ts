@@ -14,6 +14,7 @@ import { at } from '../places.ts';
 import type { ColumnRef, Expression, Place, Query, Slot, Source } from '../statement.ts';
 import { type BoundQuery, type BoundSource, type CommonName, type Environment, noMasks } from './environment.ts';
 import { bindGraphRows } from './graph-rows.ts';
+import { bindEntities, bindUnwind } from './pattern-rows.ts';
 import { columnType, nameOf, type Output, type OutputType, project, renamed, throughColumns } from './outputs.ts';
 import { type OuterQuery, Scope, type ScopeTable } from './scope.ts';
 import type { Level } from './subselects.ts';
@@ -92,6 +93,10 @@ class SourceBinder {
         return this.#called(source);
       case 'walk':
         return bindWalk(source, this.bind(source.input), this.#functions(source.place));
+      case 'entities':
+        return bindEntities(source, this.bind(source.input), this.#functions(source.place));
+      case 'unwind':
+        return bindUnwind(source, this.bind(source.input), this.#functions(source.place));
       case 'graph-rows':
         this.#count(source);
         return bindGraphRows(source, this.#functions(source.place));

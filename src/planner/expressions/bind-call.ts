@@ -11,6 +11,7 @@ import { isDate } from './dates.ts';
 import { scalarFunction, scalarFunctions } from './functions/all.ts';
 import { type CastTarget, casts, isSized, sizedTypes, typeNames, wideCasts, dayText } from './functions/casts.ts';
 import { extractFields, extractions } from './functions/instants.ts';
+import { anyTyped, fitted } from './functions/graph-values.ts';
 import { jsonAsText } from './functions/json.ts';
 import { sameVector, vectorCast } from './functions/vectors.ts';
 import { isSame, resolved, type ScalarFunction } from './functions/scalar-function.ts';
@@ -285,6 +286,32 @@ export function isVector(bound: Bound): boolean {
 export function vectorsEqual(left: Bound, right: Bound, place: Place): Bound | null {
   if (!isVector(left) && !isVector(right)) return null;
   return called(sameVector, sameVector.name, [left, right], place);
+}
+
+/** What graph patterns take out of json is of any type: beside a cell it is a cell of that type. */
+export function besideJson(left: Bound, right: Bound): [Bound, Bound] {
+  return [ofAnyType(left, right.type), ofAnyType(right, left.type)];
+}
+
+export function ofAnyType(bound: Bound, type: ValueType): Bound {
+  if (bound.kind !== 'call' || !anyTyped.has(bound.function)) return bound;
+  if (type === 'string') return jsonText(bound);
+  if (type !== 'integer' && type !== 'number' && type !== 'boolean' && type !== 'timestamp') return bound;
+  return { kind: 'call', name: '#AS', function: fitted[type], operands: [bound], type };
+}
+
+/** A value among those of a list or a map. */
+export function asJson(bound: Bound, place: Place): Bound {
+  if (bound.type === 'json' || bound.type === 'null') return bound;
+  return calledByName(
+    bound.type === 'vector' ? '#PROPERTY' : '#JSON',
+    [bound.type === 'vector' ? vectorAsText(bound, place) : bound],
+    place,
+  );
+}
+
+export function calledByName(name: string, operands: readonly Bound[], place: Place): Bound {
+  return called(scalarFunction(name)!, name, operands, place);
 }
 
 /** json as the text that it is compared by; anything else as it is. */

@@ -10,6 +10,9 @@ import {
   asBeside,
   vectorsEqual,
   asDateLiteral,
+  asJson,
+  besideJson,
+  calledByName,
   asInstantLiteral,
   bindCall,
   bindStated,
@@ -17,6 +20,7 @@ import {
   isText,
   isNumeric,
   jsonText,
+  ofAnyType,
 } from './bind-call.ts';
 import { dateArithmetic, isDate } from './dates.ts';
 import { bindMatch } from './bind-match.ts';
@@ -65,7 +69,7 @@ export function bindExpression(expression: Expression, context: ExpressionContex
 
 /** A condition: boolean or NULL. */
 export function bindPredicate(expression: Expression, context: ExpressionContext): Bound {
-  const bound = bindExpression(expression, context);
+  const bound = ofAnyType(bindExpression(expression, context), 'boolean');
   if (bound.type !== 'boolean' && bound.type !== 'null') {
     throw at('REL_TYPE_MISMATCH', `a condition is boolean, this is ${bound.type}`, expression.place, 'types-differ');
   }
@@ -91,6 +95,10 @@ class ExpressionBinder {
         throw at('REL_UNKNOWN_COLUMN', `there is no column ${JSON.stringify(expression.name)}`, place);
       case 'literal':
         return this.#literal(expression);
+      case 'constant': {
+        const { cell } = expression;
+        return { kind: 'constant', cell, type: cell === null ? 'null' : typeof cell === 'string' ? 'string' : 'integer' };
+      }
       case 'now':
         return { kind: 'now', type: 'timestamp' };
       case 'interval':
@@ -123,6 +131,9 @@ class ExpressionBinder {
         if (expression.name === 'LOOKUP') return this.#lookup(expression);
         if (expression.name === 'SIMILAR') return bindSimilar(expression, (operand) => this.bind(operand));
         if (expression.name === 'DEGREE') return this.#degree(expression);
+        if (expression.name === '#PLUS') return this.#plus(expression);
+        if (expression.name === '#LIST' || expression.name === '#IN' || expression.name === '#MAP')
+          return this.#ofJson(expression);
         if (expression.name === 'MATCH') return bindMatch(expression, (operand) => this.bind(operand));
         if (phoneticFunctions.has(expression.name))
           throw at('REL_INVALID', `${expression.name}(column) stands beside a text, with = or != between them`, place);
@@ -286,6 +297,24 @@ class ExpressionBinder {
     return { kind: 'in', operand, items, type: 'boolean' };
   }
 
+  /** Its values as json; the first of a map are its names. */
+  #ofJson({ name, arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
+    const values = given.map(({ value }, i) => {
+      const bound = this.bind(value);
+      return name === '#MAP' && i === 0 ? bound : asJson(bound, place);
+    });
+    return calledByName(name, values, place);
+  }
+
+  /** Numbers and instants are added, texts and lists put one behind the other. */
+  #plus({ arguments: given, place }: Extract<Expression, { kind: 'call' }>): Bound {
+    const [left, right] = besideJson(this.bind(given[0]!.value), this.bind(given[1]!.value));
+    const isOf = (type: ValueType): boolean => left.type === type || right.type === type;
+    if (isOf('json')) return calledByName('#APPEND', [asJson(left, place), asJson(right, place)], place);
+    if (isOf('string')) return calledByName('||', [left, right], place);
+    return this.#arithmetic('+', left, right, place);
+  }
+
   /** How many edges lead from or to what a column names: 0 where that is no node. */
   #degree(call: Extract<Expression, { kind: 'call' }>): Bound {
     const query = degreeQuery(call, this.#context.environment.literals);
@@ -331,7 +360,8 @@ class ExpressionBinder {
     return [first ?? beside, bounds];
   }
 
-  #arithmetic(op: ArithmeticOp, left: Bound, right: Bound, place: Place): Bound {
+  #arithmetic(op: ArithmeticOp, one: Bound, other: Bound, place: Place): Bound {
+    let [left, right] = besideJson(one, other);
     const refuse = (): never => {
       throw mismatch(`${left.type} ${op} ${right.type} is not defined`, place);
     };
@@ -401,7 +431,8 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
 ]);
 
 /** Two operands of one comparison: literals beside a timestamp are instants, json beside a text is the text of its value. Refuses what can't be compared. */
-export function matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+export function matched(one: Bound, other: Bound, op: CompareOp, place: Place): [Bound, Bound] {
+  let [left, right] = besideJson(one, other);
   if (left.type === 'timestamp') right = asInstantLiteral(right);
   else if (right.type === 'timestamp') left = asInstantLiteral(left);
   [left, right] = [asBeside(left, right.type), asBeside(right, left.type)];

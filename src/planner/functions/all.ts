@@ -4,6 +4,8 @@ import { at } from '../places.ts';
 import type { Place } from '../statement.ts';
 import { graphFunctions, innerFunctions } from '../graph/functions.ts';
 import { graphRows } from '../graph/rows-operator.ts';
+import { entities } from '../graph/entities.ts';
+import { unwind } from '../graph/unwind.ts';
 import { walk } from '../graph/walk.ts';
 import { hybridSearch } from './hybrid-search.ts';
 import { provenanceTriples } from './provenance-triples.ts';
@@ -13,7 +15,7 @@ import type { TableFunction } from './table-function.ts';
 export const tableFunctions: readonly TableFunction[] = [hybridSearch, similar, provenanceTriples, ...graphFunctions];
 
 const byName: ReadonlyMap<string, TableFunction> = new Map(
-  [...tableFunctions, ...innerFunctions, walk, graphRows].map((each) => [each.name, each]),
+  [...tableFunctions, ...innerFunctions, walk, graphRows, entities, unwind].map((each) => [each.name, each]),
 );
 
 export function tableFunction(name: string): TableFunction | undefined {

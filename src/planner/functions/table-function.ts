@@ -8,6 +8,7 @@
  */
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { FunctionNode, GraphInput, PlanColumn } from '../logical-plan.ts';
+import type { Narrowing } from '../operators/key-filter.ts';
 import type { Execution, Operator } from '../operators/operator.ts';
 import type { Expression, FunctionArgument, Place } from '../statement.ts';
 import type { Signature, Words } from './argument-spec.ts';
@@ -47,8 +48,8 @@ export interface Opening {
   readonly values: Values;
   /** Rows of the type that it ranks, with the columns of `node.reads`; null for a function that ranks none. */
   readonly input: Operator | null;
-  /** Scans of the edges of a graph, each begun when it is called. */
-  readonly edges: readonly (() => Operator)[];
+  /** Scans of the edges of a graph, each begun when it is called; of the rows that are asked for alone, where keys say which. */
+  readonly edges: readonly ((narrowings?: readonly Narrowing[]) => Operator)[];
   readonly execution: Execution;
   /** What `prepare` gave. */
   readonly prepared: unknown;

@@ -1,6 +1,8 @@
 /** Names that no statement can write: of the operators of graph patterns, and of the columns that they yield. */
 export const walkName = '#WALK';
 export const rowsName = '#ROWS';
+export const entitiesName = '#ENTITIES';
+export const unwindName = '#UNWIND';
 
 /** What a walk adds to the rows that it begins at. */
 export const walkColumns = {
@@ -18,7 +20,26 @@ export const rowColumns = {
   name: '#name',
   key: '#key',
   type: '#type',
+  /** The row as json; that of an edge without its ends, and the names of these. */
+  entity: '#entity',
+  from: '#from',
+  to: '#to',
 } as const;
 
+/** The element of a list. */
+export const unwoundColumn = '#value';
+
 /** A call of one column, `id`: the text by which edges name the row. */
-export const nodeNameCall = '#NODE';
+export const nodeNameCall = '#NAME';
+
+/** Calls of one column, `_pk`: the row as json. */
+export const entityCalls = { nodes: '#NODE', edges: '#EDGE' } as const;
+
+/** What one wanted entity is made of: numbers of columns among those behind the rows. */
+export interface EntityLayout {
+  readonly as: 'node' | 'path' | 'relationship' | 'relationships';
+  readonly edge: { readonly entity: number; readonly from: number; readonly to: number } | null;
+  readonly start: number | null;
+  readonly steps: readonly { readonly trail: number; readonly reversed: boolean }[];
+  readonly known: readonly { readonly name: number; readonly entity: number }[];
+}

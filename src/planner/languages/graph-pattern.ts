@@ -2,124 +2,61 @@
  * Graph patterns as they are written, to a tree:
  *
  *   MATCH (a:Type {key: value})-[r:LINK|OTHER*1..3]->(b), … [AS OF …] [WHERE …]
- *   OPTIONAL MATCH … WITH … RETURN [DISTINCT] a.key AS name, count(*), collect(b.key), sum(…) [ORDER BY …] [SKIP n] [LIMIT n]
+ *   OPTIONAL MATCH … UNWIND list AS name WITH … RETURN [DISTINCT] a.key AS name, count(*), collect(b) [ORDER BY …] [SKIP n] [LIMIT n]
  *
- *   [MATCH …] CREATE|MERGE (a:Type {key: value})-[r:LINK]->(b), … [CREATE|MERGE …] [RETURN a AS name, …]
+ *   [MATCH … | UNWIND … | WITH …] CREATE|MERGE (a:Type {key: value})-[r:LINK]->(b), … [CREATE|MERGE …] [RETURN a AS name, …]
  *
  * Whatever else patterns have elsewhere is REL_PARSE with its place: nothing is read over. Source: specification, "Doors".
  */
-import type { Place, Slot } from '../statement.ts';
+import type { Place } from '../statement.ts';
+import {
+  aggregates,
+  type ArithmeticOp,
+  type Clause,
+  type CompareOp,
+  type Item,
+  type MadeClause,
+  type PatternChain,
+  type PatternEdge,
+  type PatternNode,
+  type PatternWrite,
+  type Projection,
+  type Term,
+} from './pattern-tree.ts';
 import { isAsOf, readAsOf } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-export type Term =
-  | { readonly kind: 'variable'; readonly name: string; readonly place: Place }
-  | { readonly kind: 'property'; readonly of: string; readonly name: string; readonly place: Place }
-  | { readonly kind: 'literal'; readonly slot: number; readonly place: Place }
-  | {
-      readonly kind: 'aggregate';
-      readonly function: PatternAggregate;
-      /** null: count(*). */
-      readonly of: Term | null;
-      readonly distinct: boolean;
-      readonly place: Place;
-    };
+/** Functions of one value or several, in lower case: what they are called here, and how many values they take at least and at most. */
+export const functions: ReadonlyMap<string, { readonly call: string; readonly least: number; readonly most: number }> = new Map(
+  (
+    [
+      ['#LABELS #TYPE #ID #ELEMENTID #PROPERTIES #KEYS #NODES #RELATIONSHIPS #LENGTH #SIZE #HEAD #LAST', 1, 1],
+      ['#TOSTRING #TOINTEGER #TOFLOAT #TOBOOLEAN', 1, 1],
+      ['#RANGE', 2, 3],
+      ['LOWER UPPER TRIM ABS CEIL FLOOR SIGN SQRT EXP LN REVERSE', 1, 1],
+      ['ROUND', 1, 2],
+      ['LEFT RIGHT', 2, 2],
+      ['REPLACE', 3, 3],
+      ['COALESCE', 1, 64],
+    ] as const
+  ).flatMap(([names, least, most]) => names.split(' ').map((call) => [written(call), { call, least, most }] as const)),
+);
 
-const aggregates = ['count', 'collect', 'sum', 'avg', 'min', 'max'] as const;
-export type PatternAggregate = (typeof aggregates)[number];
-
-export type Condition =
-  | { readonly kind: 'and' | 'or'; readonly left: Condition; readonly right: Condition; readonly place: Place }
-  | { readonly kind: 'not'; readonly operand: Condition; readonly place: Place }
-  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Term; readonly right: Term; readonly place: Place }
-  | {
-      readonly kind: 'text';
-      readonly op: 'starts' | 'ends' | 'contains';
-      readonly left: Term;
-      readonly right: Term;
-      readonly place: Place;
-    }
-  | { readonly kind: 'in'; readonly left: Term; readonly items: readonly Term[]; readonly place: Place }
-  | { readonly kind: 'is-null'; readonly left: Term; readonly negated: boolean; readonly place: Place };
-
-export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
-
-export interface PatternNode {
-  /** null: it has no name. */
-  readonly name: string | null;
-  /** It is of one type of each of these lists; none: of any. */
-  readonly labels: readonly (readonly string[])[];
-  readonly properties: readonly { readonly name: string; readonly value: Term }[];
-  readonly place: Place;
-}
-
-export interface PatternEdge {
-  readonly name: string | null;
-  /** Empty: of any type. */
-  readonly types: readonly string[];
-  readonly direction: 'out' | 'in' | 'both';
-  /** null: one edge. A bound that is not written is 1. */
-  readonly hops: { readonly least: Slot | null; readonly most: Slot } | null;
-  readonly properties: readonly { readonly name: string; readonly value: Term }[];
-  readonly place: Place;
-}
-
-/** Nodes with edges between them: one more of the former. */
-export interface PatternChain {
-  /** null: the path has no name. */
-  readonly name: string | null;
-  readonly nodes: readonly PatternNode[];
-  readonly edges: readonly PatternEdge[];
-}
-
-export interface Item {
-  readonly term: Term;
-  readonly name: string;
-}
-
-export type Clause =
-  | {
-      readonly kind: 'match';
-      readonly optional: boolean;
-      readonly chains: readonly PatternChain[];
-      readonly where: Condition | null;
-      readonly place: Place;
-    }
-  | {
-      readonly kind: 'with' | 'return';
-      readonly distinct: boolean;
-      readonly items: readonly Item[];
-      readonly orderBy: readonly { readonly term: Term; readonly descending: boolean }[];
-      readonly skip: Slot | null;
-      readonly limit: Slot | null;
-      readonly where: Condition | null;
-      readonly place: Place;
-    };
-
-/** What CREATE or MERGE makes: nodes that nothing has bound have a label, edges one type and a way. */
-export interface MadeClause {
-  readonly kind: 'create' | 'merge';
-  readonly chains: readonly PatternChain[];
-  readonly place: Place;
-}
-
-export interface PatternWrite {
-  readonly matches: readonly Clause[];
-  readonly made: readonly MadeClause[];
-  /** Null where nothing is to be returned. */
-  readonly returned: readonly { readonly of: string; readonly name: string; readonly place: Place }[] | null;
-  readonly place: Place;
+function written(call: string): string {
+  const names: Readonly<Record<string, string>> = { LOWER: 'tolower', UPPER: 'toupper', LN: 'log' };
+  return names[call] ?? call.replace('#', '').toLowerCase();
 }
 
 /** Recognised, and run by nobody. */
 const changes: ReadonlySet<string> = new Set('SET DELETE DETACH REMOVE'.split(' '));
-const unsupported: ReadonlySet<string> = new Set('UNWIND FOREACH UNION CALL LOAD USE'.split(' '));
+const unsupported: ReadonlySet<string> = new Set('FOREACH UNION CALL LOAD USE'.split(' '));
 const clausesMax = 32;
 const edgesMax = 64;
 
 export function startsPattern(cursor: TokenCursor): boolean {
   const [key, next] = [cursor.key(), cursor.key(1)];
   if (key === 'OPTIONAL') return next === 'MATCH';
+  if (key === 'UNWIND' || key === 'RETURN') return true;
   if (key === 'MATCH' && cursor.peek(1).kind === 'word' && cursor.key(2) === '=') return true;
   return (key === 'MATCH' || key === 'CREATE' || key === 'MERGE') && next === '(';
 }
@@ -145,6 +82,8 @@ export function readPattern(
 class PatternReader {
   readonly #cursor: TokenCursor;
   #edges = 0;
+  /** RETURN or WITH is read, and no aggregate within it. */
+  #takesAggregates = false;
 
   constructor(cursor: TokenCursor) {
     this.#cursor = cursor;
@@ -156,10 +95,11 @@ class PatternReader {
     const optional = cursor.accept('OPTIONAL');
     if (cursor.accept('MATCH')) return this.#match(optional, place);
     if (optional) throw cursor.expected('MATCH');
+    if (cursor.accept('UNWIND')) return this.#unwind(place);
     if (cursor.accept('WITH')) return this.#projection('with', place);
     if (cursor.accept('RETURN')) return this.#projection('return', place);
     if (unsupported.has(cursor.key())) throw cursor.error(`${cursor.key()} is not supported in patterns`);
-    throw cursor.expected('MATCH, OPTIONAL MATCH, WITH or RETURN');
+    throw cursor.expected('MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN');
   }
 
   write(matches: readonly Clause[]): PatternWrite {
@@ -174,16 +114,15 @@ class PatternReader {
       while (kind === 'create' && cursor.accept(',')) chains.push(this.#chain(null));
       made.push({ kind, chains, place: begin });
     }
-    const returned: { of: string; name: string; place: Place }[] = [];
-    const returns = cursor.accept('RETURN');
-    if (returns) {
-      do {
-        const at = cursor.place;
-        const of = cursor.name('a name');
-        returned.push({ of, name: cursor.accept('AS') ? cursor.name('a name') : of, place: at });
-      } while (cursor.accept(','));
-    }
-    return { matches, made, returned: returns ? returned : null, place };
+    const end = cursor.place;
+    const returned = cursor.accept('RETURN') ? this.#projection('return', end) : null;
+    return { matches, made, returned, place };
+  }
+
+  #unwind(place: Place): Clause {
+    const list = this.#term();
+    this.#cursor.expect('AS');
+    return { kind: 'unwind', list, name: this.#cursor.name('a name'), place };
   }
 
   #match(optional: boolean, place: Place): Clause {
@@ -191,7 +130,7 @@ class PatternReader {
     const chains = [this.#path()];
     while (cursor.accept(',')) chains.push(this.#path());
     if (isAsOf(cursor)) readAsOf(cursor);
-    const where = cursor.accept('WHERE') ? this.#condition() : null;
+    const where = cursor.accept('WHERE') ? this.#term() : null;
     return { kind: 'match', optional, chains, where, place };
   }
 
@@ -280,42 +219,52 @@ class PatternReader {
 
   #properties(): PatternNode['properties'] {
     const cursor = this.#cursor;
-    const properties: { name: string; value: Term }[] = [];
-    if (!cursor.accept('{')) return properties;
-    if (cursor.accept('}')) return properties;
-    do {
-      const name = this.#word('a property');
-      cursor.expect(':');
-      properties.push({ name, value: this.#value() });
-    } while (cursor.accept(','));
-    cursor.expect('}');
-    return properties;
+    if (cursor.token.kind === 'literal')
+      throw cursor.error('properties are named one by one, {name: $map.name}: a map as a whole is not supported here');
+    return cursor.key() === '{' ? this.#entries('a property') : [];
   }
 
-  #projection(kind: 'with' | 'return', place: Place): Clause {
+  #entries(what: string): { name: string; value: Term }[] {
     const cursor = this.#cursor;
+    cursor.expect('{');
+    const entries: { name: string; value: Term }[] = [];
+    if (cursor.accept('}')) return entries;
+    do {
+      const name = this.#word(what);
+      cursor.expect(':');
+      entries.push({ name, value: cursor.nested(() => this.#term()) });
+    } while (cursor.accept(','));
+    cursor.expect('}');
+    return entries;
+  }
+
+  #projection(kind: 'with' | 'return', place: Place): Projection {
+    const cursor = this.#cursor;
+    this.#takesAggregates = true;
     const distinct = cursor.accept('DISTINCT');
-    const items = [this.#item(kind)];
+    const isAll = cursor.accept('*');
+    const items = isAll ? [] : [this.#item(kind)];
     while (cursor.accept(',')) items.push(this.#item(kind));
     const orderBy: { term: Term; descending: boolean }[] = [];
     if (cursor.acceptPair('ORDER', 'BY')) {
       do {
-        const term = this.#term(true);
+        const term = this.#term();
         const descending = cursor.accept('DESC') || cursor.accept('DESCENDING');
         if (!descending && !cursor.accept('ASC')) cursor.accept('ASCENDING');
         orderBy.push({ term, descending });
       } while (cursor.accept(','));
     }
+    this.#takesAggregates = false;
     const skip = cursor.accept('SKIP') ? cursor.literal('i', 'a number of rows') : null;
     const limit = cursor.accept('LIMIT') ? cursor.literal('i', 'a number of rows') : null;
-    const where = kind === 'with' && cursor.accept('WHERE') ? this.#condition() : null;
-    return { kind, distinct, items, orderBy, skip, limit, where, place };
+    const where = kind === 'with' && cursor.accept('WHERE') ? this.#term() : null;
+    return { kind, distinct, isAll, items, orderBy, skip, limit, where, place };
   }
 
   #item(kind: 'with' | 'return'): Item {
     const cursor = this.#cursor;
     const { place } = cursor;
-    const term = this.#term(true);
+    const term = this.#term();
     const named = cursor.key() === 'AS';
     if (named) cursor.next();
     if (!named && kind === 'with' && term.kind !== 'variable')
@@ -323,116 +272,235 @@ class PatternReader {
     return { term, name: named ? cursor.name('a name') : nameOf(term) };
   }
 
-  #condition(): Condition {
+  #term(): Term {
+    return this.#chained(
+      () => this.#chained(() => this.#chained(() => this.#negation(), 'AND', 'and'), 'XOR', 'xor'),
+      'OR',
+      'or',
+    );
+  }
+
+  #chained(operand: () => Term, word: string, kind: 'and' | 'or' | 'xor'): Term {
     const cursor = this.#cursor;
-    let left = this.#conjunction();
-    while (cursor.key() === 'OR') {
+    let left = operand();
+    while (cursor.key() === word) {
       const { place } = cursor;
       cursor.next();
       cursor.linked();
-      left = { kind: 'or', left, right: this.#conjunction(), place };
+      left = { kind, left, right: operand(), place };
     }
     return left;
   }
 
-  #conjunction(): Condition {
+  #negation(): Term {
     const cursor = this.#cursor;
-    let left = this.#negation();
-    while (cursor.key() === 'AND') {
+    const { place } = cursor;
+    if (!cursor.accept('NOT')) return this.#comparison();
+    return cursor.nested(() => ({ kind: 'not', operand: this.#negation(), place }));
+  }
+
+  #comparison(): Term {
+    const cursor = this.#cursor;
+    let left = this.#tested();
+    let chain: Term | null = null;
+    for (let op = cursor.key(); isComparison(op); op = cursor.key()) {
+      const { place } = cursor;
+      cursor.next();
+      const right = this.#tested();
+      const compared: Term = { kind: 'compare', op, left, right, place };
+      // a < b < c says both.
+      chain = chain === null ? compared : { kind: 'and', left: chain, right: compared, place };
+      left = right;
+      cursor.linked();
+    }
+    return chain ?? left;
+  }
+
+  /** A sum with what is asked of it by words. */
+  #tested(): Term {
+    const cursor = this.#cursor;
+    let left = this.#sum();
+    for (;;) {
+      const { place } = cursor;
+      if (cursor.accept('IN')) {
+        left = { kind: 'in', left, list: this.#sum(), place };
+      } else if (cursor.key() === 'IS') {
+        cursor.next();
+        const negated = cursor.accept('NOT');
+        cursor.expect('NULL');
+        left = { kind: 'is-null', left, negated, place };
+      } else if (cursor.acceptPair('STARTS', 'WITH')) left = { kind: 'text', op: 'starts', left, right: this.#sum(), place };
+      else if (cursor.acceptPair('ENDS', 'WITH')) left = { kind: 'text', op: 'ends', left, right: this.#sum(), place };
+      else if (cursor.accept('CONTAINS')) left = { kind: 'text', op: 'contains', left, right: this.#sum(), place };
+      else return left;
+      cursor.linked();
+    }
+  }
+
+  #sum(): Term {
+    return this.#operators(['+', '-'], () => this.#operators(['*', '/', '%'], () => this.#signed()));
+  }
+
+  #operators(ops: readonly ArithmeticOp[], operand: () => Term): Term {
+    const cursor = this.#cursor;
+    let left = operand();
+    for (let op = ops.find((each) => each === cursor.key()); op !== undefined; op = ops.find((each) => each === cursor.key())) {
       const { place } = cursor;
       cursor.next();
       cursor.linked();
-      left = { kind: 'and', left, right: this.#negation(), place };
+      left = { kind: 'arithmetic', op, left, right: operand(), place };
     }
     return left;
   }
 
-  #negation(): Condition {
+  #signed(): Term {
     const cursor = this.#cursor;
     const { place } = cursor;
-    if (cursor.accept('NOT')) return cursor.nested(() => ({ kind: 'not', operand: this.#negation(), place }));
-    if (cursor.key() === '(') {
-      if (this.#isNode()) {
-        throw cursor.error('a pattern in WHERE is not supported: OPTIONAL MATCH it, and ask whether a node of it IS NULL');
-      }
-      cursor.next();
-      const inner = cursor.nested(() => this.#condition());
-      cursor.expect(')');
-      return inner;
+    if (cursor.accept('-')) return cursor.nested(() => ({ kind: 'negate', operand: this.#signed(), place }));
+    let of = this.#atom();
+    for (;;) {
+      const at = cursor.place;
+      if (cursor.accept('.')) of = { kind: 'property', of, name: this.#word('a property'), place: at };
+      else if (cursor.key() === '[') of = this.#element(of, at);
+      else if (cursor.key() === ':' && of.kind === 'variable') of = this.#labelled(of.name, at);
+      else return of;
+      cursor.linked();
     }
-    return this.#predicate();
   }
 
-  /** Not a condition in brackets. */
-  #isNode(): boolean {
+  #element(of: Term, place: Place): Term {
     const cursor = this.#cursor;
-    const behind = cursor.key(1) === ':' || cursor.key(1) === ')' ? 1 : 2;
-    if (cursor.key(behind) === ':') return true;
-    return cursor.key(behind) === ')' && /^(-|<|->)$/.test(cursor.key(behind + 1)) && cursor.key(behind + 2) !== '=';
+    cursor.expect('[');
+    const at = cursor.nested(() => this.#term());
+    if (cursor.key() === '..') throw cursor.error('a part of a list, [a..b], is not supported');
+    cursor.expect(']');
+    return { kind: 'element', of, at, place };
   }
 
-  #predicate(): Condition {
+  #labelled(of: string, place: Place): Term {
     const cursor = this.#cursor;
-    const left = this.#term(false);
-    const { place } = cursor;
-    const key = cursor.key();
-    if (isComparison(key)) {
-      cursor.next();
-      return { kind: 'compare', op: key, left, right: this.#term(false), place };
-    }
-    if (cursor.accept('IN')) {
-      cursor.expect('[');
-      const items = [this.#value()];
-      while (cursor.accept(',')) items.push(this.#value());
-      cursor.expect(']');
-      return { kind: 'in', left, items, place };
-    }
-    if (cursor.accept('IS')) {
-      const negated = cursor.accept('NOT');
-      cursor.expect('NULL');
-      return { kind: 'is-null', left, negated, place };
-    }
-    for (const [word, op] of [
-      ['STARTS', 'starts'],
-      ['ENDS', 'ends'],
-    ] as const) {
-      if (!cursor.accept(word)) continue;
-      cursor.expect('WITH');
-      return { kind: 'text', op, left, right: this.#term(false), place };
-    }
-    if (cursor.accept('CONTAINS')) return { kind: 'text', op: 'contains', left, right: this.#term(false), place };
-    throw cursor.expected('=, <>, <, <=, >, >=, IN, IS NULL, STARTS WITH, ENDS WITH or CONTAINS');
+    const types: string[] = [];
+    while (cursor.accept(':')) types.push(cursor.name('a type'));
+    return { kind: 'labelled', of, types, place };
   }
 
-  #term(aggregated: boolean): Term {
+  #atom(): Term {
     const cursor = this.#cursor;
     const { place } = cursor;
-    const key = cursor.key();
-    if (cursor.key(1) === '(' && cursor.token.kind === 'word') {
-      const called = aggregates.find((each) => each.toUpperCase() === key);
-      if (called === undefined || !aggregated) {
-        const why = called === undefined ? 'is not supported in patterns' : 'stands in RETURN and WITH, and not in another';
-        throw cursor.error(`${cursor.token.text}() ${why}: ${aggregates.join(', ')} are there`);
-      }
-      cursor.next();
-      cursor.next();
-      if (called === 'count' && cursor.accept('*')) {
+    if (cursor.token.kind === 'literal') {
+      const { typed } = cursor.token;
+      return { kind: 'literal', ...cursor.anyLiteral('a value'), ...(typed && { typed }) };
+    }
+    switch (cursor.key()) {
+      case '(': {
+        if (this.#isPattern())
+          throw cursor.error(
+            'a pattern in a condition is not supported: OPTIONAL MATCH it, and ask whether a node of it IS NULL',
+          );
+        cursor.next();
+        const inner = cursor.nested(() => this.#term());
         cursor.expect(')');
-        return { kind: 'aggregate', function: called, of: null, distinct: false, place };
+        return inner;
+      }
+      case '[':
+        return this.#list(place);
+      case '{':
+        return { kind: 'map', entries: cursor.nested(() => this.#entries('a name')), place };
+      case 'CASE':
+        return this.#case(place);
+    }
+    if (cursor.key(1) === '(' && cursor.token.kind === 'word') return this.#called(place);
+    if (cursor.key(1) === '{' && cursor.token.kind === 'word')
+      throw cursor.error(`${cursor.token.text} {…} is not supported in patterns`);
+    return { kind: 'variable', name: cursor.name('a name or a value'), place };
+  }
+
+  /** Whether an edge leads from what is in brackets here. */
+  #isPattern(): boolean {
+    const cursor = this.#cursor;
+    let depth = 0;
+    let at = 0;
+    do {
+      const key = cursor.key(at);
+      if (cursor.peek(at).kind === 'end') return false;
+      if (key === '(') depth++;
+      else if (key === ')') depth--;
+      at++;
+    } while (depth > 0);
+    const [next, then] = [cursor.key(at), cursor.key(at + 1)];
+    return (next === '<' && then === '-') || (next === '-' && (then === '[' || then === '-' || then === '->'));
+  }
+
+  #list(place: Place): Term {
+    const cursor = this.#cursor;
+    cursor.expect('[');
+    const items: Term[] = [];
+    if (cursor.accept(']')) return { kind: 'list', items, place };
+    if (cursor.key(1) === 'IN' && cursor.token.kind === 'word')
+      throw cursor.error('a comprehension, [x IN list …], is not supported');
+    do items.push(cursor.nested(() => this.#term()));
+    while (cursor.accept(','));
+    cursor.expect(']');
+    return { kind: 'list', items, place };
+  }
+
+  #case(place: Place): Term {
+    const cursor = this.#cursor;
+    return cursor.nested(() => {
+      cursor.expect('CASE');
+      const operand = cursor.key() === 'WHEN' ? null : this.#term();
+      const branches: { when: Term; result: Term }[] = [];
+      while (cursor.accept('WHEN')) {
+        const when = this.#term();
+        cursor.expect('THEN');
+        branches.push({ when, result: this.#term() });
+      }
+      if (branches.length === 0) throw cursor.expected('WHEN');
+      const otherwise = cursor.accept('ELSE') ? this.#term() : null;
+      cursor.expect('END');
+      return { kind: 'case', operand, branches, otherwise, place };
+    });
+  }
+
+  #called(place: Place): Term {
+    const cursor = this.#cursor;
+    const { text } = cursor.token;
+    const name = text.toLowerCase();
+    const aggregate = aggregates.find((each) => each === name);
+    const known = functions.get(name);
+    if (aggregate === undefined && known === undefined) {
+      const there = [...aggregates, ...functions.keys()].join(', ');
+      throw cursor.error(`${text}() is not supported in patterns: ${there} are there`);
+    }
+    if (aggregate !== undefined && !this.#takesAggregates)
+      throw cursor.error(`${text}() stands in RETURN and WITH, and not in another`);
+    cursor.next();
+    cursor.next();
+    if (aggregate !== undefined) {
+      if (aggregate === 'count' && cursor.accept('*')) {
+        cursor.expect(')');
+        return { kind: 'aggregate', function: aggregate, of: null, distinct: false, place };
       }
       const distinct = cursor.accept('DISTINCT');
-      const of = this.#term(false);
+      this.#takesAggregates = false;
+      const of = cursor.nested(() => this.#term());
+      this.#takesAggregates = true;
       cursor.expect(')');
-      return { kind: 'aggregate', function: called, of, distinct, place };
+      return { kind: 'aggregate', function: aggregate, of, distinct, place };
     }
-    if (cursor.token.kind === 'literal') return this.#value();
-    const name = cursor.name('a name or a value');
-    if (!cursor.accept('.')) return { kind: 'variable', name, place };
-    return { kind: 'property', of: name, name: this.#word('a property'), place };
-  }
-
-  #value(): Term {
-    return { kind: 'literal', ...this.#cursor.anyLiteral('a value (a text stands in single quotes)') };
+    const given: Term[] = [];
+    if (cursor.key() !== ')') {
+      do given.push(cursor.nested(() => this.#term()));
+      while (cursor.accept(','));
+    }
+    cursor.expect(')');
+    const { least, most } = known!;
+    if (given.length < least || given.length > most)
+      throw cursor.error(
+        `${text}() takes ${least === most ? least : `${least} to ${most}`} ${most === 1 ? 'value' : 'values'}`,
+        place,
+      );
+    return { kind: 'function', name, arguments: given, place };
   }
 
   /** Behind a dot or before a colon any word is a name. */
@@ -446,14 +514,21 @@ function isComparison(key: string): key is CompareOp {
   return key === '=' || key === '!=' || key === '<' || key === '<=' || key === '>' || key === '>=';
 }
 
+/** As an item without a name is called. It shows no value: statements that differ in these alone share a plan. */
 function nameOf(term: Term): string {
   switch (term.kind) {
     case 'variable':
       return term.name;
     case 'property':
-      return `${term.of}.${term.name}`;
+      return `${nameOf(term.of)}.${term.name}`;
     case 'aggregate':
       return `${term.function}(${term.distinct ? 'DISTINCT ' : ''}${term.of === null ? '*' : nameOf(term.of)})`;
+    case 'function':
+      return `${term.name}(${term.arguments.map(nameOf).join(', ')})`;
+    case 'arithmetic':
+      return `${nameOf(term.left)} ${term.op} ${nameOf(term.right)}`;
+    case 'labelled':
+      return [term.of, ...term.types].join(':');
     default:
       return 'value';
   }

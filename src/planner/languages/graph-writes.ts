@@ -2,11 +2,11 @@
  * What the graph doors write, from its text: CREATE and MERGE of patterns, and CALL … .write. The rows that a MATCH in front finds
  * are a query of its own. Everybody else sees them refused, read as they are.
  */
-import type { Dialect, Place, Slot } from '../statement.ts';
-import type { GraphWrite, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
-import type { Clause, MadeClause, PatternEdge, PatternNode, PatternWrite } from './graph-pattern.ts';
+import type { Dialect, Place, Query, Slot } from '../statement.ts';
+import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
-import { patternQuery } from './pattern-query.ts';
+import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from './pattern-tree.ts';
+import { isAggregate, nameFunction, namesIn, patternQuery, valueName } from './pattern-query.ts';
 import type { LexedStatement } from './sql-lexer.ts';
 import { parseError } from './sql-lexer.ts';
 import { readCall } from './sql-procedure.ts';
@@ -34,54 +34,93 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
   const read = readPattern(cursor);
   if (!('verb' in read) || read.pattern === null) return null;
   const { matches, made, returned, place } = read.pattern;
-  const things = new Things(matches).of(made);
-  const known = new Set(things.map(({ name }) => name));
-  const used = namesUsed(read.pattern).filter((name) => !known.has(name));
-  const matched = matchedQuery(matches, used, place);
-  const method = made.every(({ kind }) => kind === 'merge') ? 'merge' : 'create';
-  return { kind: 'pattern', purpose, matched, method, things, returned, nullSlot: cursor.lexed.parameters.length, place };
+  const things = new Things(matches);
+  const all = things.of(made);
+  const known = new Set(all.map(({ name }) => name));
+  const clause = returned && things.withValues(returned, known);
+  const ends = all.flatMap((thing) => (thing.kind === 'edge' ? [thing.from, thing.to] : []));
+  const used = [...new Set(ends)].filter((name) => !known.has(name));
+  const matched = matchedQuery(matches, used, things.values, place);
+  const shapes = things.values.map((_, i) => matched?.query.entities?.[used.length + i] ?? null);
+  return {
+    kind: 'pattern',
+    purpose,
+    matched: matched && { query: matched.query, names: used, values: things.values.length },
+    method: made.every(({ kind }) => kind === 'merge') ? 'merge' : 'create',
+    things: all,
+    returned: clause && { clause, shapes },
+    nullSlot: cursor.lexed.parameters.length,
+    place,
+  };
 }
 
-/** Ids of the nodes that were matched, as columns in the order of their names. */
+/** What edges call the nodes that were matched, in the order of their names; then the values. */
 function matchedQuery(
   matches: readonly Clause[],
   used: readonly string[],
+  values: readonly Term[],
   place: Place,
-): Extract<GraphWrite, { kind: 'pattern' }>['matched'] {
+): { readonly query: Query } | null {
   if (matches.length === 0) {
     if (used.length > 0) throw parseError(place, `nothing is called ${JSON.stringify(used[0])} here`);
-    return null;
+    if (values.length === 0) return null;
   }
-  const named = used.length > 0 ? used : nodeNames(matches).slice(0, 1);
-  const [first] = named;
-  if (first === undefined) throw parseError(place, 'a MATCH in front of what is written names a node');
-  // One more than there are: a node alone would come with all of its columns.
-  const items = [...named, first].map((name, i) => ({ term: { kind: 'variable', name, place } as const, name: `#${i}` }));
-  const last: Clause = { kind: 'return', distinct: false, items, orderBy: [], skip: null, limit: null, where: null, place };
-  return { query: patternQuery([...matches, last]), names: named };
+  const called = (name: string): Term => ({
+    kind: 'function',
+    name: nameFunction,
+    arguments: [{ kind: 'variable', name, place }],
+    place,
+  });
+  const items = [...used.map(called), ...values].map((term, i) => ({ term, name: `#${i}` }));
+  // That there is a row says something, too.
+  const some: Term = { kind: 'list', items: [], place };
+  const nothing = { orderBy: [], skip: null, limit: null, where: null, distinct: false, isAll: false } as const;
+  const shown = items.length > 0 ? items : [{ term: some, name: '#0' }];
+  return { query: patternQuery([...matches, { kind: 'return', items: shown, ...nothing, place }], true) };
 }
 
 function nodeNames(matches: readonly Clause[]): readonly string[] {
-  const chains = matches.flatMap((clause) => (clause.kind === 'match' ? clause.chains : []));
-  return chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => name ?? []));
-}
-
-/** Names that stand for what something else has bound. */
-function namesUsed({ made, returned }: PatternWrite): readonly string[] {
-  const chains = made.flatMap((clause) => clause.chains);
-  const ofNodes = chains.flatMap(({ nodes }) =>
-    nodes.flatMap(({ name, labels }) => (labels.length === 0 && name !== null ? [name] : [])),
-  );
-  return [...new Set([...ofNodes, ...(returned ?? []).map(({ of }) => of)])];
+  return matches.flatMap((clause) => {
+    if (clause.kind === 'unwind') return [clause.name];
+    if (clause.kind !== 'match') return clause.items.map(({ name }) => name);
+    return clause.chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => name ?? []));
+  });
 }
 
 /** What is made, each thing before what names it. */
 class Things {
   readonly #taken: Set<string>;
+  /** What cells and RETURN say of rows that were matched. */
+  readonly values: Term[] = [];
   #numbers = 0;
 
   constructor(matches: readonly Clause[]) {
     this.#taken = new Set(nodeNames(matches));
+  }
+
+  /** What says nothing of what is made is a value of the row that was matched. */
+  withValues(clause: Projection, made: ReadonlySet<string>): Projection {
+    if (clause.isAll) throw parseError(clause.place, 'RETURN names what it says of what was made: * is not supported here');
+    const replaced = (term: Term): Term => {
+      const names = namesIn(term);
+      if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaced(term.of) };
+      if (names.length === 0 || isAggregate(term)) return term;
+      if (names.every((name) => !made.has(name))) {
+        const value = this.values.push(term) - 1;
+        return { kind: 'variable', name: valueName(value), place: term.place };
+      }
+      if (names.every((name) => made.has(name))) return term;
+      throw parseError(term.place, 'what RETURN says is of what was matched, or of what was made, and not of both at once');
+    };
+    return {
+      ...clause,
+      items: clause.items.map((item) => ({ ...item, term: replaced(item.term) })),
+      orderBy: clause.orderBy.map((each) => {
+        const isItem =
+          each.term.kind === 'variable' && clause.items.some(({ name }) => name === (each.term as { name: string }).name);
+        return isItem ? each : { ...each, term: replaced(each.term) };
+      }),
+    };
   }
 
   of(made: readonly MadeClause[]): readonly MadeThing[] {
@@ -105,7 +144,7 @@ class Things {
       throw parseError(place, 'a node that is made has a type, (n:Type {key: value}); one that is there has its name alone');
     }
     const own = this.#name(name, place);
-    things.push({ kind: 'node', how: kind, name: own, type: label, cells: cellsOf(properties), place });
+    things.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), place });
     return own;
   }
 
@@ -116,7 +155,15 @@ class Things {
       throw parseError(place, 'an edge that is made has one type and leads one way: -[r:TYPE]->');
     }
     const [from, to] = direction === 'out' ? [left, right] : [right, left];
-    return { kind: 'edge', how: kind, name: this.#name(edge.name, place), type, from, to, cells: cellsOf(properties), place };
+    return { kind: 'edge', how: kind, name: this.#name(edge.name, place), type, from, to, cells: this.#cells(properties), place };
+  }
+
+  #cells(properties: PatternNode['properties']): readonly MadeCell[] {
+    return properties.map(({ name, value }): MadeCell => {
+      const { place } = value;
+      if (value.kind !== 'literal') return { name, place, value: this.values.push(value) - 1 };
+      return { name, place, slot: value.slot, ...(value.typed && { typed: value.typed }) };
+    });
   }
 
   #name(name: string | null, place: Place): string {
@@ -126,13 +173,6 @@ class Things {
     this.#taken.add(name);
     return name;
   }
-}
-
-function cellsOf(properties: PatternNode['properties']): MadeNode['cells'] {
-  return properties.map(({ name, value }) => {
-    if (value.kind !== 'literal') throw parseError(value.place, 'a property that is written is a value');
-    return { name, slot: value.slot, place: value.place };
-  });
 }
 
 function scoreWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | null {

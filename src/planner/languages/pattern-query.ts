@@ -6,14 +6,26 @@
  * A node without a label that an edge leads to is its name alone, and joined to no row, as long as nothing is asked of its row.
  */
 import { degreeNames } from '../graph/algorithms/degrees.ts';
-import { nodeNameCall, rowColumns, walkColumns } from '../graph/pattern-columns.ts';
+import { entityCalls, nodeNameCall, rowColumns, unwoundColumn, walkColumns } from '../graph/pattern-columns.ts';
+import { type ColumnType, compareText } from '../../log/values/value.ts';
 import { at } from '../places.ts';
-import type { ColumnRef, Expression, OrderItem, Place, ProjectionItem, Query, Select, Source } from '../statement.ts';
-import type { Clause, Condition, Item, PatternChain, PatternEdge, PatternNode, Term } from './graph-pattern.ts';
+import type {
+  ColumnRef,
+  EntityShape,
+  Expression,
+  OrderItem,
+  Place,
+  ProjectionItem,
+  Query,
+  Select,
+  Source,
+  WantedEntity,
+} from '../statement.ts';
+import { functions } from './graph-pattern.ts';
+import type { Clause, Item, PatternChain, PatternEdge, PatternNode, Projection, Term } from './pattern-tree.ts';
 import { allOf } from './trees.ts';
 
 type Match = Extract<Clause, { kind: 'match' }>;
-type Projection = Extract<Clause, { kind: 'with' | 'return' }>;
 
 interface NodeVariable {
   readonly kind: 'node';
@@ -25,21 +37,46 @@ interface NodeVariable {
   readonly type: Expression | null;
   /** Alias of the table whose row it is, where it is one. */
   readonly table: string | null;
+  /** Its entity is among the properties that are read with its row. */
+  readonly hasEntity: boolean;
   property(name: string, place: Place): Expression;
+}
+
+/** A node of a chain at the end of what was gone along so far; without a variable where it has no row. */
+interface Reached {
+  readonly id: Expression;
+  readonly variable: NodeVariable | null;
 }
 
 interface EdgeVariable {
   readonly kind: 'edge';
   /** Is there wherever the edge is. */
   readonly mark: Expression;
-  /** null: nothing returns it, or it is a path of several edges. */
+  /** null: nothing compares it, or it is a path of several edges. */
   readonly key: Expression | null;
   readonly table: string | null;
+  /** It is several edges, one behind the other. */
+  readonly isList: boolean;
   property(name: string, place: Place): Expression;
 }
 
+interface PathVariable {
+  readonly kind: 'path';
+  /** Its entity is all there is of it. */
+  property(name: string, place: Place): Expression;
+}
+
+/** `shape` says where in a value entities are. */
+interface ValueVariable {
+  readonly kind: 'value';
+  readonly value: Expression;
+  readonly shape: EntityShape | null;
+  /** It was taken out of json: of a type that no plan knows. */
+  readonly isAny: boolean;
+}
+
 /** What a name stands for at some clause. */
-type Variable = NodeVariable | EdgeVariable | { readonly kind: 'value'; readonly value: Expression } | { readonly kind: 'path' };
+type Variable = NodeVariable | EdgeVariable | PathVariable | ValueVariable;
 
 type Names = ReadonlyMap<string, Variable>;
 
@@ -51,8 +88,9 @@ interface Rows {
 
 /** What the clauses ask of a name, wherever it stands in them. */
 interface Uses {
+  /** `rowColumns.entity` among them where it is a value as a whole. */
   readonly properties: Set<string>;
-  /** It is returned, passed on or compared as a whole. */
+  /** It is compared or ordered by, or returned alone: its key does. */
   isWhole: boolean;
   hasLabel: boolean;
 }
@@ -64,19 +102,53 @@ interface Fact {
   readonly place: Place;
 }
 
-export function patternQuery(clauses: readonly Clause[]): Query {
-  return new PatternCompiler(clauses).query(clauses);
+/** `isAlone`: an entity that is returned alone is one value, too, and not the columns of its row. */
+export function patternQuery(clauses: readonly Clause[], isAlone: boolean): Query {
+  return new PatternCompiler(clauses, isAlone ? null : rowReturned(clauses)).query(clauses);
+}
+
+/** Name of the rows that a write has made, and of a value that it has matched, by its number. */
+export const madeRows = '#made';
+export const valueName = (number: number): string => `#value ${number}`;
+
+/** What RETURN says of rows that were made: these have keys of nodes and edges under their names, and then the values. */
+export function returnedQuery(
+  clause: Projection,
+  made: readonly { readonly name: string; readonly kind: 'node' | 'edge'; readonly type: string }[],
+  values: readonly { readonly type: ColumnType; readonly shape: EntityShape | null }[],
+): Query {
+  return new PatternCompiler([clause], null).overMade(clause, made, values);
+}
+
+/** The name that RETURN shows as the columns of its row: alone, and of one type. */
+function rowReturned(clauses: readonly Clause[]): string | null {
+  const last = clauses.at(-1);
+  if (last?.kind !== 'return' || last.distinct || last.isAll || last.items.length !== 1) return null;
+  const [{ term }] = last.items as [Item];
+  if (term.kind !== 'variable' || clauses.some(({ kind }) => kind === 'with')) return null;
+  for (const clause of clauses) {
+    if (clause.kind !== 'match') continue;
+    for (const { nodes, edges } of clause.chains) {
+      const node = nodes.find(({ name }) => name === term.name);
+      if (node) return !clause.optional && node.labels[0]?.length === 1 ? term.name : null;
+      const edge = edges.find(({ name }) => name === term.name);
+      if (edge) return !clause.optional && edge.hops === null && edge.types.length === 1 ? term.name : null;
+    }
+  }
+  return null;
 }
 
 class PatternCompiler {
   readonly #uses = new Map<string, Uses>();
   /** Facts about nodes that are bound: they hold of the same nodes in an OPTIONAL MATCH. */
   #facts = new Map<string, readonly Fact[]>();
+  readonly #asRow: string | null;
   #numbers = 0;
   #isNarrowed = false;
 
-  constructor(clauses: readonly Clause[]) {
-    for (const clause of clauses) this.#readUses(clause);
+  constructor(clauses: readonly Clause[], asRow: string | null) {
+    this.#asRow = asRow;
+    for (const clause of clauses) this.#readUses(clause, clauses);
     // What is asked of a name that WITH gives is asked of what it passes on.
     for (const clause of clauses.toReversed()) {
       if (clause.kind !== 'with') continue;
@@ -85,26 +157,86 @@ class PatternCompiler {
         const [given, passed] = [this.#usesOf(name), this.#usesOf(term.name)];
         for (const property of given.properties) passed.properties.add(property);
         passed.hasLabel ||= given.hasLabel;
+        passed.isWhole ||= given.isWhole;
       }
     }
   }
 
-  #readUses(clause: Clause): void {
-    const open: unknown[] = [clause];
-    for (let node = open.pop(); node !== undefined; node = open.pop()) {
-      if (typeof node !== 'object' || node === null) continue;
-      const { kind, of, name } = node as { kind?: unknown; of?: unknown; name?: unknown };
-      if (kind === 'property') this.#usesOf(String(of)).properties.add(String(name));
-      if (kind === 'variable') this.#usesOf(String(name)).isWhole = true;
-      if ('labels' in node && typeof name === 'string') {
-        const { labels, properties } = node as PatternNode;
-        const uses = this.#usesOf(name);
-        uses.hasLabel ||= labels.length > 0;
-        for (const property of properties) uses.properties.add(property.name);
-      }
-      // How many edges there are needs none of their rows.
-      const isCount = kind === 'aggregate' && (node as { function: unknown }).function === 'count';
-      if (!isCount || (of as Term | null)?.kind !== 'variable') open.push(...Object.values(node));
+  #readUses(clause: Clause, clauses: readonly Clause[]): void {
+    switch (clause.kind) {
+      case 'match':
+        for (const { nodes, edges } of clause.chains) {
+          for (const { name, labels, properties } of nodes) {
+            if (name !== null) {
+              const uses = this.#usesOf(name);
+              uses.hasLabel ||= labels.length > 0;
+              for (const property of properties) uses.properties.add(property.name);
+            }
+            for (const { value } of properties) this.#readTerm(value);
+          }
+          for (const { name, properties } of edges) {
+            if (name !== null) for (const property of properties) this.#usesOf(name).properties.add(property.name);
+            for (const { value } of properties) this.#readTerm(value);
+          }
+        }
+        if (clause.where !== null) this.#readTerm(clause.where);
+        return;
+      case 'unwind':
+        return this.#readTerm(clause.list);
+      default:
+        if (clause.isAll && clause.kind === 'return')
+          for (const name of namesBound(clauses)) this.#usesOf(name).properties.add(rowColumns.entity);
+        for (const { term } of clause.items) {
+          if (term.kind !== 'variable') this.#readTerm(term);
+          else if (clause.kind === 'return') {
+            if (term.name === this.#asRow) this.#usesOf(term.name).isWhole = true;
+            else this.#readTerm(term);
+          }
+        }
+        for (const { term } of clause.orderBy) this.#readCompared(ofItem(term, clause.items)?.term ?? term);
+        if (clause.where !== null) this.#readTerm(clause.where);
+    }
+  }
+
+  /** A name by itself is compared by what it is called. */
+  #readCompared(term: Term): void {
+    if (term.kind === 'variable') this.#usesOf(term.name).isWhole = true;
+    else this.#readTerm(term);
+  }
+
+  #readTerm(term: Term): void {
+    switch (term.kind) {
+      case 'variable':
+        this.#usesOf(term.name).properties.add(rowColumns.entity);
+        return;
+      case 'property':
+        if (term.of.kind === 'variable') this.#usesOf(term.of.name).properties.add(term.name);
+        else this.#readTerm(term.of);
+        return;
+      case 'labelled':
+        this.#usesOf(term.of).properties.add(rowColumns.entity);
+        return;
+      case 'compare':
+        this.#readCompared(term.left);
+        return this.#readCompared(term.right);
+      case 'is-null':
+        // That it is there says it.
+        if (term.left.kind !== 'variable') this.#readTerm(term.left);
+        return;
+      case 'aggregate':
+        if (term.of?.kind === 'variable' && term.function === 'count') {
+          if (term.distinct) this.#usesOf(term.of.name).isWhole = true;
+        } else if (term.of !== null) this.#readTerm(term.of);
+        return;
+      case 'function':
+        if (term.name === nameFunction) return this.#readCompared(term.arguments[0]!);
+        if (typeFunctions.has(term.name) && term.arguments[0]!.kind === 'variable') {
+          this.#usesOf(term.arguments[0].name).properties.add(rowColumns.type);
+          return;
+        }
+        return term.arguments.forEach((each) => this.#readTerm(each));
+      default:
+        return partsOf(term).forEach((each) => this.#readTerm(each));
     }
   }
 
@@ -113,10 +245,61 @@ class PatternCompiler {
     for (const clause of clauses) {
       if (clause.kind === 'match') {
         rows = clause.optional ? this.#optional(clause, rows) : this.#match(clause, rows);
-      } else if (clause.kind === 'with') rows = this.#with(clause, rows);
+      } else if (clause.kind === 'unwind') rows = this.#unwind(clause, rows);
+      else if (clause.kind === 'with') rows = this.#with(clause, rows);
       else return this.#returned(clause, rows);
     }
     throw at('REL_PARSE', 'a pattern ends in RETURN', clauses[0]!.place);
+  }
+
+  overMade(clause: Projection, made: Parameters<typeof returnedQuery>[1], values: Parameters<typeof returnedQuery>[2]): Query {
+    const { place } = clause;
+    const columns = [
+      ...made.map(({ name }) => ({ name, type: 'string' as const })),
+      ...values.map(({ type }, i) => ({ name: valueName(i), type })),
+    ];
+    let source: Source = { kind: 'given', rows: madeRows, tables: [{ name: madeRows, columns }], place };
+    const names = new Map<string, Variable>();
+    const wanted: WantedEntity[] = [];
+    const entities = this.#name('entities');
+    const used = new Set([...clause.items, ...clause.orderBy].flatMap(({ term }) => namesIn(term)));
+    for (const { name, kind, type } of made) {
+      if (!clause.isAll && !used.has(name)) continue;
+      const { properties } = this.#usesOf(name);
+      if (clause.isAll) properties.add(rowColumns.entity);
+      const key = column(madeRows, name, place);
+      if (kind === 'node') {
+        source = beside(source, { kind: 'table', name: type, alias: name, place }, equal(key, column(name, '_pk', place), place));
+        names.set(name, tableNode(name, type, place));
+        continue;
+      }
+      const isEntity = properties.has(rowColumns.entity);
+      const own = [...properties].filter((property) => property !== rowColumns.type);
+      const read = [...own, ...(isEntity ? [rowColumns.from, rowColumns.to] : [])];
+      const right: Source = { kind: 'graph-rows', of: 'edges', types: [type], properties: read, alias: name, place };
+      source = beside(source, right, equal(key, column(name, rowColumns.key, place), place));
+      const of = (asked: string, where: Place = place): Expression =>
+        column(isEntity && asked === rowColumns.entity ? entities : name, asked === rowColumns.entity ? name : asked, where);
+      names.set(name, {
+        kind: 'edge',
+        mark: of(rowColumns.key),
+        key: of(rowColumns.key),
+        table: null,
+        isList: false,
+        property: of,
+      });
+      if (!isEntity) continue;
+      const edge = {
+        entity: column(name, rowColumns.entity, place),
+        from: column(name, rowColumns.from, place),
+        to: column(name, rowColumns.to, place),
+      };
+      wanted.push({ name, as: 'relationship', edge, start: null, steps: [], known: [], types: [] });
+    }
+    for (const [i, { shape }] of values.entries())
+      names.set(valueName(i), { kind: 'value', value: column(madeRows, valueName(i), place), shape, isAny: false });
+    if (wanted.length > 0) source = { kind: 'entities', input: source, wanted, alias: entities, place };
+    return this.#returned(clause, { source, where: [], names });
   }
 
   #usesOf(name: string): Uses {
@@ -137,6 +320,17 @@ class PatternCompiler {
     return { ...matched, where: [...matched.where, this.#condition(clause.where, matched.names)] };
   }
 
+  #unwind({ list, name, place }: Extract<Clause, { kind: 'unwind' }>, rows: Rows): Rows {
+    if (rows.names.has(name)) throw at('REL_PARSE', `${JSON.stringify(name)} is bound already`, place);
+    const alias = this.#name('unwind');
+    const value: Expression = call('#ANY', [column(alias, unwoundColumn, place)], place);
+    const shape = this.#shapeOf(list, rows.names);
+    const of = shape?.kind === 'list' ? shape.of : null;
+    const names = new Map(rows.names).set(name, { kind: 'value', value, shape: of, isAny: true });
+    const input = rows.source ?? { kind: 'values', rows: [[]], place };
+    return { source: { kind: 'unwind', input, list: this.#term(list, rows.names), alias, place }, where: rows.where, names };
+  }
+
   /** `isTyped`: a node of this name is a row, with its type, whatever is asked of it. */
   #chains(
     chains: readonly PatternChain[],
@@ -148,26 +342,55 @@ class PatternCompiler {
     const where = [...rows.where];
     const names = new Map(rows.names);
     const walks: string[] = [];
+    const wanted: WantedEntity[] = [];
+    const entities = this.#name('entities');
     for (const chain of chains) {
       const first = this.#firstOf(chain, names, about.facts);
-      const ids: (Expression | undefined)[] = chain.nodes.map(() => undefined);
-      const matching: Matching = { names, where, walks, facts: about.facts, isTyped: about.isTyped };
+      const reached: Reached[] = [];
+      const steps: WantedEntity['steps'][number][] = [];
+      const matching: Matching = { names, where, walks, facts: about.facts, isTyped: about.isTyped, wanted, entities };
       const begin = this.#begin(chain, first, source, matching);
       source = begin.source;
-      ids[first] = some = begin.id;
-      const step = (edge: PatternEdge, from: number, to: number, direction: PatternEdge['direction']): void => {
-        const walked = this.#walk({ edge, direction, from: ids[from]!, node: chain.nodes[to]! }, source!, matching);
+      reached[first] = begin;
+      some = begin.id;
+      const step = (i: number, from: number, to: number, direction: PatternEdge['direction']): void => {
+        const edge = chain.edges[i]!;
+        const reversed = from > to;
+        const walked = this.#walk({ edge, direction, reversed, from: reached[from]!, node: chain.nodes[to]! }, source!, matching);
         source = walked.source;
-        ids[to] = walked.id;
+        reached[to] = walked;
+        steps[i] = { trail: walked.trail, reversed };
       };
-      for (let i = first; i < chain.edges.length; i++) step(chain.edges[i]!, i, i + 1, chain.edges[i]!.direction);
+      for (let i = first; i < chain.edges.length; i++) step(i, i, i + 1, chain.edges[i]!.direction);
       const back = { out: 'in', in: 'out', both: 'both' } as const;
-      for (let i = first - 1; i >= 0; i--) step(chain.edges[i]!, i + 1, i, back[chain.edges[i]!.direction]);
+      for (let i = first - 1; i >= 0; i--) step(i, i + 1, i, back[chain.edges[i]!.direction]);
       if (chain.name === null) continue;
       if (names.has(chain.name)) throw at('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.place);
-      names.set(chain.name, { kind: 'path' });
+      names.set(chain.name, { kind: 'path', property: (_name, place) => column(entities, chain.name!, place) });
+      if (!this.#usesOf(chain.name).properties.has(rowColumns.entity)) continue;
+      const types = chain.edges.some((each) => each.types.length === 0) ? [] : chain.edges.flatMap((each) => each.types);
+      wanted.push({
+        name: chain.name,
+        as: 'path',
+        edge: null,
+        start: reached[0]!.id,
+        steps,
+        known: this.#rowsOf(reached, chain.nodes[0]!.place),
+        types,
+      });
     }
+    const [first] = chains;
+    if (wanted.length > 0) source = { kind: 'entities', input: source!, wanted, alias: entities, place: first!.nodes[0]!.place };
     return { source, where, names, some: some! };
+  }
+
+  /** Those of which the row is there. */
+  #rowsOf(reached: readonly Reached[], place: Place): WantedEntity['known'] {
+    return reached.flatMap(({ variable }) => {
+      if (variable === null) return [];
+      const isRead = variable.table !== null || variable.hasEntity;
+      return isRead ? [{ name: variable.id, entity: variable.property(rowColumns.entity, place) }] : [];
+    });
   }
 
   /** A chain is begun where it is bound to what was matched before, else at the node of which most is said. */
@@ -184,15 +407,15 @@ class PatternCompiler {
   }
 
   /** The rows with a node that no edge leads to. */
-  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): { source: Source; id: Expression } {
+  #begin(chain: PatternChain, first: number, before: Source | null, matching: Matching): Reached & { source: Source } {
     const node = chain.nodes[first]!;
     const { names, where } = matching;
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
-      const { source, id } = this.#known(node, known, before!, matching);
+      const found = this.#known(node, known, before!, matching);
       // A walk from nowhere has no rows; a node alone would have one.
-      if (chain.edges.length === 0) where.push({ kind: 'is-null', operand: id, negated: true, place: node.place });
-      return { source, id };
+      if (chain.edges.length === 0) where.push({ kind: 'is-null', operand: found.id, negated: true, place: node.place });
+      return found;
     }
     const { place, labels } = node;
     const edge = chain.edges[first] ?? chain.edges[first - 1];
@@ -202,9 +425,9 @@ class PatternCompiler {
     if (needsEdge && isAny && labels.length === 0 && !this.#asksRow(node, matching)) {
       const alias = node.name ?? this.#name('node');
       const table: Source = { kind: 'function', name: degreeNames.function('both'), arguments: [], alias, place };
-      const variable = namedNode(alias, column(alias, degreeNames.node, place));
+      const variable = this.#namedNode(node, alias, column(alias, degreeNames.node, place), matching);
       if (node.name !== null) names.set(node.name, variable);
-      return { source: besides(before, table, null), id: variable.id };
+      return { source: besides(before, table, null), id: variable.id, variable: null };
     }
     return this.#row(node, before, null, matching);
   }
@@ -221,10 +444,12 @@ class PatternCompiler {
     const [either = [], ...more] = labels;
     const [label] = either;
     const isTable = either.length === 1 && !(node.name !== null && matching.isTyped(node.name));
+    const properties = this.#propertiesOf(node);
     const right: Source = isTable
       ? { kind: 'table', name: label!, alias, place }
-      : { kind: 'graph-rows', of: 'nodes', types: either, properties: this.#propertiesOf(node), alias, place };
-    const variable = isTable ? tableNode(alias, label!, place) : rowNode(alias, either, place);
+      : { kind: 'graph-rows', of: 'nodes', types: either, properties, alias, place };
+    const hasEntity = properties.includes(rowColumns.entity);
+    const variable = isTable ? tableNode(alias, label!, place) : { ...rowNode(alias, either, place), hasEntity };
     if (node.name !== null) matching.names.set(node.name, variable);
     this.#having(node, variable, matching);
     let source = besides(before, right, id && equal(variable.id, id, place));
@@ -249,7 +474,7 @@ class PatternCompiler {
     if (properties.some((each) => each.name !== 'id')) return true;
     if (name === null) return false;
     const uses = this.#usesOf(name);
-    return isTyped(name) || uses.hasLabel || [...uses.properties].some((property) => property !== 'id');
+    return isTyped(name) || uses.hasLabel || [...uses.properties].some((property) => !ofName.has(property));
   }
 
   #propertiesOf({
@@ -268,26 +493,30 @@ class PatternCompiler {
     step: {
       readonly edge: PatternEdge;
       readonly direction: PatternEdge['direction'];
-      readonly from: Expression;
+      /** It goes against the way in which the chain is written. */
+      readonly reversed: boolean;
+      readonly from: Reached;
       readonly node: PatternNode;
     },
     before: Source,
     matching: Matching,
-  ): { source: Source; id: Expression } {
+  ): Reached & { source: Source; trail: Expression } {
     const { edge, direction, from, node } = step;
     const { names, where, walks } = matching;
     const { place, hops, types } = edge;
     if (edge.name !== null && names.has(edge.name)) {
       throw at('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, place);
     }
-    const read = this.#propertiesOf(edge);
+    const uses = edge.name === null ? null : this.#usesOf(edge.name);
+    const isEntity = uses?.properties.has(rowColumns.entity) === true;
+    const read = this.#propertiesOf(edge).filter((name) => hops === null || name !== rowColumns.entity);
     if (hops !== null && read.length > 0) throw at('REL_PARSE', 'a path of several edges has no properties', place);
     const walk = this.#name('walk');
     const of = (name: string): ColumnRef => column(walk, name, place);
     let source: Source = {
       kind: 'walk',
       input: before,
-      from,
+      from: from.id,
       types,
       direction,
       hops,
@@ -298,46 +527,101 @@ class PatternCompiler {
     walks.push(walk);
     // A walk of no edges has an end, too.
     const mark = of(hops === null ? walkColumns.edge : walkColumns.end);
-    const isWhole = edge.name !== null && this.#usesOf(edge.name).isWhole && hops === null;
-    let variable: EdgeVariable = { kind: 'edge', mark, key: null, table: null, property: noRow };
-    if (read.length > 0 || isWhole) {
+    const trail = of(walkColumns.trail);
+    const isWhole = uses?.isWhole === true && hops === null;
+    let row: WantedEntity['edge'] = null;
+    let variable: EdgeVariable = { kind: 'edge', mark, key: null, table: null, isList: hops !== null, property: noRow };
+    const [type] = types;
+    const isTyped = types.length === 1 && !isEntity;
+    const typed: Expression | null =
+      types.length === 1 && hops === null
+        ? {
+            kind: 'case',
+            operand: null,
+            branches: [
+              // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
+              { when: { kind: 'is-null', operand: mark, negated: true, place }, then: { kind: 'constant', cell: type!, place } },
+            ],
+            otherwise: null,
+            place,
+          }
+        : null;
+    if (read.some((name) => typed === null || name !== rowColumns.type) || isWhole) {
       const alias = this.#name('edge');
-      const [type] = types;
-      const isTable = types.length === 1;
-      const right: Source = isTable
+      const ends = isEntity ? [rowColumns.from, rowColumns.to] : [];
+      const properties = [...read.filter((name) => name !== rowColumns.type), ...ends];
+      const right: Source = isTyped
         ? { kind: 'table', name: type!, alias, place }
-        : { kind: 'graph-rows', of: 'edges', types, properties: read, alias, place };
-      const systemFrom = column(alias, isTable ? 'system_from' : rowColumns.name, place);
+        : { kind: 'graph-rows', of: 'edges', types, properties, alias, place };
+      const systemFrom = column(alias, isTyped ? 'system_from' : rowColumns.name, place);
       source = besides(source, right, equal(of(walkColumns.edge), systemFrom, place));
-      const key = column(alias, isTable ? '_pk' : rowColumns.key, place);
-      const table = isTable ? alias : null;
-      variable = { kind: 'edge', mark, key, table, property: (name, where_) => column(alias, name, where_) };
+      const key = column(alias, isTyped ? '_pk' : rowColumns.key, place);
+      const named = (name: string): Expression => column(alias, name, place);
+      if (isEntity) row = { entity: named(rowColumns.entity), from: named(rowColumns.from), to: named(rowColumns.to) };
+      const table = isTyped ? alias : null;
+      variable = { kind: 'edge', mark, key, table, isList: false, property: (name, where_) => column(alias, name, where_) };
+    }
+    if (typed !== null || isEntity) {
+      const { property } = variable;
+      const { entities } = matching;
+      variable = {
+        ...variable,
+        property: (name, where_) => {
+          if (name === rowColumns.entity) return column(entities, edge.name!, where_);
+          return name === rowColumns.type && typed !== null ? typed : property(name, where_);
+        },
+      };
     }
     if (edge.name !== null) names.set(edge.name, variable);
     for (const { name, value } of edge.properties) {
       where.push(equal(variable.property(name, place), this.#term(value, names), place));
     }
     const end = of(walkColumns.end);
+    let reached: Reached & { source: Source };
     const known = node.name === null ? undefined : names.get(node.name);
     if (known !== undefined) {
-      const { source: with_, id } = this.#known(node, known, source, matching);
-      where.push(equal(id, end, node.place));
-      return { source: with_, id: end };
+      const found = this.#known(node, known, source, matching);
+      where.push(equal(found.id, end, node.place));
+      reached = { ...found, id: end };
+    } else if (node.labels.length > 0 || this.#asksRow(node, matching)) reached = this.#row(node, source, end, matching);
+    else {
+      const variable_ = this.#namedNode(node, node.name ?? this.#name('node'), end, matching);
+      if (node.name !== null) names.set(node.name, variable_);
+      this.#having(node, variable_, matching);
+      reached = { source, id: end, variable: null };
     }
-    if (node.labels.length > 0 || this.#asksRow(node, matching)) return this.#row(node, source, end, matching);
-    const variable_ = namedNode(node.name ?? this.#name('node'), end);
-    if (node.name !== null) names.set(node.name, variable_);
-    this.#having(node, variable_, matching);
-    return { source, id: end };
+    if (isEntity)
+      matching.wanted.push({
+        name: edge.name!,
+        as: hops === null ? 'relationship' : 'relationships',
+        edge: row,
+        start: hops === null ? null : from.id,
+        steps: hops === null ? [] : [{ trail, reversed: step.reversed }],
+        known: this.#rowsOf([from, reached], place),
+        types,
+      });
+    return { ...reached, trail };
+  }
+
+  /** A node of which nothing is known but how edges name it. */
+  #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
+    const isEntity = node.name !== null && this.#usesOf(node.name).properties.has(rowColumns.entity);
+    if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
+    const property = (asked: string, place: Place): Expression => {
+      if (asked === 'id') return id;
+      if (asked === rowColumns.entity && isEntity) return column(entities, name, place);
+      throw at('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(asked)} here`, place);
+    };
+    return { kind: 'node', labels: [], id, type: null, table: null, hasEntity: false, property };
   }
 
   /** A node that an earlier part of the pattern has bound. */
-  #known(node: PatternNode, known: Variable, before: Source, matching: Matching): { source: Source; id: Expression } {
+  #known(node: PatternNode, known: Variable, before: Source, matching: Matching): Reached & { source: Source } {
     if (known.kind !== 'node') throw at('REL_PARSE', `${JSON.stringify(node.name)} is no node`, node.place);
     this.#having(node, known, matching);
     let source = before;
     for (const labels of node.labels) source = this.#labelled(labels, known, source, node.place);
-    return { source, id: known.id };
+    return { source, id: known.id, variable: known };
   }
 
   #having(node: PatternNode, variable: NodeVariable, { names, where }: Matching): void {
@@ -354,9 +638,13 @@ class PatternCompiler {
       if (known === undefined || known.kind === 'node') return known;
       throw at('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
     };
+    // What a value of before is compared with is asked where both are there.
+    const outer: Term[] = [];
+    const inside = <T extends PatternNode | PatternEdge>(part: T): T => this.#inside(part, rows.names, outer);
     const chains = clause.chains.map((chain) => ({
       ...chain,
-      nodes: chain.nodes.map((node) => asBound(node, bound(node.name))),
+      nodes: chain.nodes.map((node) => inside(asBound(node, bound(node.name)))),
+      edges: chain.edges.map(inside),
     }));
     // What is known of a node that is shared narrows down where the pattern is looked for.
     const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (bound(name) ? [name!] : []))));
@@ -397,10 +685,25 @@ class PatternCompiler {
       if (before === undefined) names.set(name, variable);
       else if (variable.kind === 'node') on.push(...sameNode(before, variable, place));
     }
-    if (clause.where !== null) on.push(this.#condition(clause.where, names));
+    for (const each of [...outer, ...(clause.where === null ? [] : [clause.where])]) on.push(this.#condition(each, names));
     const left: Source = rows.source ?? { kind: 'values', rows: [[]], place };
     const source: Source = { kind: 'join', type: 'left', left, right, on: allOf(on), using: null, place };
     return { source, where: rows.where, names };
+  }
+
+  /** Without the properties whose values name what was bound before: they become conditions. */
+  #inside<T extends PatternNode | PatternEdge>(part: T, before: Names, conditions: Term[]): T {
+    const isOuter = (value: Term): boolean => namesIn(value).some((name) => before.has(name));
+    const outer = part.properties.filter(({ value }) => isOuter(value));
+    if (outer.length === 0) return part;
+    const named = part.name ?? this.#name('part');
+    for (const { name, value } of outer) {
+      const { place } = value;
+      this.#usesOf(named).properties.add(name);
+      const left: Term = { kind: 'property', of: { kind: 'variable', name: named, place }, name, place };
+      conditions.push({ kind: 'compare', op: '=', left, right: value, place });
+    }
+    return { ...part, name: named, properties: part.properties.filter(({ value }) => !isOuter(value)) };
   }
 
   /** Whether it is worth while to work out first which nodes there are. It is done once: each time doubles the work before it. */
@@ -417,13 +720,14 @@ class PatternCompiler {
     return { kind: 'in-query', operand: inner.id, query: query(select([item], rows, place), place), negated: false, place };
   }
 
-  #with(clause: Projection, rows: Rows): Rows {
+  #with(written: Projection, rows: Rows): Rows {
+    const clause = withAll(written, rows.names);
     const { place } = clause;
     const alias = this.#name('with');
     const grouped = clause.items.some(({ term }) => isAggregate(term));
     const carried = clause.items.map((item) => ({
       item,
-      variable: item.term.kind === 'variable' ? rows.names.get(item.term.name) : undefined,
+      variable: item.term.kind === 'variable' ? this.#variable(item.term.name, rows.names, item.term.place) : undefined,
     }));
     const passed = this.#passedOn(
       carried.flatMap(({ item: { name }, variable }) => (variable === undefined ? [] : [{ name, variable }])),
@@ -440,11 +744,19 @@ class PatternCompiler {
       if (variable !== undefined && variable.kind !== 'value') continue;
       if (names.has(item.name)) throw at('REL_PARSE', `${JSON.stringify(item.name)} is given twice`, item.term.place);
       values.push({ kind: 'expression', expression: this.#term(item.term, rows.names), alias: item.name, place });
-      names.set(item.name, { kind: 'value', value: column(alias, item.name, place) });
+      const isAny = this.#isAny(item.term, rows.names);
+      const value = column(alias, item.name, place);
+      const shape = this.#shapeOf(item.term, rows.names);
+      names.set(item.name, { kind: 'value', value: isAny ? call('#ANY', [value], place) : value, shape, isAny });
     }
     const projection = [...passed.projection, ...values];
-    const keys = grouped ? [...passed.projection, ...values.filter((_, i) => !isAggregate(valuesOf(carried)[i]!.term))] : [];
-    const made = { ...select(projection, rows, place), distinct: clause.distinct, groupBy: keys.flatMap(expressionOf) };
+    const groups = grouped || (clause.distinct && passed.projection.length > 0);
+    const keys = groups ? [...passed.projection, ...values.filter((_, i) => !isAggregate(valuesOf(carried)[i]!.term))] : [];
+    const made = {
+      ...select(projection, rows, place),
+      distinct: clause.distinct && !groups,
+      groupBy: keys.flatMap(expressionOf),
+    };
     const inner: Query = { ...query(made, place), ...this.#ordered(clause, rows.names) };
     const after: Rows = { source: { kind: 'subquery', query: inner, alias, columns: [], place }, where: [], names };
     return clause.where === null ? after : { ...after, where: [this.#condition(clause.where, names)] };
@@ -461,35 +773,38 @@ class PatternCompiler {
     for (const { name, variable } of variables) {
       if (variable.kind === 'value') continue;
       if (names.has(name)) throw at('REL_PARSE', `${JSON.stringify(name)} is given twice`, place);
-      if (variable.kind === 'path') {
-        names.set(name, variable);
-        continue;
-      }
       const inner = (property: string): string => `${name}.${property}`;
       const add = (expression: Expression, as: string): ColumnRef => {
         projection.push({ kind: 'expression', expression, alias: inner(as), place });
         return column(alias, inner(as), place);
       };
-      for (const property of this.#usesOf(name).properties) add(variable.property(property, place), property);
+      const { properties } = this.#usesOf(name);
+      const isOf = (property: string): boolean => variable.kind !== 'path' || property === rowColumns.entity;
+      for (const property of properties) if (isOf(property)) add(variable.property(property, place), property);
       const property = (wanted: string, where: Place): Expression => column(alias, inner(wanted), where);
+      if (variable.kind === 'path') {
+        names.set(name, { kind: 'path', property });
+        continue;
+      }
       if (variable.kind === 'edge') {
-        const { mark, key } = variable;
-        names.set(name, { kind: 'edge', mark: add(mark, '#edge'), key: key && add(key, '#key'), table: null, property });
+        const { mark, key, isList } = variable;
+        names.set(name, { kind: 'edge', mark: add(mark, '#edge'), key: key && add(key, '#key'), table: null, isList, property });
         continue;
       }
       const { labels, id, type } = variable;
-      names.set(name, { kind: 'node', labels, id: add(id, '#id'), type: type && add(type, '#type'), table: null, property });
+      const hasEntity = properties.has(rowColumns.entity);
+      const kept = { id: add(id, '#id'), type: type && add(type, '#type of row') };
+      names.set(name, { kind: 'node', labels, ...kept, table: null, hasEntity, property });
     }
     return { projection, names };
   }
 
-  #returned(clause: Projection, rows: Rows): Query {
+  #returned(written: Projection, rows: Rows): Query {
+    const clause = withAll(written, rows.names);
     const { place } = clause;
-    if (rows.source === null) throw at('REL_PARSE', 'RETURN stands behind MATCH', place);
     const grouped = clause.items.some(({ term }) => isAggregate(term));
-    const plain = !grouped && !clause.distinct && clause.items.length === 1;
     const [only] = clause.items;
-    const whole = plain && only!.term.kind === 'variable' ? rows.names.get(only!.term.name) : undefined;
+    const whole = only?.term.kind === 'variable' && only.term.name === this.#asRow ? rows.names.get(only.term.name) : undefined;
     if ((whole?.kind === 'node' || whole?.kind === 'edge') && whole.table !== null) {
       const star: ProjectionItem = { kind: 'star', table: whole.table, place };
       return { ...query(select([star], rows, place), place), ...this.#ordered(clause, rows.names), oneInstant: true };
@@ -502,69 +817,228 @@ class PatternCompiler {
         place: item.term.place,
       }),
     );
-    // Rows of two types may be called alike.
+    const entities = clause.items.map(({ term }) => this.#shapeOf(term, rows.names));
+    // Groups are made by what entities are ordered by, too: json has no order.
+    const groups = grouped || (clause.distinct && entities.some((shape) => shape !== null));
     const groupBy = items.flatMap((item, i) => {
       const { term } = clause.items[i]!;
-      if (!grouped || isAggregate(term)) return [];
-      const variable = term.kind === 'variable' ? rows.names.get(term.name) : undefined;
-      return variable?.kind === 'node' && variable.type !== null ? [...expressionOf(item), variable.type] : expressionOf(item);
+      if (!groups || isAggregate(term)) return [];
+      return term.kind === 'variable' ? [...expressionOf(item), this.#compared(term, rows.names)] : expressionOf(item);
     });
-    const made = { ...select(items, rows, place), distinct: clause.distinct, groupBy };
-    return { ...query(made, place), ...this.#ordered(clause, rows.names), oneInstant: true };
+    const made = { ...select(items, rows, place), distinct: clause.distinct && !groups, groupBy };
+    const shapes = entities.some((shape) => shape !== null) ? { entities } : {};
+    return { ...query(made, place), ...this.#ordered(clause, rows.names), ...shapes, oneInstant: true };
   }
 
   #ordered({ orderBy, skip, limit, items }: Projection, names: Names): Pick<Query, 'orderBy' | 'limit' | 'offset'> {
     const named = (term: Term): Expression => {
-      const item = items.find((each) => term.kind === 'variable' && each.name === term.name);
-      if (item === undefined) return this.#term(term, names);
-      return item.term.kind === 'variable' ? this.#term(item.term, names) : column(null, item.name, term.place);
+      const item = ofItem(term, items);
+      if (item === undefined) return this.#compared(term, names);
+      return item.term.kind === 'variable' ? this.#compared(item.term, names) : column(null, item.name, term.place);
+    };
+    const ordered = ({ term, descending }: Projection['orderBy'][number]): OrderItem[] => {
+      const by = (expression: Expression): OrderItem => ({ expression, descending, collate: 'codepoint', nullsFirst: false });
+      const of = ofItem(term, items)?.term ?? term;
+      if (!this.#isAny(of, names)) return [by(named(term))];
+      // Numbers by their size, and then texts: no plan knows which of them they are.
+      const value = this.#term(of, names);
+      return ['#NUMBER', '#TOSTRING'].map((key) => by(call(key, [value], term.place)));
     };
     return {
-      orderBy: orderBy.map(
-        ({ term, descending }): OrderItem => ({ expression: named(term), descending, collate: 'codepoint', nullsFirst: false }),
-      ),
+      orderBy: orderBy.flatMap(ordered),
       limit,
       offset: skip,
     };
   }
 
+  /** A value: that of an entity is its json. */
   #term(term: Term, names: Names): Expression {
     const { place } = term;
+    const of = (each: Term): Expression => this.#term(each, names);
     switch (term.kind) {
       case 'literal':
-        return { kind: 'literal', slot: term.slot, place };
+        return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), place };
       case 'variable': {
         const variable = this.#variable(term.name, names, place);
-        if (variable.kind === 'node') return variable.id;
-        if (variable.kind === 'value') return variable.value;
-        if (variable.kind === 'edge' && variable.key !== null) return variable.key;
-        const text = variable.kind === 'path' ? 'a path: its nodes and edges' : 'a path of several edges: its nodes';
-        throw at('REL_PARSE', `${JSON.stringify(term.name)} is ${text} can be returned`, place);
+        return variable.kind === 'value' ? variable.value : variable.property(rowColumns.entity, place);
       }
-      case 'property': {
-        const variable = this.#variable(term.of, names, place);
-        if (variable.kind === 'value' || variable.kind === 'path')
-          throw at('REL_PARSE', `${JSON.stringify(term.of)} is a ${variable.kind}: it has no properties`, place);
-        return variable.property(term.name, place);
+      case 'property':
+        return this.#property(term, names);
+      case 'element':
+        return call('#ELEMENT', [of(term.of), of(term.at)], place);
+      case 'list':
+        return call('#LIST', term.items.map(of), place);
+      case 'map': {
+        const keys = JSON.stringify(term.entries.map(({ name }) => name));
+        return call('#MAP', [{ kind: 'constant', cell: keys, place }, ...term.entries.map(({ value }) => of(value))], place);
       }
+      case 'function':
+        return this.#function(term, names);
+      case 'arithmetic': {
+        const { op } = term;
+        const [left, right] = [of(term.left), of(term.right)];
+        return op === '+' ? call('#PLUS', [left, right], place) : { kind: 'binary', op, left, right, place };
+      }
+      case 'negate':
+        return { kind: 'negate', operand: of(term.operand), place };
+      case 'case':
+        return this.#case(term, names);
       case 'aggregate': {
-        const { of, distinct } = term;
+        const { of: what, distinct } = term;
         const called = (name: typeof term.function): Expression => {
-          const operand = of === null ? null : name === 'count' ? this.#counted(of, names) : this.#term(of, names);
+          const operand =
+            what === null ? null : name === 'count' ? this.#counted(what, names) : this.#aggregated(name, what, names);
           return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, place };
         };
         if (term.function !== 'sum') return called(term.function);
         // The sum of nothing is 0, and so is how many there were.
-        const either = [called('sum'), called('count')].map((value) => ({ name: null, value }));
-        return { kind: 'call', name: 'COALESCE', arguments: either, place };
+        return call('COALESCE', [called('sum'), called('count')], place);
       }
+      default:
+        return this.#condition(term, names);
     }
+  }
+
+  #property({ of, name, place }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
+    const variable = of.kind === 'variable' ? this.#variable(of.name, names, of.place) : null;
+    if (variable?.kind === 'path') throw at('REL_PARSE', 'a path has no properties: its nodes and relationships have', place);
+    if (variable?.kind === 'edge' && variable.isList) throw at('REL_PARSE', 'a path of several edges has no properties', place);
+    if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, place);
+    return call('#MEMBER', [this.#term(of, names), { kind: 'constant', cell: name, place }], place);
+  }
+
+  #function({ name, arguments: given, place }: Extract<Term, { kind: 'function' }>, names: Names): Expression {
+    const [first] = given;
+    if (name === nameFunction) return this.#compared(first!, names);
+    const { call: called } = functions.get(name)!;
+    if (typeFunctions.has(name) && first!.kind === 'variable') {
+      const variable = this.#variable(first.name, names, place);
+      if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, place);
+      if (variable.kind !== 'value') throw at('REL_PARSE', `${name}() is of a relationship`, place);
+    }
+    const isAny = given.some((each) => this.#isAny(each, names));
+    const values = given.map((each) => this.#term(each, names));
+    if (called === 'COALESCE' && isAny) {
+      const json = values.map((value) => call('#JSON', [value], place));
+      return call('#ANY', [call(called, json, place)], place);
+    }
+    if (!isAny || called.startsWith('#')) return call(called, values, place);
+    const cell = ofNumbers.has(called) ? '#TOFLOAT' : '#TOSTRING';
+    return call(
+      called,
+      values.map((value, i) => (this.#isAny(given[i]!, names) ? call(cell, [value], place) : value)),
+      place,
+    );
+  }
+
+  #case({ operand, branches, otherwise, place }: Extract<Term, { kind: 'case' }>, names: Names): Expression {
+    const results = [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
+    const isAny = results.some((each) => this.#isAny(each, names));
+    const valueOf = (each: Term): Expression => {
+      const value = this.#term(each, names);
+      return isAny ? call('#JSON', [value], place) : value;
+    };
+    const made: Expression = {
+      kind: 'case',
+      operand: operand && this.#compared(operand, names),
+      branches: branches.map(({ when, result }) => ({
+        when: operand ? this.#compared(when, names) : this.#condition(when, names),
+        // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
+        then: valueOf(result),
+      })),
+      otherwise: otherwise && valueOf(otherwise),
+      place,
+    };
+    return isAny ? call('#ANY', [made], place) : made;
+  }
+
+  #aggregated(name: string, of: Term, names: Names): Expression {
+    const value = this.#term(of, names);
+    return (name === 'sum' || name === 'avg') && this.#isAny(of, names) ? call('#TOFLOAT', [value], of.place) : value;
+  }
+
+  /** Whether no plan knows of which type it is. */
+  #isAny(term: Term, names: Names): boolean {
+    switch (term.kind) {
+      case 'variable': {
+        const variable = names.get(term.name);
+        return variable?.kind === 'value' && variable.isAny;
+      }
+      case 'property':
+        return term.of.kind !== 'variable' || names.get(term.of.name)?.kind === 'value';
+      case 'element':
+        return true;
+      case 'function':
+        if (term.name === 'head' || term.name === 'last') return true;
+        return term.name === 'coalesce' && term.arguments.some((each) => this.#isAny(each, names));
+      case 'case':
+        return [...term.branches.map(({ result }) => result), ...(term.otherwise ? [term.otherwise] : [])].some((each) =>
+          this.#isAny(each, names),
+        );
+      default:
+        return false;
+    }
+  }
+
+  /** Where in a value entities are; null: nowhere. */
+  #shapeOf(term: Term, names: Names): EntityShape | null {
+    const of = (each: Term): EntityShape | null => this.#shapeOf(each, names);
+    const listOf = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };
+    switch (term.kind) {
+      case 'variable': {
+        const variable = names.get(term.name);
+        if (variable === undefined) return null;
+        if (variable.kind === 'value') return variable.shape;
+        if (variable.kind === 'edge') return variable.isList ? listOf({ kind: 'relationship' }) : { kind: 'relationship' };
+        return { kind: variable.kind };
+      }
+      case 'aggregate':
+        return term.function === 'collect' ? listOf(of(term.of!)) : null;
+      case 'list': {
+        const [first, ...others] = term.items.map(of);
+        return first && others.every((each) => each?.kind === first.kind) ? listOf(first) : null;
+      }
+      case 'map': {
+        const shapes = term.entries.flatMap(({ name, value }) => {
+          const shape = of(value);
+          return shape === null ? [] : [[name, shape] as const];
+        });
+        return shapes.length === 0 ? null : { kind: 'map', of: new Map(shapes) };
+      }
+      case 'property': {
+        const shape = term.of.kind === 'variable' ? of(term.of) : null;
+        return shape?.kind === 'map' ? (shape.of.get(term.name) ?? null) : null;
+      }
+      case 'element': {
+        const shape = of(term.of);
+        return shape?.kind === 'list' ? shape.of : null;
+      }
+      case 'function': {
+        if (term.name === 'nodes') return { kind: 'list', of: { kind: 'node' } };
+        if (term.name === 'relationships') return { kind: 'list', of: { kind: 'relationship' } };
+        const shape = of(term.arguments[0]!);
+        if (term.name === 'coalesce') return shape;
+        return (term.name === 'head' || term.name === 'last') && shape?.kind === 'list' ? shape.of : null;
+      }
+      default:
+        return null;
+    }
+  }
+
+  /** What a comparison goes by: of an entity what edges call it, or its key. */
+  #compared(term: Term, names: Names): Expression {
+    if (term.kind !== 'variable') return this.#term(term, names);
+    const variable = this.#variable(term.name, names, term.place);
+    if (variable.kind === 'node') return variable.id;
+    if (variable.kind === 'edge' && variable.key !== null) return variable.key;
+    return this.#term(term, names);
   }
 
   /** An edge is counted by itself, without its row. */
   #counted(of: Term, names: Names): Expression {
-    const variable = of.kind === 'variable' ? this.#variable(of.name, names, of.place) : undefined;
-    return variable?.kind === 'edge' ? variable.mark : this.#term(of, names);
+    if (of.kind !== 'variable') return this.#term(of, names);
+    const variable = this.#variable(of.name, names, of.place);
+    return variable.kind === 'edge' ? variable.mark : this.#compared(of, names);
   }
 
   #variable(name: string, names: Names, place: Place): Variable {
@@ -573,7 +1047,7 @@ class PatternCompiler {
     return variable;
   }
 
-  #condition(condition: Condition, names: Names): Expression {
+  #condition(condition: Term, names: Names): Expression {
     const { place } = condition;
     const term = (each: Term): Expression => this.#term(each, names);
     switch (condition.kind) {
@@ -586,29 +1060,123 @@ class PatternCompiler {
           right: this.#condition(condition.right, names),
           place,
         };
+      case 'xor': {
+        const [left, right] = [this.#condition(condition.left, names), this.#condition(condition.right, names)];
+        return { kind: 'binary', op: '!=', left, right, place };
+      }
       case 'not':
         return { kind: 'not', operand: this.#condition(condition.operand, names), place };
-      case 'compare':
-        return { kind: 'binary', op: condition.op, left: term(condition.left), right: term(condition.right), place };
-      case 'in':
-        return { kind: 'in-list', operand: term(condition.left), items: condition.items.map(term), negated: false, place };
+      case 'compare': {
+        const [left, right] = [this.#compared(condition.left, names), this.#compared(condition.right, names)];
+        return { kind: 'binary', op: condition.op, left, right, place };
+      }
+      case 'in': {
+        const { left, list } = condition;
+        const isPlain = list.kind === 'list' && list.items.length > 0 && list.items.every((each) => each.kind === 'literal');
+        if (!isPlain || this.#isAny(left, names)) return call('#IN', [term(left), term(list)], place);
+        return { kind: 'in-list', operand: this.#compared(left, names), items: list.items.map(term), negated: false, place };
+      }
       case 'is-null':
-        return { kind: 'is-null', operand: term(condition.left), negated: condition.negated, place };
-      case 'text':
-        return {
-          kind: 'call',
-          name: textTests[condition.op],
-          arguments: [condition.left, condition.right].map((each) => ({ name: null, value: term(each) })),
-          place,
-        };
+        return { kind: 'is-null', operand: this.#counted(condition.left, names), negated: condition.negated, place };
+      case 'text': {
+        const [left, right] = [condition.left, condition.right].map((each) =>
+          this.#isAny(each, names) ? call('#TOSTRING', [term(each)], place) : term(each),
+        );
+        return call(textTests[condition.op], [left!, right!], place);
+      }
+      case 'labelled': {
+        const of = this.#variable(condition.of, names, place);
+        if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
+          throw at('REL_PARSE', `${JSON.stringify(condition.of)} is no node: a label is asked of one`, place);
+        const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, place);
+        const labels =
+          of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], place)], place) : call('#LABELS', [entity], place);
+        const tests = condition.types.map((type) => call('#IN', [{ kind: 'constant', cell: type, place }, labels], place));
+        return both(tests, place);
+      }
+      default:
+        return this.#term(condition, names);
     }
   }
 }
 
 const textTests = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAINS' } as const;
 
-function isAggregate({ kind }: Term): boolean {
-  return kind === 'aggregate';
+const ofNumbers: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
+
+/** The item that a name stands for. */
+function ofItem(term: Term, items: readonly Item[]): Item | undefined {
+  return term.kind === 'variable' ? items.find(({ name }) => name === term.name) : undefined;
+}
+
+/** It is one, or made of one. */
+export function isAggregate(term: Term): boolean {
+  return term.kind === 'aggregate' || partsOf(term).some(isAggregate);
+}
+
+/** What a term is made of. */
+function partsOf(term: Term): readonly Term[] {
+  switch (term.kind) {
+    case 'variable':
+    case 'literal':
+    case 'labelled':
+      return [];
+    case 'property':
+      return [term.of];
+    case 'element':
+      return [term.of, term.at];
+    case 'list':
+      return term.items;
+    case 'map':
+      return term.entries.map(({ value }) => value);
+    case 'function':
+      return term.arguments;
+    case 'aggregate':
+      return term.of === null ? [] : [term.of];
+    case 'negate':
+    case 'not':
+      return [term.operand];
+    case 'case':
+      return [
+        ...(term.operand ? [term.operand] : []),
+        ...term.branches.flatMap(({ when, result }) => [when, result]),
+        ...(term.otherwise ? [term.otherwise] : []),
+      ];
+    case 'in':
+      return [term.left, term.list];
+    case 'is-null':
+      return [term.left];
+    default:
+      return [term.left, term.right];
+  }
+}
+
+export function namesIn(term: Term): readonly string[] {
+  if (term.kind === 'variable') return [term.name];
+  if (term.kind === 'labelled') return [term.of];
+  return partsOf(term).flatMap(namesIn);
+}
+
+/** Names that the clauses give to nodes, edges, paths and values. */
+function namesBound(clauses: readonly Clause[]): readonly string[] {
+  return clauses.flatMap((clause) => {
+    if (clause.kind !== 'match') return [];
+    const parts = clause.chains.flatMap((chain) => [chain, ...chain.nodes, ...chain.edges]);
+    return parts.flatMap(({ name }) => name ?? []);
+  });
+}
+
+/** With the names that `*` stands for, in their order, before the items. */
+function withAll(clause: Projection, names: Names): Projection {
+  if (!clause.isAll) return clause;
+  const { place } = clause;
+  const all = [...names.keys()].sort(compareText).map((name): Item => ({ name, term: { kind: 'variable', name, place } }));
+  if (all.length === 0) throw at('REL_PARSE', 'nothing has a name here that * could stand for', place);
+  return { ...clause, isAll: false, items: [...all, ...clause.items] };
+}
+
+function call(name: string, values: readonly Expression[], place: Place): Expression {
+  return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), place };
 }
 
 function valuesOf(carried: readonly { readonly item: Item; readonly variable: Variable | undefined }[]): readonly Item[] {
@@ -639,27 +1207,29 @@ interface Matching {
   readonly walks: string[];
   readonly facts: ReadonlyMap<string, readonly Fact[]>;
   isTyped(name: string): boolean;
+  /** Entities that are made of what was matched, under this alias. */
+  readonly wanted: WantedEntity[];
+  readonly entities: string;
 }
+
+/** What is known of a node that has no row. */
+const ofName: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
+const typeFunctions: ReadonlySet<string> = new Set(['type']);
+/** What no text can write: a name by itself, as edges call it. */
+export const nameFunction = '#name';
 
 function tableNode(table: string, label: string, place: Place): NodeVariable {
   const given = [{ name: null, value: column(table, 'id', place) }];
   const id: Expression = { kind: 'call', name: nodeNameCall, arguments: given, place };
-  return { kind: 'node', labels: [label], id, type: null, table, property: (name, where) => column(table, name, where) };
+  const property = (name: string, where: Place): Expression =>
+    name === rowColumns.entity ? call(entityCalls.nodes, [column(table, '_pk', where)], where) : column(table, name, where);
+  return { kind: 'node', labels: [label], id, type: null, table, hasEntity: true, property };
 }
 
 function rowNode(alias: string, labels: readonly string[], place: Place): NodeVariable {
   const id = column(alias, rowColumns.name, place);
   const property = (name: string, where: Place): Expression => (name === 'id' ? id : column(alias, name, where));
-  return { kind: 'node', labels, id, type: column(alias, rowColumns.type, place), table: null, property };
-}
-
-/** A node of which nothing is known but how edges name it. */
-function namedNode(name: string, id: Expression): NodeVariable {
-  const property = (wanted: string, place: Place): Expression => {
-    if (wanted === 'id') return id;
-    throw at('REL_PARSE', `${JSON.stringify(name)} has no property ${JSON.stringify(wanted)} here`, place);
-  };
-  return { kind: 'node', labels: [], id, type: null, table: null, property };
+  return { kind: 'node', labels, id, type: column(alias, rowColumns.type, place), table: null, hasEntity: false, property };
 }
 
 function noRow(_name: string, place: Place): never {
@@ -683,17 +1253,24 @@ function factsOf({ chains, where }: Match): ReadonlyMap<string, readonly Fact[]>
   const facts = new Map<string, Fact[]>();
   const add = (name: string, fact: Fact): void => void facts.set(name, [...(facts.get(name) ?? []), fact]);
   for (const { name, properties, place } of chains.flatMap(({ nodes }) => nodes)) {
-    if (name !== null) for (const each of properties) add(name, { property: each.name, value: each.value, place });
+    if (name === null) continue;
+    for (const { name: property, value } of properties) if (value.kind === 'literal') add(name, { property, value, place });
   }
-  const read = (condition: Condition): void => {
+  const read = (condition: Term): void => {
     if (condition.kind === 'and') return [condition.left, condition.right].forEach(read);
     if (condition.kind !== 'compare' || condition.op !== '=') return;
     const { left, right, place } = condition;
     const [property, value] = left.kind === 'property' ? [left, right] : [right, left];
-    if (property.kind === 'property' && value.kind === 'literal') add(property.of, { property: property.name, value, place });
+    if (property.kind === 'property' && property.of.kind === 'variable' && value.kind === 'literal')
+      add(property.of.name, { property: property.name, value, place });
   };
   if (where !== null) read(where);
   return facts;
+}
+
+/** A row that is not there, or not to be seen, is NULL. */
+function beside(left: Source, right: Source, on: Expression): Source {
+  return { kind: 'join', type: 'left', left, right, on, using: null, place: right.place };
 }
 
 function besides(left: Source | null, right: Source, on: Expression | null): Source {
@@ -706,7 +1283,7 @@ function select(projection: readonly ProjectionItem[], { source, where }: Rows, 
     kind: 'select',
     distinct: false,
     projection,
-    from: source!,
+    from: source ?? { kind: 'values', rows: [[]], place },
     where: where.length === 0 ? null : both(where, place),
     groupBy: [],
     window: null,

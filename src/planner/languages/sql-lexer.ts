@@ -579,13 +579,14 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     // Undecided while nothing but prefixes was read, or while what may be the deciding bracket is still to come.
     if (first === tokens.length) return false;
     const word = tokens[first]!.key;
+    if (word === 'UNWIND' || word === 'RETURN') return (patternKnown = true);
     const second = tokens[first + 1]?.key;
     if (second === undefined) return false;
     patternKnown =
       (word === 'OPTIONAL' && second === 'MATCH') ||
       // MATCH p = (a)-[]->(b)
       (word === 'MATCH' && tokens[first + 1]!.kind !== 'symbol') ||
-      ((word === 'MATCH' || word === 'CREATE' || word === 'MERGE' || word === 'UNWIND') && second === '(');
+      ((word === 'MATCH' || word === 'CREATE' || word === 'MERGE') && second === '(');
     return patternKnown;
   }
 

@@ -19,6 +19,10 @@ export class FoundRows implements RowTaker {
     this.#rowsMax = rowsMax;
   }
 
+  get columns(): readonly OutputColumn[] {
+    return this.#columns;
+  }
+
   get rows(): number {
     return this.#cells.length;
   }

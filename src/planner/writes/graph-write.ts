@@ -12,12 +12,16 @@ import { defaultEnds, endsOf } from '../../projections/catalog/edge-columns.ts';
 import type { Batch, Outcome, PutRows } from '../../projections/command.ts';
 import { smallAnswer } from '../answers.ts';
 import { BodyReader } from '../formats/ingest-reader.ts';
-import { columnOf, equal, allOf, queryOf, selectOf } from '../languages/trees.ts';
+import { isClosedType } from '../graph/graph-types.ts';
+import { columnOf, queryOf, selectOf } from '../languages/trees.ts';
 import { at } from '../places.ts';
-import type { Executed } from '../planner-contract.ts';
-import type { Expression, Literal, Query } from '../statement.ts';
+import { madeRows, returnedQuery } from '../languages/pattern-query.ts';
+import type { Answer, Executed, OutputColumn, Written } from '../planner-contract.ts';
+import type { Expression, Literal, Query, StatedType } from '../statement.ts';
 import type { GraphWrite, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
-import { FoundRows } from './found-rows.ts';
+import { parseInstant } from '../../log/values/timestamp.ts';
+import { type Cell, type ColumnType, compareText } from '../../log/values/value.ts';
+import { FoundRows, vectorOf } from './found-rows.ts';
 import { maskedColumn } from './returning.ts';
 import type { WriteHost } from './write.ts';
 
@@ -48,23 +52,37 @@ export async function runPatternWrite(request: GraphWriteRequest<PatternWrite>):
 }
 
 /** Whether it asks for anything that is stored. */
-export function readsPattern({ matched, things }: PatternWrite): boolean {
-  return matched !== null || things.some(({ kind, how }) => kind === 'edge' && how === 'merge');
+export function readsPattern({ matched, things, returned }: PatternWrite): boolean {
+  return matched !== null || returned !== null || things.some(({ kind, how }) => kind === 'edge' && how === 'merge');
 }
 
-type Cells = Map<string, Literal>;
+/** By name, as JSON has them: what came as json, and integers, keep all that they are. */
+type Cells = Map<string, string>;
+
+/** One row that was matched: by name what edges call its nodes, then keys of what was made for it; and its values. */
+interface Row {
+  readonly ids: Map<string, string>;
+  /** `_pk` of what was made. */
+  readonly keys: Map<string, string>;
+  readonly number: number;
+}
 
 /** Rows of one type, by key. */
 interface Step {
   readonly type: string;
   readonly patches: boolean;
+  readonly isEdges: boolean;
   readonly rows: Map<string, Cells>;
+  /** By key: how many cells the statement sent, ends and keys that it did not name aside. */
+  readonly sent: Map<string, number>;
 }
 
 class Making {
   readonly #request: GraphWriteRequest<PatternWrite>;
   readonly #snapshot: GovernedSnapshot;
   readonly #steps = new Map<string, Step>();
+  /** What was matched; its values stand behind the names. */
+  readonly #found = new FoundRows(false);
   /** By type: columns that what is written was chosen by. */
   readonly #read = new Map<string, Set<string>>();
 
@@ -74,55 +92,69 @@ class Making {
   }
 
   async run(types: readonly string[]): Promise<Executed> {
-    const { statement } = this.#request;
-    const { things, returned } = statement;
-    const rows: Map<string, string>[] = await this.#matched();
+    const { things, returned } = this.#request.statement;
+    if (returned !== null) this.#checkReadable(types);
+    const rows = await this.#matched();
     for (const thing of things) {
-      if (thing.kind === 'node') for (const row of rows) row.set(thing.name, this.#node(thing));
+      if (thing.kind === 'node') for (const row of rows) row.ids.set(thing.name, this.#node(thing, row));
       else await this.#edges(thing, rows);
     }
-    const steps = [...this.#steps.values()].map((step) => this.#put(step));
-    const outcome = steps.length === 0 ? null : await this.#submit(types, steps);
-    return this.#executed(
-      outcome,
-      rows.map((row) => (returned ?? []).map(({ of, place }) => named(row, of, place))),
-    );
+    const steps = [...this.#steps.values()];
+    const outcome =
+      steps.length === 0
+        ? null
+        : await this.#submit(
+            types,
+            steps.map((step) => this.#put(step)),
+          );
+    const written = this.#written(outcome, steps);
+    return { answer: await this.#answer(rows), written };
   }
 
-  /** Ids of what was matched, by name: one row of nothing where nothing had to be. */
-  async #matched(): Promise<Map<string, string>[]> {
+  /** What is returned is read back: who may not, is told before anything is written. */
+  #checkReadable(types: readonly string[]): void {
+    for (const type of types) {
+      if (isClosedType(this.#snapshot, type))
+        throw new ServiceError('REL_ACL', `rows of ${JSON.stringify(type)} may not be read: leave RETURN out`);
+    }
+  }
+
+  /** One row of nothing where nothing had to be matched. */
+  async #matched(): Promise<Row[]> {
     const { matched } = this.#request.statement;
-    if (matched === null) return [new Map()];
-    const found = new FoundRows(false);
-    await this.#ask(matched.query, 'matched', found);
+    if (matched === null) return [{ ids: new Map(), keys: new Map(), number: 0 }];
+    await this.#ask(matched.query, 'matched', this.#found);
     // What an OPTIONAL MATCH did not find can't be an end of anything.
-    return found.numbers().map((row) => {
-      const cells = matched.names.map((name, i) => [name, found.cell(row, i)] as const);
-      return new Map(cells.flatMap(([name, cell]) => (cell === null ? [] : [[name, String(cell)] as const])));
+    return this.#found.numbers().map((number) => {
+      const cells = matched.names.map((name, i) => [name, this.#found.cell(number, i)] as const);
+      const ids = new Map(cells.flatMap(([name, cell]) => (cell === null ? [] : [[name, String(cell)] as const])));
+      return { ids, keys: new Map(), number };
     });
   }
 
   /** What the graph calls it. */
-  #node(node: MadeNode): string {
+  #node(node: MadeNode, row: Row): string {
     const { type, how, place } = node;
     const definition = this.#type(type);
-    const cells = this.#cells(node);
+    const cells = this.#cells(node, row);
+    const sent = countOf(cells);
     const keyName = definition?.primaryKey ?? 'id';
     let key = keyIn(cells, definition);
     if (key === null) {
       if (how === 'merge' || this.#request.newKey === null)
         throw at('REL_INVALID', `a node of ${JSON.stringify(type)} is known by its key: (:${type} {${keyName}: …})`, place);
       key = this.#request.newKey();
-      cells.set(keyName, key);
+      cells.set(keyName, JSON.stringify(key));
     }
-    this.#add(type, how === 'merge', key, cells);
-    const id = cells.get('id') ?? null;
+    row.keys.set(node.name, key);
+    this.#add({ type, patches: how === 'merge', isEdges: false }, key, cells, sent);
+    const id = textOf(cells.get('id'));
     if (id === null && how === 'merge' && definition !== undefined && Object.hasOwn(definition.properties, 'id'))
       throw at('REL_INVALID', `the graph calls a node of ${JSON.stringify(type)} by its id: name it beside its key`, place);
-    return id === null ? key : String(id);
+    return id ?? key;
   }
 
-  async #edges(edge: MadeEdge, rows: readonly Map<string, string>[]): Promise<void> {
+  async #edges(edge: MadeEdge, rows: readonly Row[]): Promise<void> {
     const { type, how, place } = edge;
     const definition = this.#type(type);
     const ends = definition === undefined ? defaultEnds : (endsOf(definition) ?? defaultEnds);
@@ -130,22 +162,26 @@ class Making {
       throw at('REL_INVALID', `rows of ${JSON.stringify(type)} are no edges`, place);
     const taken = edge.cells.find(({ name }) => name === ends.from || name === ends.to);
     if (taken) throw at('REL_INVALID', `${taken.name} is an end of the edge: the pattern says which`, taken.place);
-    const pairs = rows.map((row) => [named(row, edge.from, place), named(row, edge.to, place)] as const);
-    const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, pairs) : noEdges;
-    for (const [i, [from, to]] of pairs.entries()) {
-      const cells = this.#cells(edge).set(ends.from, from).set(ends.to, to);
+    const made = rows.map((row) => {
+      const cells = this.#cells(edge, row);
+      return { row, cells, from: named(row, edge.from, place), to: named(row, edge.to, place) };
+    });
+    const there = how === 'merge' && definition !== undefined ? await this.#standing(edge, ends, made) : noEdges;
+    for (const { row, cells, from, to } of made) {
       const own = keyIn(cells, definition);
-      const known = own === null ? there.get(JSON.stringify([from, to])) : undefined;
+      const known = own === null ? there.get(edgeText(from, to, cells, definition)) : undefined;
       if (known !== undefined) {
-        rows[i]!.set(edge.name, known);
+        row.keys.set(edge.name, known);
         continue;
       }
+      const sent = countOf(cells);
+      cells.set(ends.from, JSON.stringify(from)).set(ends.to, JSON.stringify(to));
       const key = own ?? this.#keyOf(edge, from, to);
-      if (own === null) cells.set(definition?.primaryKey ?? '_pk', key);
+      if (own === null) cells.set(definition?.primaryKey ?? '_pk', JSON.stringify(key));
       // A row that is its own end keeps what else is known of it.
       const isEnd = definition?.primaryKey === ends.from || definition?.primaryKey === ends.to;
-      this.#add(type, how === 'merge' || isEnd, key, cells);
-      rows[i]!.set(edge.name, key);
+      this.#add({ type, patches: how === 'merge' || isEnd, isEdges: true }, key, cells, sent);
+      row.keys.set(edge.name, key);
     }
   }
 
@@ -161,24 +197,24 @@ class Making {
     return newKey();
   }
 
-  /** Keys of edges that are there already, by their ends. */
+  /** Keys of edges that are there already, by their ends and by the cells that are sent. */
   async #standing(
     edge: MadeEdge,
     ends: EdgeColumns,
-    pairs: readonly (readonly [string, string])[],
+    made: readonly { readonly from: string }[],
   ): Promise<ReadonlyMap<string, string>> {
     const { nullSlot } = this.#request.statement;
-    const { type, cells, place } = edge;
-    const column = (name: string): Expression => columnOf(name, place, type);
-    const sources = [...new Set(pairs.map(([from]) => from))];
+    const { type, place } = edge;
+    const definition = this.#type(type)!;
+    const sources = [...new Set(made.map(({ from }) => from))];
     if (sources.length === 0) return noEdges;
+    const column = (name: string): Expression => columnOf(name, place, type);
     // Behind NULL and the path.
     const items = sources.map((_, i): Expression => ({ kind: 'literal', slot: nullSlot + 2 + i, place }));
-    const where = allOf([
-      { kind: 'in-list', operand: column(ends.from), items, negated: false, place },
-      ...cells.map(({ name, slot }) => equal(column(name), { kind: 'literal', slot, place })),
-    ]);
-    const projection = ['_pk', ends.from, ends.to].map(
+    const where: Expression = { kind: 'in-list', operand: column(ends.from), items, negated: false, place };
+    const names = edge.cells.map(({ name }) => name).filter((name) => definition.properties[name] !== undefined);
+    if (names.length < edge.cells.length) return noEdges;
+    const projection = ['_pk', ends.from, ends.to, ...names].map(
       (name) => ({ kind: 'expression', expression: column(name), alias: null, place }) as const,
     );
     const from = { kind: 'table', name: type, alias: null, place } as const;
@@ -190,7 +226,11 @@ class Making {
     await this.#ask(query, `standing ${this.#request.statement.things.indexOf(edge)} ${sources.length}`, found, sources);
     // The least key of several.
     return new Map(
-      found.numbers().map((row) => [JSON.stringify([found.cell(row, 1), found.cell(row, 2)]), String(found.cell(row, 0))]),
+      found.numbers().map((row) => {
+        const cells = new Map(names.map((name, i) => [name, jsonText(found.cell(row, 3 + i), found.columns[3 + i]!.type)]));
+        const [start, end] = [found.cell(row, 1), found.cell(row, 2)].map(String);
+        return [edgeText(start!, end!, cells, definition), String(found.cell(row, 0))];
+      }),
     );
   }
 
@@ -219,17 +259,26 @@ class Making {
     return this.#snapshot.catalog.type(name);
   }
 
-  #cells({ cells }: MadeThing): Cells {
-    return new Map(cells.map(({ name, slot }) => [name, this.#request.host.literal(slot)]));
+  #cells({ cells }: MadeThing, { number }: Row): Cells {
+    const { host, statement } = this.#request;
+    const first = statement.matched?.names.length ?? 0;
+    return new Map(
+      cells.map((cell): [string, string] => {
+        if ('slot' in cell) return [cell.name, literalText(host.literal(cell.slot), cell.typed)];
+        const at = first + cell.value;
+        return [cell.name, jsonText(this.#found.cell(number, at), this.#found.columns[at]!.type)];
+      }),
+    );
   }
 
   /** A key that is written twice is written once: what comes later counts. */
-  #add(type: string, patches: boolean, key: string, cells: Cells): void {
+  #add({ type, patches, isEdges }: Omit<Step, 'rows' | 'sent'>, key: string, cells: Cells, sent: number): void {
     const name = `${type}\0${patches}`;
     let step = this.#steps.get(name);
-    if (step === undefined) this.#steps.set(name, (step = { type, patches, rows: new Map() }));
+    if (step === undefined) this.#steps.set(name, (step = { type, patches, isEdges, rows: new Map(), sent: new Map() }));
     const before = patches ? (step.rows.get(key) ?? []) : [];
     step.rows.set(key, new Map([...before, ...cells]));
+    step.sent.set(key, sent);
   }
 
   /** The rows are read as an ingest of them would be. */
@@ -243,7 +292,7 @@ class Making {
       predictBytesMin: Infinity,
       tracksSent: patches,
     });
-    reader.push(Buffer.from(`[${[...rows.values()].map(jsonOf).join(',')}]`));
+    reader.push(Buffer.from(`[${[...rows.values()].map(rowText).join(',')}]`));
     const batch = reader.read(true);
     const [refused] = batch?.rejections ?? [];
     if (refused !== undefined) throw new ServiceError(refused.code as ErrorCode, refused.detail);
@@ -278,32 +327,80 @@ class Making {
     }
   }
 
-  #executed(outcome: Outcome | null, returned: readonly (readonly string[])[]): Executed {
-    const { host, statement } = this.#request;
-    const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
-    const columns = (statement.returned ?? []).map(({ name }) => ({ name, type: 'string' }) as const);
-    const rows = outcome === null ? [] : (outcome.steps ?? [outcome]).flatMap((step) => step.rows ?? []);
-    const count = (which: string): number => rows.filter(({ became }) => became === which).length;
+  #written(outcome: Outcome | null, steps: readonly Step[]): Written {
+    const outcomes = outcome === null ? [] : (outcome.steps ?? [outcome]);
+    const count = (which: string): number =>
+      outcomes.reduce((sum, { rows = [] }) => sum + rows.filter(({ became }) => became === which).length, 0);
+    const graph = { nodes: 0, relationships: 0, properties: 0 };
+    for (const [i, { isEdges, sent }] of steps.entries()) {
+      const counts = [...sent.values()];
+      for (const { index, became } of outcomes[i]?.rows ?? []) {
+        if (became !== 'created' && became !== 'updated') continue;
+        if (became === 'created') graph[isEdges ? 'relationships' : 'nodes']++;
+        graph.properties += counts[index]!;
+      }
+    }
     return {
-      answer: smallAnswer(columns, columns.length === 0 ? [] : returned, facts),
-      written: {
-        verb: 'insert',
-        inserted: count('created'),
-        updated: count('updated'),
-        deleted: 0,
-        kept: 0,
-        systemFrom: outcome?.systemFrom ?? 0n,
-        systemFromLast: outcome?.systemFromLast ?? 0n,
-        durability: outcome?.durability ?? 'synced',
-      },
+      verb: 'insert',
+      inserted: count('created'),
+      updated: count('updated'),
+      deleted: 0,
+      kept: 0,
+      graph,
+      systemFrom: outcome?.systemFrom ?? 0n,
+      systemFromLast: outcome?.systemFromLast ?? 0n,
+      durability: outcome?.durability ?? 'synced',
     };
+  }
+
+  /** RETURN, over what is there now. */
+  async #answer(rows: readonly Row[]): Promise<Answer> {
+    const { host, statement, invocation } = this.#request;
+    const { returned, things, matched } = statement;
+    const facts = { asOfSystem: this.#snapshot.instant, costUnits: 1, processingTimeMs: host.processingTimeMs() };
+    if (returned === null) return smallAnswer([], [], facts);
+    const first = matched?.names.length ?? 0;
+    const values = returned.shapes.map((shape, i) => ({ type: this.#found.columns[first + i]?.type ?? 'string', shape }));
+    const query = returnedQuery(returned.clause, things, values);
+    const given = {
+      columns: [
+        ...things.map(({ name }) =>
+          vectorOf(
+            rows.map(({ keys }) => keys.get(name) ?? null),
+            'string',
+          ),
+        ),
+        ...values.map(({ type }, i) =>
+          vectorOf(
+            rows.map(({ number }) => this.#found.cell(number, first + i)),
+            type,
+          ),
+        ),
+      ],
+      count: rows.length,
+    };
+    const snapshot = invocation.snapshot();
+    const shown = new FoundRows(false);
+    let columns: readonly OutputColumn[] = [];
+    await host.read({
+      query,
+      part: `returned ${values.map(({ type }) => type).join()}`,
+      snapshot,
+      found: shown,
+      given: new Map([[madeRows, given]]),
+      onPlan: (ready) => void (columns = ready.columns),
+    });
+    const batch = { columns: columns.map(({ type }, i) => shown.vector(i, type)), selection: null, first: 0, count: shown.rows };
+    const { instant: asOfSystem } = snapshot;
+    const answer = smallAnswer(columns, [], { ...facts, asOfSystem, processingTimeMs: host.processingTimeMs() });
+    return { ...answer, batches: shown.rows === 0 ? [] : [batch], rowCount: shown.rows, estimatedTotalHits: shown.rows };
   }
 }
 
 const noEdges: ReadonlyMap<string, string> = new Map();
 
-function named(row: ReadonlyMap<string, string>, name: string, place: MadeThing['place']): string {
-  const id = row.get(name);
+function named({ ids }: Row, name: string, place: MadeThing['place']): string {
+  const id = ids.get(name);
   if (id !== undefined) return id;
   throw at('REL_INVALID', `${JSON.stringify(name)} stands for nothing here: an edge joins what is there`, place);
 }
@@ -311,14 +408,40 @@ function named(row: ReadonlyMap<string, string>, name: string, place: MadeThing[
 function keyIn(cells: Cells, definition: TypeDefinition | undefined): string | null {
   const primaryKey = definition?.primaryKey ?? null;
   const names = primaryKey === null ? ['_pk', 'id'] : [primaryKey];
-  const key = names.map((name) => cells.get(name) ?? null).find((cell) => cell !== null);
-  return key === undefined ? null : String(key);
+  return names.map((name) => textOf(cells.get(name))).find((cell) => cell !== null) ?? null;
 }
 
-/** Integers as they are, whatever a number could hold of them. */
-function jsonOf(cells: Cells): string {
-  const members = [...cells].map(
-    ([name, cell]) => `${JSON.stringify(name)}:${typeof cell === 'bigint' ? cell : JSON.stringify(cell)}`,
-  );
-  return `{${members.join(',')}}`;
+/** A cell as keys and ids write it; null where it has none. */
+function textOf(json: string | undefined): string | null {
+  if (json === undefined || json === 'null') return null;
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
+
+/** What tells an edge that is merged from others: its ends, and the cells that are sent, however they are written. */
+function edgeText(from: string, to: string, cells: Cells, definition: TypeDefinition | undefined): string {
+  const sent = [...cells].sort(([a], [b]) => compareText(a, b));
+  const written = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);
+  return JSON.stringify([from, to, ...written]);
+}
+
+function comparable(json: string, type: ColumnType | undefined): string {
+  if (type === 'timestamp' && json.startsWith('"')) return String(parseInstant(JSON.parse(json) as string));
+  return type === 'number' && json !== 'null' ? String(Number(json)) : json;
+}
+
+function literalText(literal: Literal, typed: StatedType | undefined): string {
+  const isJson = typed !== undefined && typed !== 'unknown' && typed.type === 'json';
+  if (typeof literal === 'string') return isJson ? literal : JSON.stringify(literal);
+  return String(literal);
+}
+
+/** A cell as an ingest of JSON takes it. */
+function jsonText(cell: Cell, type: ColumnType): string {
+  if (cell === null) return 'null';
+  if (typeof cell === 'string') return type === 'json' ? cell : JSON.stringify(cell);
+  return cell instanceof Float32Array ? JSON.stringify([...cell]) : String(cell);
+}
+
+const countOf = (cells: Cells): number => [...cells.values()].filter((cell) => cell !== 'null').length;
+
+const rowText = (cells: Cells): string => `{${[...cells].map(([name, cell]) => `${JSON.stringify(name)}:${cell}`).join(',')}}`;

@@ -77,6 +77,7 @@ export async function runScoreWrite(request: GraphWriteRequest<ScoreWrite>, jobs
       updated: rows,
       deleted: 0,
       kept: 0,
+      graph: { nodes: 0, relationships: 0, properties: rows },
       systemFrom: first,
       systemFromLast: last,
       durability,

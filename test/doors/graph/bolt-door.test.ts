@@ -1,7 +1,7 @@
 /** The binary graph door of one server, through Neo4j's own driver. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import neo4j, { type Driver, type Integer, type Session } from 'neo4j-driver';
+import neo4j, { type Driver, type Integer, type Node, type Path, type Relationship, type Session } from 'neo4j-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { boltCodec } from '../../../src/doors/graph/bolt-codec.ts';
 import { type Packed, Structure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
@@ -67,6 +67,49 @@ test('Rows are created with parameters, and values come back as they were sent',
   expect((row.get('at') as InstanceType<typeof neo4j.types.DateTime>).toStandardDate().toISOString()).toBe(
     '2024-02-29T12:00:00.123Z',
   );
+});
+
+test('Nodes, relationships and paths come as what drivers know, with exact values in them', async () => {
+  const at = neo4j.types.DateTime.fromStandardDate(new Date('2024-02-29T12:00:00.123Z'));
+  const made = await inSession((session) =>
+    session.run(
+      `UNWIND $rows AS row CREATE (t:Thing {id: row.id, whole: row.whole, share: $share, at: $at})
+       RETURN t, labels(t) AS labels, elementId(t) AS id`,
+      { rows: [{ id: 'n1', whole: neo4j.int('9223372036854775807') }, { id: 'n2' }], share: 2, at },
+    ),
+  );
+  expect(made.summary.counters.updates()).toMatchObject({ nodesCreated: 2, labelsAdded: 2, propertiesSet: 7 });
+  const [node] = made.records.map((record) => record.get('t') as Node);
+  expect(neo4j.isNode(node!)).toBe(true);
+  expect([node!.labels, node!.elementId, node!.properties['id']]).toEqual([['Thing'], 'Thing/n1', 'n1']);
+  expect(String(node!.properties['whole'])).toBe('9223372036854775807');
+  expect(node!.properties['share']).toBe(2);
+  expect(String(node!.properties['at'])).toBe('2024-02-29T12:00:00.123000000Z');
+  expect(made.records[1]!.get('labels')).toEqual(['Thing']);
+  const joined = await inSession((session) =>
+    session.run("MATCH (a:Thing {id: 'n1'}), (b:Thing {id: 'n2'}) CREATE (a)-[r:Near {far: 3}]->(b) RETURN r"),
+  );
+  const near = joined.records[0]!.get('r') as Relationship;
+  expect(neo4j.isRelationship(near)).toBe(true);
+  expect([near.type, near.startNodeElementId, near.endNodeElementId]).toEqual(['Near', 'Thing/n1', 'Thing/n2']);
+  expect(String(near.start)).toBe(String(node!.identity));
+  const { records } = await inSession((session) =>
+    session.run(
+      'MATCH p = (b:Thing {id: $b})<-[r:Near]-(a) RETURN p, nodes(p) AS nodes, {of: a, by: [r]} AS it, length(p) AS n',
+      {
+        b: 'n2',
+      },
+    ),
+  );
+  const path = records[0]!.get('p') as Path;
+  expect(neo4j.isPath(path)).toBe(true);
+  expect([path.start.elementId, path.end.elementId, path.length]).toEqual(['Thing/n2', 'Thing/n1', 1]);
+  expect(path.segments[0]!.relationship.startNodeElementId).toBe('Thing/n1');
+  expect((records[0]!.get('nodes') as Node[]).map(({ elementId }) => elementId)).toEqual(['Thing/n2', 'Thing/n1']);
+  expect((records[0]!.get('it') as { by: Relationship[] }).by[0]!.elementId).toBe(near.elementId);
+  expect((records[0]!.get('n') as Integer).toNumber()).toBe(1);
+  const alone = await inSession((session) => session.run("MATCH (t:Thing {id: 'n2'}) RETURN t"));
+  expect(neo4j.isNode(alone.records[0]!.get('t') as object)).toBe(true);
 });
 
 test('A small fetchSize streams, and a session that is left early goes on', async () => {

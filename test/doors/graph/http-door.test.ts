@@ -63,9 +63,25 @@ describe('the query interface', () => {
     expect(json['data'].values).toEqual([['ada', 'bob']]);
   });
 
+  test('shows nodes, relationships and paths as objects', async () => {
+    const { json } = await query('MATCH p = (a:Person)-[r:Knows]->(b:Person) RETURN a, r, p, [b] AS others, {who: b} AS it');
+    const [[a, r, p, others, it]] = json['data'].values;
+    expect(a).toMatchObject({
+      elementId: 'Person/ada',
+      labels: ['Person'],
+      properties: { seen: '2024-05-01T10:00:00.123456789Z' },
+    });
+    expect(r).toMatchObject({ type: 'Knows', startNodeElementId: 'Person/ada', endNodeElementId: 'Person/bob' });
+    expect(p).toEqual([a, r, others[0]]);
+    expect(it).toEqual({ who: others[0] });
+  });
+
   test('writes by MERGE, and not where it only reads', async () => {
     const body = { statement: "MERGE (p:Person {id: 'cid', age: 3})", includeCounters: true };
-    expect((await ask('POST', '/db/neo4j/query/v2', body)).json['counters']).toEqual({ contains_updates: true });
+    expect((await ask('POST', '/db/neo4j/query/v2', body)).json['counters']).toMatchObject({
+      containsUpdates: true,
+      relationshipsDeleted: 0,
+    });
     const refused = await ask('POST', '/db/neo4j/query/v2', {
       ...body,
       statement: "MERGE (p:Person {id: 'dan'})",
@@ -122,13 +138,28 @@ describe('the query interface', () => {
 });
 
 describe('the transactional interface', () => {
+  test('shows entities as rows with what they are beside them, and as a graph', async () => {
+    const statement = 'MATCH p = (a:Person)-[:Knows]->(b:Person) RETURN a, p, 1 AS one';
+    const body = { statements: [{ statement, resultDataContents: ['row', 'graph'] }] };
+    const { json, text } = await ask('POST', '/db/neo4j/tx/commit', body);
+    const [{ row, meta, graph }] = json['results'][0].data;
+    expect(row[0]).toMatchObject({ id: 'ada' });
+    expect(row[1].map(({ id }: { id: string }) => id)).toEqual(['ada', row[1][1].id, 'bob']);
+    expect(meta[0]).toMatchObject({ elementId: 'Person/ada', type: 'node', deleted: false });
+    expect(meta[1].map(({ type }: { type: string }) => type)).toEqual(['node', 'relationship', 'node']);
+    expect(meta[2]).toBe(null);
+    expect(graph.nodes.map(({ labels }: { labels: string[] }) => labels)).toEqual([['Person'], ['Person']]);
+    expect(graph.relationships[0].startNode).toBe(graph.nodes[0].id);
+    expect(text).toContain('"age":9223372036854775807');
+  });
+
   test('runs statements in one transaction and commits it', async () => {
     const { status, json } = await commit(
       ['CREATE (p:Person {id: $id, age: 1})', { id: 'eve' }],
       ["MATCH (p:Person) WHERE p.id = 'eve' RETURN p.id AS id, p.age AS age"],
     );
     expect([status, json['errors']]).toEqual([200, []]);
-    expect(json['results'][1]).toEqual({ columns: ['id', 'age'], data: [{ row: ['eve', 1], meta: [] }] });
+    expect(json['results'][1]).toEqual({ columns: ['id', 'age'], data: [{ row: ['eve', 1], meta: [null, null] }] });
     expect((await query("SELECT id FROM Person WHERE id = 'eve'")).json['data'].values).toEqual([['eve']]);
   });
 
@@ -144,7 +175,7 @@ describe('the transactional interface', () => {
     const location = opened.headers.get('location')!;
     const statement = "SELECT id FROM Person WHERE id = 'gus'";
     const inside = await ask('POST', location, { statements: [{ statement }] });
-    expect(inside.json['results'][0].data).toEqual([{ row: ['gus'], meta: [] }]);
+    expect(inside.json['results'][0].data).toEqual([{ row: ['gus'], meta: [null] }]);
     expect((await query(statement)).json['data'].values).toEqual([]);
     const committed = await ask('POST', opened.json['commit'] as string, { statements: [] });
     expect(committed.json['errors']).toEqual([]);

@@ -40,9 +40,10 @@ function checkWrite(text: string): void {
 
 /** The first alternative of each rule ends. */
 const grammar = {
-  statement: 'MATCH chain return | clause statement | clause clause return | write | MATCH chain write | MATCH chain statement',
+  statement:
+    'MATCH chain return | UNWIND l AS x return | return | clause statement | clause clause return | write | MATCH chain write | MATCH chain statement',
   clause:
-    'MATCH chain | MATCH chain , chain where | OPTIONAL MATCH chain where | WITH items where | WITH DISTINCT items tail where | junk',
+    'MATCH chain | MATCH chain , chain where | OPTIONAL MATCH chain where | WITH items where | WITH DISTINCT items tail where | WITH * | UNWIND e AS x | UNWIND l AS n | junk',
   chain: 'node | node edge chain | node edge node | p = node edge node | junk',
   node: '( ) | ( n ) | ( n : T ) | ( : T ) | ( n : T { k : l } ) | ( n { k : l , k : l } ) | ( `odd n` ) | ( n : T : T ) | ( n : T | U )',
   edge: '- - | - -> | < - - | - [ r : K ] -> | < - [ r ] - | - [ : K | L ] - | - [ * 1 .. 3 ] -> | - [ r : K * 2 ] - | - [ * .. 4 ] -> | - [ * ] -> | - [ r { k : l } ] -> | < - [ r ] ->',
@@ -51,18 +52,20 @@ const grammar = {
   items:
     'e | e AS x | e AS x , items | count(*) | collect ( e ) AS y | count ( DISTINCT e ) , e | sum ( e ) , avg ( e ) | min ( DISTINCT e )',
   tail: 'LIMIT 3 | ORDER BY e | ORDER BY e DESC SKIP 1 LIMIT 2 | SKIP l | tail tail',
-  c: 'e = l | e <> e | e < l | e IS NULL | e IS NOT NULL | e IN [ l , l ] | e STARTS WITH l | e ENDS WITH l | e CONTAINS l | c AND c | c OR c | NOT c | ( c ) | e =~ l | ( n ) --> ( m )',
-  e: 'n | n.k | l | r.k | x | a.b.c | f ( n )',
+  c: 'e = l | e = e = e | n : T | c XOR c | e IN e | e <> e | e < l | e IS NULL | e IS NOT NULL | e IN [ l , l ] | e STARTS WITH l | e ENDS WITH l | e CONTAINS l | c AND c | c OR c | NOT c | ( c ) | e =~ l | ( n ) --> ( m )',
+  e: 'n | n.k | l | r.k | x | a.b.c | f ( n ) | labels ( n ) | size ( e ) | coalesce ( e , l ) | range ( e , e ) | [ e , e ] | [ ] | { k : e , a : e } | e [ 0 ] | e + e | e * e - e | - e | ( e ) | CASE e WHEN e THEN e END | CASE WHEN c THEN e ELSE e END | [ x IN e | x ] | e [ 1 .. 2 ] | EXISTS { chain } | c',
   l: "1 | 'x' | 'it\\\\'s \\\\u0041' | -2 | 1.5 | TRUE | NULL | $1 | $named | 9223372036854775808 | [ 1 ]",
   n: 'a | b | n',
   write:
-    'MATCH chain SET n.k = l return | CREATE made | CREATE made , made names | MERGE made names | MERGE made write | CREATE node | MATCH chain DETACH DELETE n | CALL traverse.pageRank.write ( l , { writeProperty : l } )',
-  made: '( n : T ) | ( n : T { k : l } ) - [ r : K ] -> ( m : T ) | ( n ) < - [ : K { k : l } ] - ( : T ) | ( n ) - [ : K ] -> made | chain',
-  names: 'RETURN n | RETURN n AS x , m | return | junk',
+    'MATCH chain SET n.k = l return | CREATE made | CREATE made , made names | MERGE made names | UNWIND e AS n MERGE made names | UNWIND l AS x MATCH chain CREATE made names | MERGE made write | CREATE node | MATCH chain DETACH DELETE n | CALL traverse.pageRank.write ( l , { writeProperty : l } )',
+  made: '( n : T ) | ( n : T { k : e } ) | ( n : T { k : l } ) - [ r : K ] -> ( m : T ) | ( n ) < - [ : K { k : l } ] - ( : T ) | ( n ) - [ : K ] -> made | chain',
+  names: 'RETURN n | RETURN n AS x , m | RETURN n , e ORDER BY e | return | junk',
   junk: ') | ( | - | RETURN | \' | " | .. | : | { | UNION | CALL { | \u{1F600}',
 };
 
 const patterns = [
+  "a:P)-[r]->(b) UNWIND [1, {k: [a.x]}] AS q WITH *, q.k[0] + 1 AS n RETURN {a: a, l: labels(b)}, CASE n WHEN 1 THEN 'x' ELSE toUpper(b.s) END",
+  'a:P) UNWIND $named AS row MERGE (c:T {id: row.id + 1})-[:K {w: -row.w}]->(a) RETURN c, row.id, count(*)',
   "a:P {n: 'x'})-[r:K*1..3]->(b)<-[:L|M]-(c) WHERE a.age >= 3 AND NOT b.n STARTS WITH 'q' RETURN DISTINCT b.n AS n, count(*) ORDER BY n DESC SKIP 1 LIMIT 2",
   'a)-->(b) OPTIONAL MATCH (b)--(c:T) WITH a, count(c) AS n WHERE n > 1 MATCH (a)-[r]-(d) RETURN a, r.k, collect(d) LIMIT 5',
   "a:P|Q:R) OPTIONAL MATCH p = (b {n: 'it\\'s\\u0041'})-[r*0..2]-() WITH sum(a.k) AS s, r AS q RETURN s, avg(s), min(s)",

@@ -293,7 +293,9 @@ describe('naive', () => {
     );
     const ends = plain.nodes.flatMap((a) => naive.walks(plain, a, least, most, direction).map((b) => `${a} ${b}`));
     expect(walked.map(({ a, b }) => `${a} ${b}`).sort()).toEqual(ends.sort());
-    const turned = await ask(`MATCH (a:Node)-[:Likes]->(b:Node)<-[:Likes]-(c) ${basis.asOf} RETURN a.id AS a, b.id AS b, c`);
+    const turned = await ask(
+      `MATCH (a:Node)-[:Likes]->(b:Node)<-[:Likes]-(c) ${basis.asOf} RETURN a.id AS a, b.id AS b, c.id AS c`,
+    );
     const turns = plain.edges.flatMap((x) =>
       plain.edges.flatMap((y) => (x !== y && x.to === y.to ? [`${x.from} ${x.to} ${y.from}`] : [])),
     );

@@ -8,6 +8,7 @@ import type { Caller } from '../../../src/governance/caller.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { analyst, TestStore } from '../../harness.ts';
 import { Seeded } from '../../simulation/seeded.ts';
+import { type Entity, namedCell } from './entity-names.ts';
 import {
   type ChainTree,
   type ClauseTree,
@@ -47,7 +48,7 @@ export async function comparePatterns(seed: number, patterns: number): Promise<{
         const clauses = new PatternMaker(dice).clauses();
         const model = shown(matched(graph, clauses), clauses);
         const pattern = textOf(clauses);
-        const answer = await answered(store, pattern, who, clauses);
+        const answer = await answered(store, pattern, { who, clauses, graph });
         rows += model.length;
         if (answer !== model.join('\n')) {
           mismatches.push({ pattern, graph: JSON.stringify(graph), store: answer, model: model.join('\n') });
@@ -60,14 +61,41 @@ export async function comparePatterns(seed: number, patterns: number): Promise<{
   }
 }
 
-async function answered(store: TestStore, pattern: string, who: Caller, clauses: readonly ClauseTree[]): Promise<string> {
+interface Case {
+  readonly who: Caller;
+  readonly clauses: readonly ClauseTree[];
+  readonly graph: ModelGraph;
+}
+
+/** Its name, where all that it shows is as the graph has it. */
+function checkedName({ labels, type, element_id: id, start, end, properties }: Entity, graph: ModelGraph): string {
+  const key = id.slice(id.indexOf('/') + 1);
+  const elementOf = (name: string): readonly string[] => [
+    name,
+    ...graph.nodes.filter((node) => node.id === name).map((node) => `${node.type}/${name}`),
+  ];
+  const shows = (cells: Readonly<Record<string, unknown>>): boolean =>
+    Object.entries(cells).every(([name, cell]) => (properties[name] ?? null) === cell);
+  if (labels === undefined) {
+    const edge = graph.edges.find((each) => each.type === type && each.key === key);
+    const isRight =
+      edge !== undefined && shows(edge.cells) && elementOf(edge.from).includes(start!) && elementOf(edge.to).includes(end!);
+    return isRight ? key : `no such edge: ${id} from ${start} to ${end}`;
+  }
+  const node = graph.nodes.find((each) => each.type === labels[0] && each.id === key);
+  const isRight = node === undefined ? labels.length === 0 && graph.nodes.every((each) => each.id !== id) : shows(node.cells);
+  return isRight ? key : `no such node: ${id}`;
+}
+
+async function answered(store: TestStore, pattern: string, { who, clauses, graph }: Case): Promise<string> {
   try {
     const rows = await store.rows(pattern, who);
     const items = (clauses.at(-1) as Extract<ClauseTree, { kind: 'with' | 'return' }>).items;
     const cells = rows.map((row) => {
       // A node or an edge alone comes with the columns of its row.
       const own = items.length === 1 && !('n0' in row) ? [row['_pk']!] : items.map(({ name }) => row[name]!);
-      return own.map((cell, i): Value => {
+      return own.map((given, i): Value => {
+        const cell = namedCell(given, (entity) => checkedName(entity, graph)) as Value | bigint;
         const { term } = items[i]!;
         if (term.kind === 'aggregate' && term.function === 'collect') return JSON.parse(String(cell)) as Value;
         return typeof cell === 'bigint' ? Number(cell) : (cell as Value);

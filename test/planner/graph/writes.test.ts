@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Executed } from '../../../src/planner/planner-contract.ts';
-import type { Literal } from '../../../src/planner/statement.ts';
+import { type Literal, TypedValue } from '../../../src/planner/statement.ts';
 import { analyst, rowsOf, TestStore } from '../../harness.ts';
+import { namedCell } from './entity-names.ts';
 
 let store: TestStore;
 const admin: Caller = { ...analyst, principal: 'root', credential: 'admin' };
@@ -19,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-const execute = (text: string, named: Record<string, Literal> = {}, who = analyst): Promise<Executed> =>
+const execute = (text: string, named: Record<string, Literal | TypedValue> = {}, who = analyst): Promise<Executed> =>
   store.invoke(who, 'query', (invocation) =>
     store.service.planner.execute(invocation, { sql: text, parameters: new Map(Object.entries(named)), graph: true }),
   );
@@ -32,7 +33,13 @@ const refusal = async (text: string, who = analyst): Promise<ServiceError> => {
   throw error;
 };
 const asked = async (pattern: string, who = analyst): Promise<string> =>
-  (await store.rows(pattern, who)).map((row) => Object.values(row).map(String).join(' ')).join(', ');
+  (await store.rows(pattern, who))
+    .map((row) =>
+      Object.values(row)
+        .map((cell) => String(namedCell(cell)))
+        .join(' '),
+    )
+    .join(', ');
 
 describe('CREATE', () => {
   test('makes nodes and the edges between them, in one batch', async () => {
@@ -43,13 +50,21 @@ describe('CREATE', () => {
     expect(written).toMatchObject({ verb: 'insert', inserted: 5, updated: 0 });
     expect(written!.systemFromLast - written!.systemFrom).toBe(4n);
     const [row] = rowsOf(answer);
-    expect(row).toMatchObject({ first: 'ann', b: 'bob' });
+    const shown = Object.fromEntries(Object.entries(row!).map(([name, cell]) => [name, namedCell(cell)]));
+    expect(shown).toMatchObject({ first: 'ann', b: 'bob' });
+    expect(JSON.parse(String(row!['k']))).toMatchObject({
+      type: 'Knows',
+      start: 'Person/ann',
+      end: 'Person/bob',
+      properties: { since: 2001 },
+    });
+    expect(written!.graph).toEqual({ nodes: 3, relationships: 2, properties: 7 });
     store.clock.set('2024-01-03');
     expect(await asked("MATCH (a:Person {id: 'ann'})-[r:Knows]->(b:Person) RETURN a.name, a.age, r.since, b.id")).toBe(
       "An'n 30 2001 bob",
     );
     expect(await asked("MATCH (n:Person {name: 'Nobody'})-[:Knows]->(b) RETURN b")).toBe('bob');
-    expect(await asked(`MATCH (a:Person)-[r:Knows {id: '${String(row!['k'])}'}]->(b) RETURN b`)).toBe('bob');
+    expect(await asked(`MATCH (a:Person)-[r:Knows {id: '${String(shown['k'])}'}]->(b) RETURN b`)).toBe('bob');
   });
 
   test('joins what a MATCH finds, once for each row', async () => {
@@ -63,6 +78,38 @@ describe('CREATE', () => {
     expect(await asked('MATCH (a:Person)-[r:Knows {since: 9}]->(b) RETURN a.id, b ORDER BY a.id')).toBe('cid ann, dan ann');
     const nothing = await execute("MATCH (a:Person {id: 'nobody'}) CREATE (a)-[:Knows]->(a) RETURN a");
     expect([nothing.written!.inserted, nothing.answer.rowCount]).toEqual([0, 0]);
+  });
+
+  test('takes cells from lists of maps, and makes each row once', async () => {
+    const rows = new TypedValue(
+      'json',
+      JSON.stringify([
+        { id: 'u1', age: 1 },
+        { id: 'u2', name: 'Two', to: 'u1' },
+        { id: 'u3', to: 'u1' },
+      ]),
+    );
+    const made = await execute(
+      'UNWIND $rows AS row MERGE (p:Person {id: row.id, age: row.age, name: row.name}) RETURN p.id AS id, row.to AS to',
+      { rows },
+    );
+    expect(made.written!.graph).toEqual({ nodes: 3, relationships: 0, properties: 5 });
+    expect(rowsOf(made.answer)).toEqual([
+      { id: 'u1', to: null },
+      { id: 'u2', to: '"u1"' },
+      { id: 'u3', to: '"u1"' },
+    ]);
+    const text = `UNWIND $rows AS row MATCH (a:Person {id: row.id}) MATCH (b:Person {id: row.to})
+      MERGE (a)-[r:Knows {since: 2000 + size(row.id)}]->(b) RETURN count(r) AS n`;
+    const joined = await execute(text, { rows });
+    expect(joined.written!.graph).toMatchObject({ nodes: 0, relationships: 2 });
+    expect(rowsOf(joined.answer)).toEqual([{ n: 2n }]);
+    expect((await execute(text, { rows })).written!.graph).toMatchObject({ relationships: 0 });
+    store.clock.set('2024-01-05T12:00:00Z');
+    expect(await asked("MATCH (a:Person)-[r:Knows]->(b:Person {id: 'u1'}) RETURN a.id, r.since ORDER BY a.id")).toBe(
+      'u2 2002, u3 2002',
+    );
+    expect(await asked("MATCH (a:Person {id: 'u2'}) RETURN a.name, a.age")).toBe('Two null');
   });
 
   test('registers what nobody has registered', async () => {
@@ -82,7 +129,8 @@ describe('MERGE', () => {
     store.clock.set('2024-01-07');
     const again = await execute(text);
     expect(again.written!.inserted).toBe(0);
-    expect(rowsOf(again.answer)).toEqual(rowsOf(first.answer));
+    expect(rowsOf(again.answer).map(({ r }) => namedCell(r))).toEqual(rowsOf(first.answer).map(({ r }) => namedCell(r)));
+    expect(again.written!.graph).toMatchObject({ nodes: 0, relationships: 0 });
     store.clock.set('2024-01-08');
     expect(await asked("MATCH (a:Person {id: 'ann'})-[:Knows {since: 2020}]->(b) RETURN a.name, a.age, b")).toBe("An'n 31 eve");
     // An edge that came another way is the same edge.

@@ -44,6 +44,8 @@ function shown(expression: Expression, literals: readonly unknown[]): string {
       return expression.table ? `${expression.table}.${expression.name}` : expression.name;
     case 'literal':
       return String(literals[expression.slot]);
+    case 'constant':
+      return JSON.stringify(String(expression.cell));
     case 'binary':
       return `(${show(expression.left)} ${expression.op} ${show(expression.right)})`;
     case 'not':

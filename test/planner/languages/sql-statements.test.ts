@@ -143,7 +143,7 @@ describe('control statements', () => {
     ["FUSE_IDENTITIES('a')", '1:1: FUSE_IDENTITIES takes 2 values'],
     ['MATCH (a)-[(b)] RETURN a )', '1:12: expected ]'],
     ['MATCH (a', '1:9: expected )'],
-    ['MATCH (a)', '1:10: expected MATCH, OPTIONAL MATCH, WITH or RETURN'],
+    ['MATCH (a)', '1:10: expected MATCH, OPTIONAL MATCH, UNWIND, WITH or RETURN'],
     ['BRANCH a FROM b LIMIT 1', '1:17: LIMIT cannot stand here'],
   ])('refused: %s', (text, message) => expect(refused(text)).toContain(message));
 });

@@ -1,6 +1,7 @@
-/** Every scalar function, by name. */
+/** Every scalar function that a text can name. */
 import { choiceFunctions } from './choice.ts';
 import { documentFunctions } from './documents.ts';
+import { graphValueFunctions } from './graph-values.ts';
 import { instantFunctions } from './instants.ts';
 import { jsonFunctions } from './json.ts';
 import { numberFunctions } from './numbers.ts';
@@ -21,7 +22,9 @@ export const scalarFunctions: readonly ScalarFunction[] = [
 ];
 
 const byName: ReadonlyMap<string, ScalarFunction> = new Map(
-  scalarFunctions.flatMap((each) => [each.name, ...(each.also ?? [])].map((name): [string, ScalarFunction] => [name, each])),
+  [...scalarFunctions, ...graphValueFunctions].flatMap((each) =>
+    [each.name, ...(each.also ?? [])].map((name): [string, ScalarFunction] => [name, each]),
+  ),
 );
 
 /** By its name in upper case, or the symbol of an operator. */

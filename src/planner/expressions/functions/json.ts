@@ -61,28 +61,46 @@ function afterSpace(json: string, from: number): number {
   return at;
 }
 
-/** The value of a member; of two by one name the last, as in PostgreSQL's jsonb. */
-function member(json: string, name: string): string | null {
+/** Members of an object, in their order, each with where its value stands; none of anything else. Two may have one name. */
+export function* members(json: string): Generator<{ readonly name: string; readonly from: number; readonly to: number }, void> {
   let at = afterSpace(json, 0);
-  if (json[at] !== '{') return null;
-  let found: string | null = null;
+  if (json[at] !== '{') return;
   at = afterSpace(json, at + 1);
   while (json[at] === '"') {
     const keyEnd = stringEnd(json, at);
     const written = json.slice(at + 1, keyEnd - 1);
-    const key: unknown = written.includes('\\') ? JSON.parse(`"${written}"`) : written;
-    const start = afterSpace(json, afterSpace(json, keyEnd) + 1);
-    const end = valueEnd(json, start);
-    if (key === name) found = json.slice(start, end);
-    at = afterSpace(json, end);
-    if (json[at] !== ',') break;
+    const name = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+    const from = afterSpace(json, afterSpace(json, keyEnd) + 1);
+    const to = valueEnd(json, from);
+    yield { name, from, to };
+    at = afterSpace(json, to);
+    if (json[at] !== ',') return;
     at = afterSpace(json, at + 1);
   }
+}
+
+/** The value of a member; of two by one name the last, as in PostgreSQL's jsonb. */
+export function member(json: string, name: string): string | null {
+  let found: string | null = null;
+  for (const each of members(json)) if (each.name === name) found = json.slice(each.from, each.to);
   return found;
 }
 
+/** Texts of the elements of an array, in their order; none of anything else. */
+export function* elements(json: string): Generator<string, void> {
+  let at = afterSpace(json, 0);
+  if (json[at] !== '[') return;
+  at = afterSpace(json, at + 1);
+  while (at < json.length && json[at] !== ']') {
+    const end = valueEnd(json, at);
+    yield json.slice(at, end);
+    at = afterSpace(json, end);
+    if (json[at] === ',') at = afterSpace(json, at + 1);
+  }
+}
+
 /** Elements count from 0, negative ones from the end. */
-function element(json: string, place: bigint): string | null {
+export function element(json: string, place: bigint): string | null {
   let at = afterSpace(json, 0);
   if (json[at] !== '[') return null;
   const wanted = Number(place);
@@ -105,7 +123,7 @@ function element(json: string, place: bigint): string | null {
   return json.slice(start, valueEnd(json, start));
 }
 
-function asText(json: string | null): string | null {
+export function asText(json: string | null): string | null {
   if (json === null || json === 'null') return null;
   return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }

@@ -1,0 +1,77 @@
+/** Rows as nodes and relationships: one cell of json, with what the caller sees of every property, masked ones as their masks show them. */
+import { splitTypeName } from '../../projections/access-paths.ts';
+import type { ColumnType } from '../../log/values/value.ts';
+import { vectorAsText } from '../expressions/bind-call.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import { scalarFunction } from '../expressions/functions/all.ts';
+import type { Signature } from '../expressions/functions/scalar-function.ts';
+import { entityCalls } from '../graph/pattern-columns.ts';
+import { at } from '../places.ts';
+import type { Expression, Place } from '../statement.ts';
+import type { Environment } from './environment.ts';
+import type { Scope, ScopeTable } from './scope.ts';
+
+type Of = keyof typeof entityCalls;
+type EntityCall = Extract<Expression, { kind: 'call' }>;
+
+export function isEntityCall(expression: Expression): expression is EntityCall {
+  return expression.kind === 'call' && (expression.name === entityCalls.nodes || expression.name === entityCalls.edges);
+}
+
+/** Undefined for any other expression. */
+export function bindEntity(expression: Expression, scope: Scope, environment: Environment): Bound | undefined {
+  if (!isEntityCall(expression)) return undefined;
+  const { place, name } = expression;
+  const key = expression.arguments[0]!.value;
+  const table = key.kind === 'column' ? scope.tables.find((each) => each.name === key.table) : undefined;
+  if (table === undefined) throw at('REL_PARSE', 'an entity is the row of a table', place);
+  return entityOf({ of: name === entityCalls.nodes ? 'nodes' : 'edges', table, scope, environment, place });
+}
+
+export function entityOf(row: {
+  readonly of: Of;
+  readonly table: ScopeTable;
+  readonly scope: Scope;
+  readonly environment: Environment;
+  readonly place: Place;
+}): Bound {
+  const { of, table, scope, environment, place } = row;
+  const type = splitTypeName(table.type!)?.type ?? table.type!;
+  const { properties } = environment.catalog.type(table.type!)!;
+  const names = table.columns.flatMap(({ name }) => (Object.hasOwn(properties, name) ? [name] : []));
+  const shown = (name: string): Bound => {
+    const bound = scope.column({ kind: 'column', table: table.name, name, place });
+    return scope.shown(bound) ?? bound;
+  };
+  const columns = names.map((name) => ({ name, bound: shown(name) }));
+  for (const { name, bound } of columns) environment.entityTypes.add(type, name, bound.type as ColumnType);
+  const operands = [
+    constant(type),
+    constant(JSON.stringify(names)),
+    shown('_pk'),
+    shown('system_from'),
+    ...columns.map(({ bound }) => propertyOf(bound, place)),
+  ];
+  const { name, signatures } = scalarFunction(entityCalls[of])!;
+  return { kind: 'call', name, function: signatures[0]!, operands, type: 'json' };
+}
+
+function propertyOf(bound: Bound, place: Place): Bound {
+  switch (bound.type) {
+    case 'json':
+      return bound;
+    case 'timestamp':
+      return json('#PROPERTY', bound);
+    case 'vector':
+      return json('#PROPERTY', vectorAsText(bound, place));
+    default:
+      return json('#JSON', bound);
+  }
+}
+
+function json(name: string, operand: Bound): Bound {
+  const signature = scalarFunction(name)!.signatures.find(({ takes }): boolean => takes[0] === operand.type) as Signature;
+  return { kind: 'call', name, function: signature, operands: [operand], type: 'json' };
+}
+
+const constant = (cell: string): Bound => ({ kind: 'constant', cell, type: 'string' });

@@ -1,0 +1,368 @@
+/**
+ * Values of graph patterns that are no cells: nodes, relationships, paths, lists and maps, all of them json. No text can write the
+ * names of these functions: `pattern-query.ts` and the binder do. What json holds is of a type that no plan knows, so it fits beside
+ * any other: a value that does not is NULL.
+ */
+import { type Cell, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
+import { type Cost, spend, work } from '../work.ts';
+import { instantOf, written } from './casts.ts';
+import { asText, element, elements, member, members } from './json.ts';
+import { bounded, type Evaluator, invalid, linear, type ScalarFunction, type Signature, text } from './scalar-function.ts';
+
+const perJson: Cost = { call: 300, character: 8 };
+
+function hidden(name: string, usage: string, ...signatures: readonly Signature[]): ScalarFunction {
+  return { name, group: 'json', usage, summary: '', examples: [], signatures };
+}
+
+function of(
+  takes: Signature['takes'],
+  yields: Signature['yields'],
+  evaluate: Evaluator,
+  more: Partial<Signature> = {},
+): Signature {
+  return { takes, cost: perJson, yields, evaluate, ...more };
+}
+
+/** The names of an entity's properties come as one text of json, the same for every row. */
+let lastNames = { text: '[]', names: [] as readonly string[] };
+
+function namesOf(given: string): readonly string[] {
+  if (lastNames.text !== given)
+    lastNames = { text: given, names: (JSON.parse(given) as string[]).map((name) => JSON.stringify(name)) };
+  return lastNames.names;
+}
+
+function object(given: string, cells: readonly Cell[], keepsNull: boolean): string {
+  const names = namesOf(given);
+  let made = '';
+  for (let i = 0; i < names.length; i++) {
+    const cell = cells[i]!;
+    if (cell !== null || keepsNull) made += `${made === '' ? '' : ','}${names[i]}:${cell === null ? 'null' : text(cell)}`;
+  }
+  return `{${made}}`;
+}
+
+const entity =
+  (open: (type: string) => string): Evaluator =>
+  (type, names, key, systemFrom, ...cells) => {
+    if (key === null || systemFrom === null) return null;
+    const properties = object(text(names), cells, false);
+    const id = JSON.stringify(`${text(type)}/${text(key)}`);
+    return `{${open(JSON.stringify(type))},"element_id":${id},"system_from":${String(systemFrom)},"properties":${properties}}`;
+  };
+
+/** Type, names of the properties, key, system_from; then each property as json. */
+const entityTakes: Signature['takes'] = ['string', 'string', 'string', 'timestamp', 'json'];
+const entityShape = { repeats: true, optional: 1, takesNull: true } as const;
+
+const part =
+  (name: string): Evaluator =>
+  (json) =>
+    member(text(json), name);
+const number = (json: string): string | null => (/^-?\d/.test(json) ? json : null);
+
+function whole(json: string | null): bigint | null {
+  if (json === null || !/^-?\d{1,19}$/.test(json)) return null;
+  const value = BigInt(json);
+  return value > I64_MAX || value < I64_MIN ? null : value;
+}
+
+const isPlainText = (json: string): boolean => json.startsWith('"');
+
+function instantIn(json: string): bigint | null {
+  try {
+    return isPlainText(json) ? instantOf(asText(json)!) : whole(json);
+  } catch {
+    return null;
+  }
+}
+
+function count(json: string): bigint {
+  let found = 0n;
+  for (const _ of elements(json)) found++;
+  return found;
+}
+
+/** Whether two values are equal, wherever JSON writes one of them in another way. NULL where one is null. */
+function sameJson(one: string, other: string): boolean | null {
+  if (one === 'null' || other === 'null') return null;
+  if (one === other) return true;
+  if (number(one) !== null && number(other) !== null) {
+    const [a, b] = [whole(one), whole(other)];
+    return a !== null && b !== null ? a === b : Number(one) === Number(other);
+  }
+  return isPlainText(one) && isPlainText(other) && asText(one) === asText(other);
+}
+
+function isIn(value: string, list: string): boolean | null {
+  let unknown = false;
+  for (const each of elements(list)) {
+    spend(perJson.call);
+    const same = sameJson(value, each);
+    if (same === true) return true;
+    unknown ||= same === null;
+  }
+  return unknown ? null : false;
+}
+
+/** Counts characters of Unicode, as texts are measured elsewhere. */
+function characters(given: string): number {
+  let found = 0;
+  for (const _ of given) found++;
+  return found;
+}
+
+function appended(left: string, right: string): string {
+  const parts = [left, right].map((each) => (each.trimStart().startsWith('[') ? each.trim().slice(1, -1).trim() : each.trim()));
+  return bounded(`[${parts.filter((each) => each !== '').join(',')}]`);
+}
+
+function rounded(value: number): bigint | null {
+  const cut = Math.trunc(value);
+  return cut >= -(2 ** 63) && cut < 2 ** 63 ? BigInt(cut) : null;
+}
+
+const numeral = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
+
+function integerIn(given: string): bigint | null {
+  return /^\s*[+-]?\d{1,19}\s*$/.test(given)
+    ? whole(given.trim().replace(/^\+/, ''))
+    : numeral.test(given)
+      ? rounded(Number(given))
+      : null;
+}
+
+function floatIn(given: string): number | null {
+  const value = numeral.test(given) ? Number(given) : Number.NaN;
+  return Number.isFinite(value) ? value : null;
+}
+
+const ofText =
+  (convert: (given: string) => Cell): Evaluator =>
+  (json) => {
+    const given = asText(text(json).trim());
+    return given === null ? null : convert(given);
+  };
+
+const same: Evaluator = (cell) => cell!;
+const quoted: Evaluator = (given) => JSON.stringify(given);
+const digits: Evaluator = (given) => written(given!);
+
+/** A property of json, and what UNWIND yields: of any type. */
+const memberValue: Signature = of(['json', 'string'], 'json', (json, name) => memberOf(text(json), text(name)));
+const elementValue: Signature = of(['json', 'integer'], 'json', (json, place) => element(text(json), place as bigint));
+const anyValue: Signature = of(['json'], 'json', (json) => (json === 'null' ? null : json!));
+
+const headValue: Signature = of(['json'], 'json', (json) => element(text(json), 0n));
+const lastValue: Signature = of(['json'], 'json', (json) => element(text(json), -1n));
+
+/** What they yield is of a type that no plan knows. */
+export const anyTyped: ReadonlySet<Signature> = new Set([memberValue, elementValue, anyValue, headValue, lastValue]);
+
+/** An entity's properties are reached as if they were its own. */
+function memberOf(json: string, name: string): string | null {
+  const properties = member(json, 'element_id') === null ? null : member(json, 'properties');
+  const found = member(properties ?? json, name);
+  return found === 'null' ? null : found;
+}
+
+/** What json is beside a value of another type; NULL where it is no such value. */
+export const fitted: Readonly<Record<'integer' | 'number' | 'boolean' | 'timestamp', Signature>> = {
+  integer: of(['json'], 'integer', (json) => whole(text(json).trim())),
+  number: of(['json'], 'number', (json) => (number(text(json).trim()) === null ? null : Number(json))),
+  boolean: of(['json'], 'boolean', (json) => (/^(true|false)$/.test(text(json).trim()) ? text(json).trim() === 'true' : null)),
+  timestamp: of(['json'], 'timestamp', (json) => instantIn(text(json).trim())),
+};
+
+export const graphValueFunctions: readonly ScalarFunction[] = [
+  hidden(
+    '#NODE',
+    '',
+    of(
+      entityTakes,
+      'json',
+      entity((type) => `"labels":[${type}]`),
+      entityShape,
+    ),
+  ),
+  hidden(
+    '#EDGE',
+    '',
+    of(
+      entityTakes,
+      'json',
+      entity((type) => `"type":${type}`),
+      entityShape,
+    ),
+  ),
+  hidden(
+    '#MAP',
+    '{name: value}',
+    of(['string', 'json'], 'json', (names, ...cells) => bounded(object(text(names), cells, true)), {
+      repeats: true,
+      optional: 1,
+      takesNull: true,
+      raises: true,
+    }),
+  ),
+  hidden(
+    '#LIST',
+    '[x, …]',
+    of(['json'], 'json', (...cells) => bounded(`[${cells.map((cell) => cell ?? 'null').join(',')}]`), {
+      repeats: true,
+      optional: 1,
+      takesNull: true,
+      raises: true,
+    }),
+  ),
+  /** A cell as json. */
+  hidden(
+    '#JSON',
+    'x',
+    of(['json'], 'json', same),
+    of(['string'], 'json', quoted),
+    of(['integer'], 'json', digits),
+    of(['number'], 'json', digits),
+    of(['boolean'], 'json', digits),
+    of(['timestamp'], 'json', (instant) => JSON.stringify(written(instant!, 'timestamp'))),
+  ),
+  /** The same for a property of an entity: an instant is its nanoseconds, a vector comes as its text. */
+  hidden('#PROPERTY', '', of(['timestamp'], 'json', digits), of(['string'], 'json', same)),
+  hidden('#ANY', '', anyValue),
+  hidden('#MEMBER', 'x.name', memberValue),
+  hidden('#ELEMENT', 'x[n]', memberValue, elementValue),
+  hidden(
+    '#IN',
+    'x IN list',
+    of(['json', 'json'], 'boolean', (value, list) => isIn(text(value).trim(), text(list))),
+  ),
+  hidden(
+    '#APPEND',
+    'list + list',
+    of(['json', 'json'], 'json', (left, right) => appended(text(left), text(right)), { raises: true }),
+  ),
+  hidden('#LABELS', 'labels(node)', of(['json'], 'json', part('labels'))),
+  hidden(
+    '#TYPE',
+    'type(relationship)',
+    of(['json'], 'string', (json) => asText(member(text(json), 'type'))),
+  ),
+  hidden(
+    '#ID',
+    'id(entity)',
+    of(['json'], 'integer', (json) => whole(member(text(json), 'system_from'))),
+  ),
+  hidden(
+    '#ELEMENTID',
+    'elementId(entity)',
+    of(['json'], 'string', (json) => asText(member(text(json), 'element_id'))),
+  ),
+  hidden(
+    '#PROPERTIES',
+    'properties(entity)',
+    of(['json'], 'json', (json) => member(text(json), 'properties') ?? json!),
+  ),
+  hidden(
+    '#KEYS',
+    'keys(entity)',
+    of(['json'], 'json', (json) => {
+      const names = members(member(text(json), 'properties') ?? text(json));
+      return `[${[...names].map(({ name }) => JSON.stringify(name)).join(',')}]`;
+    }),
+  ),
+  hidden('#NODES', 'nodes(path)', of(['json'], 'json', part('nodes'))),
+  hidden('#RELATIONSHIPS', 'relationships(path)', of(['json'], 'json', part('relationships'))),
+  hidden(
+    '#STARTNODE',
+    'startNode(relationship)',
+    of(['json'], 'string', (json) => asText(member(text(json), 'start'))),
+  ),
+  hidden(
+    '#ENDNODE',
+    'endNode(relationship)',
+    of(['json'], 'string', (json) => asText(member(text(json), 'end'))),
+  ),
+  hidden(
+    '#LENGTH',
+    'length(path)',
+    of(['json'], 'integer', (json) => {
+      const relationships = member(text(json), 'relationships');
+      return relationships === null ? null : count(relationships);
+    }),
+  ),
+  hidden(
+    '#SIZE',
+    'size(list)',
+    of(['json'], 'integer', (json) => {
+      const given = text(json).trim();
+      return given.startsWith('[') ? count(given) : isPlainText(given) ? BigInt(characters(asText(given)!)) : null;
+    }),
+    { ...of(['string'], 'integer', (given) => BigInt(characters(text(given)))), cost: linear },
+  ),
+  hidden(
+    '#HEAD',
+    'head(list)',
+    of(['json'], 'json', (json) => element(text(json), 0n)),
+  ),
+  hidden(
+    '#LAST',
+    'last(list)',
+    of(['json'], 'json', (json) => element(text(json), -1n)),
+  ),
+  hidden(
+    '#TOSTRING',
+    'toString(x)',
+    of(['string'], 'string', same),
+    of(['integer'], 'string', digits),
+    of(['number'], 'string', digits),
+    of(['boolean'], 'string', digits),
+    of(['timestamp'], 'string', (instant) => written(instant!, 'timestamp')),
+    of(['json'], 'string', ofText(same)),
+  ),
+  hidden(
+    '#TOINTEGER',
+    'toInteger(x)',
+    of(['integer'], 'integer', same),
+    of(['number'], 'integer', (value) => rounded(value as number)),
+    of(['string'], 'integer', (given) => integerIn(text(given))),
+    of(['json'], 'integer', ofText(integerIn)),
+  ),
+  hidden(
+    '#TOFLOAT',
+    'toFloat(x)',
+    of(['number'], 'number', (value) => Number(value)),
+    of(['string'], 'number', (given) => floatIn(text(given))),
+    of(['json'], 'number', ofText(floatIn)),
+  ),
+  /** NULL where it is none. */
+  hidden('#NUMBER', 'x', fitted.number),
+  hidden(
+    '#TOBOOLEAN',
+    'toBoolean(x)',
+    of(['boolean'], 'boolean', same),
+    of(['string'], 'boolean', (given) => truthOf(text(given))),
+    of(['json'], 'boolean', ofText(truthOf)),
+  ),
+  hidden(
+    '#RANGE',
+    'range(first, last, step)',
+    of(['integer', 'integer', 'integer'], 'json', (...cells) => range(cells as readonly bigint[]), { optional: 1, raises: true }),
+  ),
+];
+
+function truthOf(given: string): boolean | null {
+  const word = given.trim().toLowerCase();
+  return word === 'true' ? true : word === 'false' ? false : null;
+}
+
+const rangeMax = 100_000n;
+
+function range([first, last, step = 1n]: readonly bigint[]): string {
+  if (step === 0n) throw invalid('a range has a step that is not 0');
+  if ((last! - first!) / step >= rangeMax) throw invalid(`a range has at most ${rangeMax} numbers`);
+  const numbers: bigint[] = [];
+  for (let each = first!; step > 0n ? each <= last! : each >= last!; each += step) numbers.push(each);
+  work.done += numbers.length * 100;
+  return `[${numbers.join(',')}]`;
+}
