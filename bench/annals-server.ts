@@ -74,6 +74,11 @@ export class AnnalsServer {
       SERVICE_COLUMNAR_HTTP_PORT: '0',
       SERVICE_COLUMNAR_NATIVE_PORT: '0',
       SERVICE_DOCUMENT_PORT: '0',
+      SERVICE_OBJECT_PORT: '0',
+      SERVICE_GRPC_PORT: '0',
+      SERVICE_FLIGHT_PORT: '0',
+      SERVICE_GRAPH_HTTP_PORT: '0',
+      SERVICE_GRAPH_BINARY_PORT: '0',
       ...raisedLimits,
       ...options.settings,
     };
