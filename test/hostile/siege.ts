@@ -6,6 +6,7 @@ import { send } from '../doors/http/door-world.ts';
 import type { Bomb, Sizes } from './bombs.ts';
 import type { Polled } from './poller.ts';
 import type { Measured, Order } from './server.ts';
+import { residentBytes } from './thread.ts';
 
 export interface Siege {
   readonly port: number;
@@ -15,6 +16,8 @@ export interface Siege {
   measure(): Promise<Measured>;
   /** The same without a collection, for which everybody waits. */
   look(): Promise<Measured>;
+  /** Memory of the server now, without asking it: it may be busy. */
+  residentMb(): number;
   /** Keeps the server's event loop busy for so many milliseconds of CPU time. */
   hold(ms: number): void;
   /** What happened since the last call. */
@@ -68,6 +71,7 @@ export async function besiege(
     ports,
     measure: () => measured('measure'),
     look: () => measured('look'),
+    residentMb: () => residentBytes(server.pid!) / 2 ** 20,
     hold(ms) {
       server.send(ms satisfies Order);
     },

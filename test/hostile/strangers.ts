@@ -6,11 +6,19 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import neo4j from 'neo4j-driver';
 import { MongoClient } from 'mongodb';
 import { Client } from 'pg';
 import { send } from '../doors/http/door-world.ts';
 import { startup } from '../doors/relational/frames.ts';
+import { chunked } from '../../src/doors/graph/bolt-codec.ts';
+import { request as columnarRequest } from '../doors/columnar/columnar-client.ts';
+import { NativeClient, varint } from '../doors/columnar/native-client.ts';
+import { handshakeBytes } from '../doors/graph/bolt-client.ts';
+import { graphRequest } from '../doors/graph/graph-http-client.ts';
 import type { DoorBomb } from './door-bombs.ts';
+import { grpcAnswers, othersOf } from './frame-bombs.ts';
+import { callBegun, frame, preface } from './frames.ts';
 import { doorSecret, type Siege } from './siege.ts';
 
 /** What all strangers together may make the server grow by: a thousand of them hold what one read brings, and its collector is slow. */
@@ -92,6 +100,62 @@ const attacked: readonly Attacked[] = [
       const reply = await fetch(`http://127.0.0.1:${ports['object']}/`, { headers });
       if (reply.status !== 200) throw new Error(await reply.text());
     },
+  },
+  {
+    door: 'columnar-http',
+    large: Buffer.concat([Buffer.from(`POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${filling.length}\r\n\r\n`), filling]),
+    drip: Buffer.from(`POST / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(7_000)}`),
+    wrong: 'GET /?query=SELECT+1 HTTP/1.1\r\nhost: a\r\nx-columnar-key: wrong\r\n\r\n',
+    async logIn(siege, secret = doorSecret) {
+      const reply = await columnarRequest(othersOf(siege), secret, { query: 'SELECT 1' });
+      if (reply.status !== 200) throw new Error(reply.text);
+    },
+  },
+  {
+    door: 'columnar-native',
+    large: Buffer.concat([varint(0), varint(filling.length), filling]),
+    drip: Buffer.concat([varint(0), varint(15_000), Buffer.alloc(15_000, 'x')]),
+    wrong: '',
+    async logIn({ ports }, secret = doorSecret) {
+      const client = await NativeClient.connect(ports['columnar-native']!, { password: secret });
+      await client.ping().finally(() => client.end());
+    },
+  },
+  {
+    door: 'graph-binary',
+    large: Buffer.concat([handshakeBytes(4, 4, 5), chunked(filling)]),
+    drip: Buffer.concat([handshakeBytes(4, 4, 5), chunked(Buffer.alloc(15_000, 'x'))]),
+    wrong: '',
+    async logIn({ ports }, secret = doorSecret) {
+      const driver = neo4j.driver(`bolt://127.0.0.1:${ports['graph-binary']}`, neo4j.auth.basic('neo4j', secret));
+      await driver.getServerInfo().finally(() => driver.close());
+    },
+  },
+  {
+    door: 'graph-http',
+    large: Buffer.concat([
+      Buffer.from(`POST /db/neo4j/query/v2 HTTP/1.1\r\nhost: a\r\ncontent-length: ${filling.length}\r\n\r\n`),
+      filling,
+    ]),
+    drip: Buffer.from(`POST /db/neo4j/query/v2 HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(7_000)}`),
+    wrong: 'POST /db/neo4j/query/v2 HTTP/1.1\r\nhost: a\r\nauthorization: Basic d3Jvbmc6d3Jvbmc=\r\ncontent-length: 0\r\n\r\n',
+    async logIn(siege, secret = doorSecret) {
+      const reply = await graphRequest(
+        othersOf(siege),
+        'POST',
+        '/db/neo4j/query/v2',
+        { statement: 'SELECT 1 AS n' },
+        { key: secret },
+      );
+      if (reply.status >= 300) throw new Error(reply.text);
+    },
+  },
+  {
+    door: 'grpc',
+    large: Buffer.concat([preface, callBegun(1, 'Ingest', 'wrong'), frame('data', 0, 1, Buffer.alloc(16_384)), filling]),
+    drip: Buffer.concat([preface, callBegun(1, 'Ingest', 'wrong', false), frame('continuation', 0, 1, Buffer.alloc(4_000))]),
+    wrong: '',
+    logIn: grpcAnswers,
   },
   {
     door: 'http',

@@ -18,3 +18,8 @@ export function threadOf(pid: number): ThreadTimes {
     return { computedMs: (user + system) / 1000, readyMs: 0 };
   }
 }
+
+/** Memory of a process that is in the machine's. */
+export function residentBytes(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * 4_096;
+}

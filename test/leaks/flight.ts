@@ -1,4 +1,5 @@
 /** What the Flight door says: its methods, called as the server calls them. Tickets and handles are noise: what they open is heard. */
+import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/rpc/flight-messages.ts';
 import { flightService } from '../../src/doors/rpc/flight-service.ts';
@@ -59,7 +60,12 @@ export const flightConversations: readonly Conversation[] = [
       const comes = comesAs(stage, adversary);
       if (comes === null) return;
       const { token, organization, purpose } = comes;
-      const { implementation } = flightService({ ...partsOf(stage), isDraining: () => false, version: '0' });
+      const { implementation } = flightService({
+        ...partsOf(stage),
+        isDraining: () => false,
+        outboxes: new Outboxes(),
+        version: '0',
+      });
       const methods = implementation as unknown as Readonly<Record<string, (call: Call, reply: Call['reply']) => void>>;
       const metadata = {
         authorization: `Bearer ${token}`,

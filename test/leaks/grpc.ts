@@ -1,4 +1,5 @@
 /** What the gRPC door says: its methods, called as the server calls them, about rows, types and branches of others. */
+import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import { annalsService } from '../../src/doors/rpc/annals-service.ts';
@@ -78,7 +79,13 @@ export const grpcConversations: readonly Conversation[] = [
       const comes = comesAs(stage, adversary);
       if (comes === null) return;
       const { token, organization, purpose } = comes;
-      const parts = { ...partsOf(stage), isDraining: () => false, watch: stage.lab.service.watch, bodyLimitBytes: 1 << 20 };
+      const parts = {
+        ...partsOf(stage),
+        isDraining: () => false,
+        outboxes: new Outboxes(),
+        watch: stage.lab.service.watch,
+        bodyLimitBytes: 1 << 20,
+      };
       const methods = annalsService(parts) as unknown as Readonly<Record<string, (call: Call, reply: Call['reply']) => void>>;
       const metadata = {
         authorization: `Bearer ${token}`,

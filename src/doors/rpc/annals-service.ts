@@ -14,7 +14,7 @@ import { arrivals } from './arrivals.ts';
 import { registrations, shown, typeBody } from '../type-body.ts';
 import type { RpcCall, RpcParts } from './call.ts';
 import { Handlers } from './handlers.ts';
-import { parametersOf, rowMessages, type ValueMessage } from './values.ts';
+import { parametersOf, rowMessages, type SentMessage, type ValueMessage } from './values.ts';
 import { follow, type WatchParts } from './watch.ts';
 
 export const doorName = 'grpc';
@@ -107,23 +107,23 @@ async function send(call: RpcCall, answer: Answer, format: 'ROWS' | 'ARROW'): Pr
   await call.sendAll(messages(answer, pieces), answer);
 }
 
-function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generator<object, void> {
+function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generator<SentMessage, void> {
   const { columns, asOfSystem } = answer;
-  yield { header: { columns: columns.map(({ name, type }) => ({ name, type })), as_of_system: String(asOfSystem) } };
+  const header = { columns: columns.map(({ name, type }) => ({ name, type })), as_of_system: String(asOfSystem) };
+  yield { message: { header }, bytes: 0 };
   if (pieces === null) yield* rowMessages(answer);
-  else for (const piece of pieces) if (piece.length > 0) yield { arrow: piece };
-  yield {
-    totals: {
-      row_count: answer.rowCount,
-      estimated_total_hits: answer.estimatedTotalHits,
-      cost_units: answer.costUnits,
-      cursor: answer.cursor ?? '',
-      next_cursor: answer.nextCursor ?? '',
-      is_approximate: answer.isApproximate === true,
-      notices: answer.notices ?? [],
-      plan: answer.plan ?? '',
-    },
+  else for (const piece of pieces) if (piece.length > 0) yield { message: { arrow: piece }, bytes: piece.length };
+  const totals = {
+    row_count: answer.rowCount,
+    estimated_total_hits: answer.estimatedTotalHits,
+    cost_units: answer.costUnits,
+    cursor: answer.cursor ?? '',
+    next_cursor: answer.nextCursor ?? '',
+    is_approximate: answer.isApproximate === true,
+    notices: answer.notices ?? [],
+    plan: answer.plan ?? '',
   };
+  yield { message: { totals }, bytes: 0 };
 }
 
 async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {

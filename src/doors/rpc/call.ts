@@ -11,10 +11,13 @@ import { Asker, type Asked, type Asking } from '../frame/asker.ts';
 import { recordRefusal, type DoorParts } from '../frame/door-parts.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
+import type { Outboxes } from './outboxes.ts';
+import type { SentMessage } from './values.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
 
 export interface RpcParts extends DoorParts {
   readonly isDraining: () => boolean;
+  readonly outboxes: Outboxes;
 }
 
 /** What calls of every kind have. */
@@ -100,9 +103,10 @@ export class RpcCall {
   }
 
   /** Sends messages at the pace of the client. Throws what a next call would be refused with, or rows that were erased meanwhile. */
-  async sendAll(messages: Iterable<object>, answer: Overtaken): Promise<void> {
+  async sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
     const call = this.#call as unknown as ServerWritableStream<unknown, unknown>;
-    const { clock, yieldTurn } = this.parts;
+    const { clock, yieldTurn, outboxes } = this.parts;
+    const peer = this.#call.getPeer();
     let refused: { readonly error: unknown } | null = null;
     const over = new AbortController();
     let wake = (): void => undefined;
@@ -119,19 +123,31 @@ export class RpcCall {
     this.signal.addEventListener('abort', goOn);
     try {
       let sliceStart = clock.monotonicMs();
-      for (const message of messages) {
+      const patiently = async (ready: Promise<unknown> | null): Promise<void> => {
+        const stalled = new AbortController();
+        void clock.sleep(stalledMs, stalled.signal).then(() => {
+          if (stalled.signal.aborted) return;
+          refused = { error: new ServiceError('REL_TIMEOUT', 'the answer was not taken in time') };
+          wake();
+        });
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          void ready?.then(() => resolve());
+        });
+        stalled.abort();
+        wake = () => undefined;
         if (refused !== null) throw (refused as { readonly error: unknown }).error;
+      };
+      for (const { message, bytes } of messages) {
+        if (refused !== null) throw (refused as { readonly error: unknown }).error;
+        for (let room = outboxes.room(peer); room !== null; room = outboxes.room(peer)) {
+          await patiently(room);
+          this.#checkGone();
+        }
         this.#checkGone();
         if (!call.write(message)) {
-          const stalled = new AbortController();
-          void clock.sleep(stalledMs, stalled.signal).then(() => {
-            if (stalled.signal.aborted) return;
-            refused = { error: new ServiceError('REL_TIMEOUT', 'the answer was not taken in time') };
-            wake();
-          });
-          await new Promise<void>((resolve) => (wake = resolve));
-          stalled.abort();
-          wake = () => undefined;
+          outboxes.add(peer, bytes);
+          await patiently(null).finally(() => outboxes.remove(peer, bytes));
         }
         if (clock.monotonicMs() - sliceStart <= sliceMs) continue;
         await yieldTurn();

@@ -4,6 +4,7 @@ import type { Door } from '../door.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import { Drain } from '../frame/drain.ts';
 import { listenOn } from '../frame/listen.ts';
+import { Outboxes } from './outboxes.ts';
 import type { RpcServer, RpcServerOptions } from './server.ts';
 import type { RpcConnections } from './strangers.ts';
 import type { WatchParts } from './watch.ts';
@@ -35,7 +36,8 @@ export function createGrpcDoor(options: GrpcOptions): Door {
       import('./annals-service.ts'),
       import('./strangers.ts'),
     ]);
-    const parts = { ...options, isDraining, bodyLimitBytes: options.settings.SERVICE_BODY_LIMIT_MB << 20 };
+    const bodyLimitBytes = options.settings.SERVICE_BODY_LIMIT_MB << 20;
+    const parts = { ...options, isDraining, outboxes: new Outboxes(), bodyLimitBytes };
     const reflected = loadProto(options.protoFolder, 'annals.proto');
     const name = 'annals.v1.Annals';
     return {
@@ -54,7 +56,7 @@ export function createFlightDoor(options: FlightOptions): Door {
       import('./flight-service.ts'),
       import('./strangers.ts'),
     ]);
-    const parts = { ...options, isDraining };
+    const parts = { ...options, isDraining, outboxes: new Outboxes() };
     return {
       name: serviceName,
       ...flightService(parts),
@@ -97,7 +99,7 @@ function rpcDoor(
         import('./server.ts'),
         import('./strangers.ts'),
       ]);
-      const connections = new Connections();
+      const connections = new Connections(clock);
       const loaded = await load(() => draining.hasBegun, connections);
       server = new Server({ ...loaded, connections, tls });
       const host = tls === null ? loopback : (settings.SERVICE_HTTP_BIND ?? loopback);

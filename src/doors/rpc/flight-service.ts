@@ -27,6 +27,7 @@ import {
 import { type Bound, parametersOf, putRows } from './flight-put.ts';
 import { Tickets } from './flight-tickets.ts';
 import { Handlers } from './handlers.ts';
+import type { SentMessage } from './values.ts';
 import { bytesField, Message, message, textField } from './protobuf.ts';
 
 export const serviceName = 'arrow.flight.protocol.FlightService';
@@ -163,11 +164,11 @@ class FlightDoor {
         keep(answered);
         return [answered, dimsOf(answered.columns, invocation)] as const;
       });
-      await call.sendAll(flightDataFrom(piecesOf(answer, dims)), answer);
+      await call.sendAll(weighed(flightDataFrom(piecesOf(answer, dims))), answer);
       return;
     }
     const stream = await call.ask({}, ({ invocation }) => this.#catalogue(call, invocation, asked));
-    await call.sendAll(flightDataFrom([stream]), { overtaken: () => false });
+    await call.sendAll(weighed(flightDataFrom([stream])), { overtaken: () => false });
   }
 
   async act(call: RpcCall, given: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
@@ -361,4 +362,8 @@ function sessionOf({ caller }: Invocation): Session {
       },
     },
   };
+}
+
+function* weighed(messages: Iterable<Buffer>): Generator<SentMessage, void> {
+  for (const each of messages) yield { message: each, bytes: each.length };
 }

@@ -6,27 +6,38 @@ import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@
 import type { Socket } from 'node:net';
 import { ServiceError } from '../../errors.ts';
 import { recordRefusal } from '../frame/door-parts.ts';
-import { Strangers } from '../frame/strangers.ts';
+import type { Clock } from '../../clock.ts';
+import { BeginTurns, Strangers } from '../frame/strangers.ts';
 import { addressOf, callerOf, type RpcParts } from './call.ts';
 import { statusOf } from './status.ts';
 
 /** Credentials that one connection may have refused before it ends. */
 const refusalsMax = 5;
 
+/** Calls that one connection may take back before they begin. */
+const abandonedMax = 100;
+
 interface Connection {
   readonly socket: Socket;
   refusals: number;
+  abandoned: number;
 }
 
 /** By the name that a call has of its peer. */
 export class RpcConnections {
   readonly #strangers = new Strangers();
   readonly #byPeer = new Map<string, Connection>();
+  /** Calls begin some in a turn, however many come by one read. */
+  readonly turns: BeginTurns;
+
+  constructor(clock: Clock) {
+    this.turns = new BeginTurns(clock, () => new Promise((resolve) => setImmediate(resolve)));
+  }
 
   admit(socket: Socket): void {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     this.#strangers.admit(socket);
-    this.#byPeer.set(peer, { socket, refusals: 0 });
+    this.#byPeer.set(peer, { socket, refusals: 0, abandoned: 0 });
     socket.once('close', () => {
       this.#strangers.leave(socket);
       if (this.#byPeer.get(peer)?.socket === socket) this.#byPeer.delete(peer);
@@ -45,6 +56,12 @@ export class RpcConnections {
     if (known) this.#strangers.heard(known.socket);
   }
 
+  /** A call was taken back before it began: where those are many, the connection is over. */
+  abandon(peer: string): void {
+    const known = this.#byPeer.get(peer);
+    if (known && ++known.abandoned > abandonedMax) known.socket.destroy();
+  }
+
   /** A credential was refused: false where that was too often, and the connection is over. */
   refuse(peer: string): boolean {
     const known = this.#byPeer.get(peer);
@@ -58,27 +75,41 @@ export class RpcConnections {
 export function credentialsFirst(parts: RpcParts, connections: RpcConnections, door: string, path: string): ServerInterceptor {
   return (method, call) =>
     new ServerInterceptingCall(call, {
-      start: (next) =>
+      start: (next) => {
+        let state: 'waits' | 'begun' | 'abandoned' = 'waits';
+        const peer = call.getPeer();
+        const begin = (metadata: Metadata, goOn: (metadata: Metadata) => void): void => {
+          state = 'begun';
+          const clientIp = addressOf(peer);
+          if (!method.path.startsWith(path)) {
+            connections.heard(peer);
+            return goOn(metadata);
+          }
+          try {
+            callerOf(parts, door, metadata, clientIp);
+          } catch (error) {
+            if (!(error instanceof ServiceError)) throw error;
+            if (!connections.refuse(peer)) return;
+            const id = parts.ids.next();
+            void recordRefusal(parts, { door, clientIp }, 'query', error).then((told) => call.sendStatus(statusOf(told, id)));
+            return;
+          }
+          connections.know(peer);
+          goOn(metadata);
+        };
         next({
-          onReceiveMetadata: (metadata: Metadata, goOn: (metadata: Metadata) => void) => {
-            const peer = call.getPeer();
-            const clientIp = addressOf(peer);
-            if (!method.path.startsWith(path)) {
-              connections.heard(peer);
-              return goOn(metadata);
-            }
-            try {
-              callerOf(parts, door, metadata, clientIp);
-            } catch (error) {
-              if (!(error instanceof ServiceError)) throw error;
-              if (!connections.refuse(peer)) return;
-              const id = parts.ids.next();
-              void recordRefusal(parts, { door, clientIp }, 'query', error).then((told) => call.sendStatus(statusOf(told, id)));
-              return;
-            }
-            connections.know(peer);
-            goOn(metadata);
+          onCancel: () => {
+            if (state === 'waits') connections.abandon(peer);
+            state = 'abandoned';
           },
-        }),
+          onReceiveMetadata: (metadata: Metadata, goOn: (metadata: Metadata) => void) =>
+            connections.turns.next({
+              work() {
+                if (state === 'waits') begin(metadata, goOn);
+                return 1;
+              },
+            }),
+        });
+      },
     });
 }

@@ -15,23 +15,37 @@ export interface ValueMessage {
   readonly vector?: { readonly values: readonly number[] };
 }
 
-/** Rows of a message: about so many cells. */
+/** Rows of a message: about so many cells, and characters of texts. */
 const cellsAtOnce = 4_096;
+const charactersAtOnce = 65_536;
+
+/** A message, and about how many bytes of it wait where its client does not read. */
+export interface SentMessage {
+  readonly message: object;
+  readonly bytes: number;
+}
 
 /** Messages of rows, each made when it is asked for. */
-export function* rowMessages({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): Generator<object, void> {
+export function* rowMessages({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): Generator<SentMessage, void> {
   const rowsMax = Math.max(1, Math.floor(cellsAtOnce / Math.max(1, columns.length)));
   let rows: object[] = [];
+  let characters = 0;
   for (const { columns: vectors, selection, first, count } of batches) {
     for (let i = 0; i < count; i++) {
       const row = selection === null ? first + i : selection[i]!;
-      rows.push({ values: columns.map(({ type }, c) => valueOf(type, cellAt(vectors[c]!, type, row))) });
-      if (rows.length < rowsMax) continue;
-      yield { rows: { rows } };
+      const values = columns.map(({ type }, c) => {
+        const cell = cellAt(vectors[c]!, type, row);
+        if (typeof cell === 'string' || cell instanceof Float32Array) characters += cell.length;
+        return valueOf(type, cell);
+      });
+      rows.push({ values });
+      if (rows.length < rowsMax && characters < charactersAtOnce) continue;
+      yield { message: { rows: { rows } }, bytes: characters };
       rows = [];
+      characters = 0;
     }
   }
-  if (rows.length > 0) yield { rows: { rows } };
+  if (rows.length > 0) yield { message: { rows: { rows } }, bytes: characters };
 }
 
 function valueOf(type: OutputColumn['type'], cell: ReturnType<typeof cellAt>): ValueMessage {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, type ClientHttp2Session } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callBegun, frame, preface } from '../../hostile/frames.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { GrpcClient, grpcSecret } from './grpc-client.ts';
 
@@ -44,6 +45,21 @@ test('a connection whose credentials are refused again and again ends, and one w
   const good = connect(`http://127.0.0.1:${port}`);
   for (let i = 0; i < 7; i++) expect(await statusOf(good, grpcSecret)).toBe('0');
   good.close();
+});
+
+test('a connection that takes back call after call before it begins ends, and others go on', async () => {
+  const socket = connectSocket(port, '127.0.0.1');
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.on('error', () => undefined).resume();
+  const reset = Buffer.from([0, 0, 0, 8]);
+  const calls = Array.from({ length: 150 }, (_, i) =>
+    Buffer.concat([callBegun(2 * i + 1, 'ListTypes', grpcSecret), frame('reset', 0, 2 * i + 1, reset)]),
+  );
+  socket.write(Buffer.concat([preface, ...calls]));
+  await closed;
+  const client = new GrpcClient(world);
+  await client.call('ListTypes', {});
+  client.close();
 });
 
 test('of a thousand and one silent connections the first is cut off, and whoever has logged in stays', async () => {

@@ -1,0 +1,37 @@
+/**
+ * What calls of one connection were answered that its client has not taken. It is bounded over all of them, as the window of the
+ * protocol is for each: where it is reached, no more messages are made for any.
+ */
+
+const unsentMax = 1 << 20;
+
+interface Outbox {
+  bytes: number;
+  readonly waiting: (() => void)[];
+}
+
+export class Outboxes {
+  /** By the name that a call has of its peer. */
+  readonly #all = new Map<string, Outbox>();
+
+  /** Resolves once there is room; null: there is. */
+  room(peer: string): Promise<void> | null {
+    const outbox = this.#all.get(peer);
+    if (outbox === undefined || outbox.bytes <= unsentMax) return null;
+    return new Promise((resolve) => outbox.waiting.push(resolve));
+  }
+
+  add(peer: string, bytes: number): void {
+    let outbox = this.#all.get(peer);
+    if (outbox === undefined) this.#all.set(peer, (outbox = { bytes: 0, waiting: [] }));
+    outbox.bytes += bytes;
+  }
+
+  /** They were taken, or their call is over. */
+  remove(peer: string, bytes: number): void {
+    const outbox = this.#all.get(peer)!;
+    outbox.bytes -= bytes;
+    if (outbox.bytes <= unsentMax) for (const wake of outbox.waiting.splice(0)) wake();
+    if (outbox.bytes === 0) this.#all.delete(peer);
+  }
+}
