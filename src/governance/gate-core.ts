@@ -50,7 +50,12 @@ export interface GovernedState {
   /** Rises when rows of a path or below it are removed for good. */
   removals(path: string | null): number;
   /** Pure: nothing changes until the drafts are appended and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks): Decision;
+  decide(command: Command, context: EntryContext, next: NextPlace, checks?: WriteChecks, keys?: readonly string[]): Decision;
+  writtenSince(
+    branch: string,
+    tenant: string | null,
+    position: number,
+  ): (type: string, path: string | null, key: string) => boolean;
   /** The same in steps: it holds where nothing was written and nothing ruled between them. */
   decideInSteps(
     command: PutRows | DeleteRows,

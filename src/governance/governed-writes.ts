@@ -273,9 +273,8 @@ export class GovernedWrites {
     for (const { command } of transaction.steps) this.#admit(command, false);
     const { steps, basis } = transaction;
     const { branch, path } = caller;
-    const head = projections.privately({ position: next.position, instant: next.time - 1n }, branch, tenantOf(path));
     let looked = 0;
-    const isWritten = head.writtenSince(basis?.position ?? next.position);
+    const isWritten = projections.writtenSince(branch, tenantOf(path), basis?.position ?? next.position);
     const conflicting: ConflictingRow[] = [];
     for (const { type, path: of, keys } of transaction.touched()) {
       for (const key of keys) {
@@ -288,10 +287,17 @@ export class GovernedWrites {
     if (conflicting.length > 0) throw transaction.meets(conflicting.slice(0, conflictingMax));
     const outcome: Decision['outcome'][] = [];
     const decided: EntryDraft[] = [];
+    // One step has none before it to stand on.
+    const basisNow = { position: next.position, instant: next.time - 1n };
+    const head = steps.length > 1 ? projections.privately(basisNow, branch, tenantOf(path)) : null;
     for (const [i, { command, keys, rows }] of steps.entries()) {
       const checks = writeChecks(this.#core.judge, judged, command, clock.now());
       const isLast = i === steps.length - 1;
-      const { decision } = head.write(unconditional(command), this.#context(), { checks, keys, isLast });
+      const meant = unconditional(command);
+      const decision =
+        head === null
+          ? projections.decide(meant, this.#context(), next, checks, keys)
+          : head.write(meant, this.#context(), { checks, keys, isLast }).decision;
       decided.push(...decision.drafts);
       outcome.push(decision.outcome);
       looked += rows;

@@ -10,7 +10,6 @@ import { MadeTypes } from './catalog/made-types.ts';
 import type { Command } from './command.ts';
 import { decide, type CurrentState } from './decide.ts';
 import { type Decision, decideContext, type WriteChecks } from './decision.ts';
-import type { StoredVersions } from './rows/cells/stored-versions.ts';
 import type { PrivateRows } from './rows/tables/private-rows.ts';
 
 export class PrivateBranch {
@@ -75,19 +74,6 @@ export class PrivateBranch {
     before?.(decision);
     if (!isLast) this.take(decision.drafts);
     return { decision, keys: used };
-  }
-
-  /** Tells of keys, before anything is written here, whether something was written under them at or after a position. */
-  writtenSince(position: number): (type: string, path: string | null, key: string) => boolean {
-    const rows = this.#rows.on(this.#catalog);
-    const known = new Map<string, StoredVersions | undefined>();
-    return (type, path, key) => {
-      if (!known.has(type)) known.set(type, rows.versions(type));
-      const versions = known.get(type);
-      const code = rows.scopes.codeOf(path);
-      const newest = versions === undefined || code < 0 ? -1 : versions.newestOf(code, key);
-      return newest >= 0 && versions!.positionOf(newest) >= position;
-    };
   }
 
   #deciding(): CurrentState {

@@ -9,6 +9,7 @@ import { Catalog } from './catalog/projection.ts';
 import type { Command, DeleteRows, PutRows } from './command.ts';
 import { decide, decideInSteps } from './decide.ts';
 import { type Decision, decideContext, type WriteChecks } from './decision.ts';
+import { unknownBranch } from './branches/commands.ts';
 import { Directory } from './directory/projection.ts';
 import { Embeddings } from './embeddings/projection.ts';
 import { Erasures } from './erasures/projection.ts';
@@ -157,9 +158,32 @@ export class Projections {
     return this.rows.keysWithin(tenant, type, turn);
   }
 
-  /** Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. */
-  decide(command: Command, context: EntryContext, next: NextPlace, checks: WriteChecks = {}): Decision {
-    return decide(command, this, decideContext(context, this.#options, checks), next);
+  /** Tells of keys of a branch whether something was written under them at or after a position. */
+  writtenSince(
+    branch: string,
+    tenant: string | null,
+    position: number,
+  ): (type: string, path: string | null, key: string) => boolean {
+    const fork = this.branches.idOf(branch, tenant);
+    if (fork === undefined) throw unknownBranch(branch);
+    return this.rows.on(rowsOf(this.catalog, fork, tenant)).writtenSince(position);
+  }
+
+  /**
+   * Pure: nothing changes until the drafts are appended at `next` and applied. Throws what refuses the command. `keys` are used for rows
+   * that bring none, before any that are made.
+   */
+  decide(
+    command: Command,
+    context: EntryContext,
+    next: NextPlace,
+    checks: WriteChecks = {},
+    keys: readonly string[] = [],
+  ): Decision {
+    const { newKey, tokensMax } = this.#options;
+    let used = 0;
+    const nextKey = (): string => keys[used++] ?? newKey();
+    return decide(command, this, decideContext(context, { newKey: nextKey, tokensMax }, checks), next);
   }
 
   /** See `decideInSteps`. */

@@ -236,6 +236,10 @@ export class FakeState implements GovernedState {
     return paths;
   }
 
+  writtenSince(): never {
+    throw new Error('no transaction is committed here');
+  }
+
   privately(): never {
     throw new Error('no transactions here');
   }

@@ -299,18 +299,15 @@ export class Runner {
     });
   }
 
-  /** Numbers that the columns have in the catalogue, as the caller sees it now. */
+  /** Numbers that the columns have in the catalogue. Answers of one plan have one list of columns, and a plan is of one definition. */
   #findOrigins(invocation: Invocation, columns: readonly OutputColumn[]): void {
-    if (!columns.some(({ origin }) => origin !== undefined)) return;
+    if (this.#origins.has(columns) || !columns.some(({ origin }) => origin !== undefined)) return;
     const { catalog } = invocation.snapshot();
     const origins = columns.map(({ origin }) => {
       const definition = origin === undefined ? undefined : catalog.type(origin.type);
       return definition && fieldOrigin(definition, origin!.column);
     });
-    const known = this.#origins.get(columns);
-    if (known?.every((each, i) => each?.table === origins[i]?.table && each?.column === origins[i]?.column)) return;
     this.#origins.set(columns, origins);
-    this.#fields.delete(columns);
   }
 
   async #createTable({ ifNotExists, command, notices }: Extract<Command, { readonly kind: 'create-table' }>): Promise<void> {

@@ -80,7 +80,7 @@ class Types {
   ofUpdate(statement: UpdateStatement, definition: TypeDefinition): readonly OutputColumn[] {
     const set = setColumns(statement.set, definition);
     const refs = namedBeside(statement);
-    const { root, visible } = this.#bound(updatedRows(statement, refs, this.#snapshot.caller.path));
+    const { root, visible } = this.#bound(updatedRows(statement, this.#snapshot.caller.path));
     const atSet = statement.portion === null ? 1 : 3;
     this.#noteSet(root, set, atSet);
     const first = atSet + set.length;

@@ -24,8 +24,19 @@ export const starOf = (table: string): string => `\0star ${table}`;
 const keyColumn = '\0key';
 const rowColumn = '\0row';
 
+/** By statement: one that comes again has the same query. */
+const updating = new WeakMap<UpdateStatement, { withoutPath: Query | null; withPath: Query | null }>();
+
 /** Key of each row, bounds of each where a portion of its time is written, then what is set in it, then what RETURNING asks for of the tables beside it. */
-export function updatedRows(statement: UpdateStatement, others: readonly ColumnRef[], path: string | null): Query {
+export function updatedRows(statement: UpdateStatement, path: string | null): Query {
+  let known = updating.get(statement);
+  if (known === undefined) updating.set(statement, (known = { withoutPath: null, withPath: null }));
+  if (path === null) return (known.withoutPath ??= updatedQuery(statement, path));
+  return (known.withPath ??= updatedQuery(statement, path));
+}
+
+function updatedQuery(statement: UpdateStatement, path: string | null): Query {
+  const others = namedBeside(statement);
   const { target, set, from, where, returning } = statement;
   const projection = [
     keyOf(target),

@@ -258,7 +258,7 @@ class Write {
     const portion = this.#portionOf(statement);
     const refs = namedBeside(statement);
     const found = new FoundRows(portion === null, this.#rowsMax);
-    const query = updatedRows(statement, refs, this.#path);
+    const query = updatedRows(statement, this.#path);
     const { columns } = await this.#read(query, 'rows', found, portion?.read);
     const [atSet, first] = portion === null ? [1, 1 + set.length] : [3, 3 + set.length];
     const beside = statement.from === null ? null : { found, columns: columns.slice(first), first, refs };
@@ -472,7 +472,7 @@ class Write {
 }
 
 function updatedOrDeleted(statement: UpdateStatement | DeleteStatement, path: string | null): Query {
-  return statement.kind === 'update' ? updatedRows(statement, [], path) : deletedRows(statement, path);
+  return statement.kind === 'update' ? updatedRows(statement, path) : deletedRows(statement, path);
 }
 
 type Update = Extract<Conflict, { do: 'update' }>;

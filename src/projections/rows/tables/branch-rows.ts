@@ -44,6 +44,18 @@ export class BranchRows implements StoredColumns {
     return new BranchTable(layers, types, Object.keys(this.#catalog.type(type)?.properties ?? {}));
   }
 
+  /** Tells of keys whether something was written under them at or after a position. */
+  writtenSince(position: number): (type: string, path: string | null, key: string) => boolean {
+    const known = new Map<string, StoredVersions | undefined>();
+    return (type, path, key) => {
+      if (!known.has(type)) known.set(type, this.versions(type));
+      const versions = known.get(type);
+      const code = this.scopes.codeOf(path);
+      const newest = versions === undefined || code < 0 ? -1 : versions.newestOf(code, key);
+      return newest >= 0 && versions!.positionOf(newest) >= position;
+    };
+  }
+
   wasWritten(type: string): boolean {
     return this.#declared(type).some(({ table }) => table.segments.length > 0);
   }
