@@ -17,7 +17,7 @@ export function shownColumns(
     const entity = entities?.[i] ?? null;
     return entity === null ? column : { ...column, entity };
   });
-  return dialect !== 'wide' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
+  return dialect === 'spec' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
 }
 
 function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' | 'shownAs'> {

@@ -577,7 +577,7 @@ export class Planner implements PlannerDoor {
     const now = this.#clock.now();
     const literals = asked.parameters;
     const kernels = new KernelContext({ literals, placeOf: (slot) => asked.placeOf(slot), instant: now, parameters: [] });
-    const { system } = timeOf(query, literals, asked.dialect === 'wide');
+    const { system } = timeOf(query, literals, asked.dialect !== 'spec');
     const stated = typeof system === 'string' ? undefined : asInstant(kernels.constant(system.instant));
     const at = query.asOf === null && typeof time === 'object' && time.system !== 'now' ? time.system : stated;
     const types = [...new Set([...typesNamed(query), ...typesCalled(query, literals), ...(tablesOf(query) ?? [])])];

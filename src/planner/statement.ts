@@ -54,7 +54,7 @@ export interface ParsedQuestion extends ParsedStatement {
   placeOf(slot: number): Place;
 }
 
-/** Which statements are understood: those of the specification alone, or all that this store knows. `graph`: the former, where a node alone is one value. */
+/** Which statements are understood: those of the specification alone, or all that this store knows. `graph`: the latter, where a node alone is one value. */
 export type Dialect = 'spec' | 'wide' | 'graph';
 
 /**

@@ -8,6 +8,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Transaction } from '../../governance/gate-contract.ts';
 import { inTurns } from '../../planner/documents/json.ts';
+import { graphVersion } from '../../planner/virtual/graph.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
 import { type Asked, Asker, type Asking } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
@@ -24,7 +25,7 @@ import { cellOf, parametersOf } from './values.ts';
 export const doorName = 'graph-binary';
 
 /** Drivers check that it begins so. 5.13 came with Bolt 5.4. */
-const agent = 'Neo4j/5.13.0';
+const agent = `Neo4j/${graphVersion}`;
 const requests = {
   hello: 0x01,
   goodbye: 0x02,

@@ -118,7 +118,7 @@ export class Environment {
   }
 
   get wide(): boolean {
-    return this.request.dialect === 'wide';
+    return (this.request.dialect ?? 'spec') !== 'spec';
   }
 
   get catalogue(): CatalogueFunctions | undefined {

@@ -120,7 +120,8 @@ function namesOf(catalog: CatalogReader, isOf: (definition: TypeDefinition) => b
     .sort(compareText);
 }
 
-function isNode(definition: TypeDefinition): boolean {
+/** Whether rows of a type are nodes, whether or not an edge names them. */
+export function isNode(definition: TypeDefinition): boolean {
   return endsOf(definition) === null || isOwnEnd(definition);
 }
 

@@ -99,7 +99,7 @@ function readPurposed(cursor: TokenCursor): Statement {
       if (read.pattern !== null) expectEnd(cursor);
       return { kind: 'write', verb: read.verb, place: read.place };
     }
-    return endQuery(cursor, purpose, patternQuery(read, cursor.dialect === 'graph'));
+    return endQuery(cursor, purpose, patternQuery(read, cursor.isGraph));
   }
   if (cursor.accept('CALL')) return readProcedure(cursor, (query) => endQuery(cursor, purpose, query));
   const control = readControl(cursor, purpose);

@@ -3,7 +3,7 @@
  *
  *   CALL traverse.<algorithm>[.<mode>](value, …, {option: value, …}) [YIELD column [AS name], …] [AS OF …] [WHERE …] …
  *
- * The algorithm is the function's name in camelCase, with or without its `GRAPH_`; `gds` knows the names of five. It becomes the
+ * `CALL db.labels()` and the like are relations of the catalogue. The algorithm is the function's name in camelCase, with or without its `GRAPH_`; `gds` knows the names of five. It becomes the
  * query that it stands for: `stream` yields the function's rows, `stats` one row about them.
  */
 import { didYouMean } from '../../errors.ts';
@@ -74,9 +74,11 @@ export function readProcedure(cursor: TokenCursor, read: (query: Query) => State
 
 export function readCall(cursor: TokenCursor): ProcedureCall {
   const { place } = cursor;
-  if (cursor.key() !== 'TRAVERSE' && cursor.key() !== 'GDS') throw cursor.expected('traverse.<algorithm> or gds.<algorithm>');
-  const space = cursor.next().text.toLowerCase();
+  const space = cursor.key().toLowerCase();
+  if (!spaces.has(space)) throw cursor.expected('traverse.<algorithm> or gds.<algorithm>');
+  cursor.next();
   cursor.expect('.');
+  if (space === 'db' || space === 'dbms') return catalogueCall(cursor, space, place);
   const named = cursor.place;
   const name = functionOf(space, cursor.name('an algorithm'), (text) => cursor.error(text, named));
   const mode = cursor.accept('.') ? modeOf(cursor) : 'stream';
@@ -86,6 +88,36 @@ export function readCall(cursor: TokenCursor): ProcedureCall {
   const read = readQueryOver(cursor, { kind: 'function', name: called, arguments: list, alias: null, place });
   const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
   return { mode, query, property, arguments: list, verb: `CALL ${space}.write`, place };
+}
+
+const spaces: ReadonlySet<string> = new Set(['traverse', 'gds', 'db', 'dbms']);
+const catalogues: ReadonlySet<string> = new Set(['db.labels', 'db.relationshiptypes', 'db.propertykeys', 'dbms.components']);
+
+/** What tools of graphs ask of a database: relations that nobody stores. */
+function catalogueCall(cursor: TokenCursor, space: string, place: Place): ProcedureCall {
+  const named = cursor.place;
+  const written = cursor.name('a procedure');
+  const name = `${space}.${written.toLowerCase()}`;
+  if (!catalogues.has(name))
+    throw cursor.error(`there is no procedure ${JSON.stringify(`${space}.${written}`)}${didYouMean(name, catalogues)}`, named);
+  cursor.expect('(');
+  cursor.expect(')');
+  const relation = [space, written.toLowerCase()].map((each) => JSON.stringify(each)).join('.');
+  let projection = cursor.accept('YIELD') && !cursor.accept('*') ? readYield(cursor) : null;
+  if (cursor.accept('RETURN') && !cursor.accept('*')) projection = renamed(readYield(cursor), projection ?? []);
+  const read = readQueryOver(cursor, { kind: 'table', name: relation, alias: null, place });
+  const query = projection === null || read.body.kind !== 'select' ? read : { ...read, body: { ...read.body, projection } };
+  return { mode: 'stream', query, property: null, arguments: [], verb: 'CALL', place };
+}
+
+/** What RETURN shows goes by the names that YIELD has given. */
+function renamed(returned: readonly ProjectionItem[], yielded: readonly ProjectionItem[]): readonly ProjectionItem[] {
+  return returned.map((item) => {
+    if (item.kind !== 'expression' || item.expression.kind !== 'column') return item;
+    const { name } = item.expression;
+    const given = yielded.find((each) => each.kind === 'expression' && each.alias === name);
+    return given?.kind === 'expression' ? { ...given, alias: item.alias ?? name } : item;
+  });
 }
 
 function functionOf(space: string, written: string, refusal: (text: string) => Error): string {

@@ -20,7 +20,9 @@ const lockWords: ReadonlySet<string> = new Set(['UPDATE', 'SHARE', 'NO', 'KEY'])
 
 export class TokenCursor {
   readonly lexed: LexedStatement;
-  readonly dialect: Dialect;
+  readonly dialect: Exclude<Dialect, 'graph'>;
+  /** An entity that is returned alone is one value. */
+  readonly isGraph: boolean;
   readonly #tokens: readonly Token[];
   /** Reads a whole query, for expressions that hold one. */
   readonly #readQuery: (cursor: TokenCursor) => Query;
@@ -39,7 +41,8 @@ export class TokenCursor {
 
   constructor(lexed: LexedStatement, { readQuery, readOrder }: Readers, dialect: Dialect) {
     this.lexed = lexed;
-    this.dialect = dialect;
+    this.dialect = dialect === 'graph' ? 'wide' : dialect;
+    this.isGraph = dialect === 'graph';
     this.#tokens = lexed.tokens;
     this.#readQuery = readQuery;
     this.readOrder = readOrder;
@@ -135,7 +138,7 @@ export class TokenCursor {
 
   /** What rule 10 of the specification names as not implemented is there in the wide dialect alone. */
   wideOnly(what: string, place: Place = this.place): void {
-    if (this.dialect !== 'wide') throw this.notImplemented(what, place);
+    if (this.dialect === 'spec') throw this.notImplemented(what, place);
   }
 
   nested<T>(read: () => T): T {

@@ -374,6 +374,10 @@ pg_catalog.pg_user = usename:name usesysid:oid usecreatedb usesuper userepl useb
   useconfig:_text
 pg_catalog.pg_user_mappings = umid srvid:oid srvname:name umuser:oid usename:name umoptions:_text
 pg_catalog.pg_views = schemaname viewname viewowner:name definition:text
+db.labels = label:text
+db.propertykeys = propertyKey:text
+db.relationshiptypes = relationshipType:text
+dbms.components = name:text versions:json edition:text
 system.columns = database table name type:text position:int8 default_kind default_expression comment:text is_in_primary_key:int8
 system.databases = name engine data_path metadata_path uuid comment:text
 system.functions = name:text is_aggregate case_insensitive:int8 alias_to description:text

@@ -3,6 +3,8 @@ import { splitTypeName } from '../../projections/access-paths.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
+import { endsOf } from '../../projections/catalog/edge-columns.ts';
+import { isNode } from '../graph/graph-types.ts';
 import { readableColumns } from '../binding/source-binder.ts';
 import { nearestView } from '../binding/views.ts';
 import type { OutputColumn } from '../planner-contract.ts';
@@ -34,6 +36,8 @@ export interface Table {
   readonly key: TableColumn | null;
   /** Whether rows of it may be read at all. */
   readonly isReadable: boolean;
+  /** Whether its rows are edges of the graph, and whether they are nodes of it. */
+  readonly inGraph: { readonly edges: boolean; readonly nodes: boolean };
   /** The query of a view. */
   readonly sql: string | null;
 }
@@ -163,6 +167,7 @@ function* knownTables(
       },
       key: null,
       isReadable: true,
+      inGraph: { edges: false, nodes: false },
       sql,
     };
   }
@@ -192,6 +197,10 @@ class TypeTable implements Table {
     this.#definition = definition;
     this.#offers = offers;
     this.#instants = instants;
+  }
+
+  get inGraph(): Table['inGraph'] {
+    return { edges: endsOf(this.#definition) !== null, nodes: isNode(this.#definition) };
   }
 
   get isReadable(): boolean {

@@ -6,6 +6,7 @@ import { constraintsOf, type Facts, indexOf, isKeyed, keyedName, keyName, type T
 import { informationRows } from './information.ts';
 import type { Cells, Maker, OwnRelation, Row } from './maker.ts';
 import { namespaces, owner, quotedName, relationOids, userOid } from './names.ts';
+import { graphRows } from './graph.ts';
 import { systemRows } from './system.ts';
 import { detailsOf, elementOf, typesByOid, type Value, wireOf } from './types.ts';
 
@@ -413,10 +414,14 @@ const makers: Readonly<Record<string, Maker>> = {
   },
   ...informationRows,
   ...systemRows,
+  ...graphRows,
 };
 
+/** Schemas that Postgres does not have: its catalogue lists none of them. */
+const others: ReadonlySet<string> = new Set(['system', 'db', 'dbms']);
+
 /** Relations of Postgres that have rows, where there is something to tell; the others are empty. */
-export const filledRelations = Object.keys(makers).filter((path) => !path.startsWith('system.'));
+export const filledRelations = Object.keys(makers).filter((path) => !others.has(path.replace(/\..*/s, '')));
 
 /** Asked for as settings, and not to be set. */
 export const constants = [
@@ -560,8 +565,7 @@ export const relations: ReadonlyMap<string, Relation> = new Map(
   }),
 );
 
-/** Postgres has no schema `system`: its catalogue lists none. */
-const shownRelations = [...relations.values()].filter(({ schema }) => schema !== 'system');
+const shownRelations = [...relations.values()].filter(({ schema }) => !others.has(schema));
 
 function* cellsOf({ all, ofTable, ofRelation }: Maker, facts: Facts): Iterable<Cells> {
   if (all) yield* all(facts);

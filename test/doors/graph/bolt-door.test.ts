@@ -112,6 +112,18 @@ test('Nodes, relationships and paths come as what drivers know, with exact value
   expect(neo4j.isNode(alone.records[0]!.get('t') as object)).toBe(true);
 });
 
+test('Labels, types of relationships and property keys are those that the caller may read', async () => {
+  const asked = async (text: string): Promise<unknown[][]> =>
+    inSession(async (session) => (await session.run(text)).records.map((record) => [...record.values()] as unknown[]));
+  const labels = (await asked('CALL db.labels()')).flat();
+  expect(labels).toContain('Thing');
+  expect(labels).not.toContain('Near');
+  expect((await asked('CALL db.relationshipTypes() YIELD relationshipType AS type RETURN type')).flat()).toContain('Near');
+  expect((await asked('CALL db.propertyKeys()')).flat()).toContain('whole');
+  expect(await asked('CALL dbms.components() YIELD name, versions')).toEqual([['Neo4j Kernel', ['5.13.0']]]);
+  expect(await codeOf(asked('CALL db.nothing()'))).toBe('Neo.ClientError.Statement.SyntaxError');
+});
+
 test('A small fetchSize streams, and a session that is left early goes on', async () => {
   const lines = Array.from({ length: 250 }, (_, i) => JSON.stringify({ id: `s${i}`, whole: i }));
   const loaded = await fetch(`${world.door.dataUrl}/ingest?object_type=Thing`, {

@@ -170,7 +170,8 @@ describe('CALL is the query that it stands for', () => {
   ])('%s', (text, expected) => expect(select(text)).toMatchObject(expected));
 
   test.each([
-    ['CALL db.labels()', '1:6: expected traverse'],
+    ['CALL db.nothing()', '1:9: there is no procedure "db.nothing"'],
+    ['CALL sys.nothing()', '1:6: expected traverse'],
     ["CALL gds.dijkstra('P')", '1:10: gds has no algorithm "dijkstra": use GRAPH_DIJKSTRA'],
     [
       "CALL gds.betweenness.stream('P')",

@@ -1,0 +1,38 @@
+/** What tools of graphs ask a database for: labels and types of relationships are the types that the caller may read. */
+import type { Facts } from './facts.ts';
+import type { Maker } from './maker.ts';
+
+/** Tools ask whether it speaks as theirs does: as `doors/graph` says it. */
+export const graphVersion = '5.13.0';
+
+function* propertyNames({ tables }: Facts): Iterable<string> {
+  const seen = new Set<string>();
+  for (const { isReadable, kind, columns } of tables)
+    for (const { name } of isReadable && kind === 'r' ? (columns ?? []) : []) {
+      if (!seen.has(name)) yield name;
+      seen.add(name);
+    }
+}
+
+export const graphRows: Readonly<Record<string, Maker>> = {
+  'db.labels': {
+    *ofTable({ name, isReadable, inGraph }) {
+      if (isReadable && inGraph.nodes) yield { label: name };
+    },
+  },
+  'db.relationshiptypes': {
+    *ofTable({ name, isReadable, inGraph }) {
+      if (isReadable && inGraph.edges) yield { relationshipType: name };
+    },
+  },
+  'db.propertykeys': {
+    *all(facts) {
+      for (const propertyKey of propertyNames(facts)) yield { propertyKey };
+    },
+  },
+  'dbms.components': {
+    *all() {
+      yield { name: 'Neo4j Kernel', versions: JSON.stringify([graphVersion]), edition: 'community' };
+    },
+  },
+};
