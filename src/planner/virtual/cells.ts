@@ -4,6 +4,7 @@ import { familyOf, type Names, textOf, type Value } from './types.ts';
 
 export function columnType(type: string): ColumnType {
   if (type === 'numeric') return 'string';
+  if (type === 'json') return 'json';
   switch (familyOf(type)) {
     case 'number':
       return type.startsWith('float') ? 'number' : 'integer';
