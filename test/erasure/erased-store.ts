@@ -331,15 +331,20 @@ export class ErasedStore {
     await this.call('POST', '/query', { sql: `SELECT * FROM Person WHERE name == '${of('wrong')}' ???` });
   }
 
-  async erase(subject: number): Promise<void> {
-    const of = (plant: Plant): string => this.planted(subject, plant);
-    const reason = `${of('name')} (${of('subject')}, key ${of('key')}) has asked for it by letter`;
-    const sql = `ERASE SUBJECT '${of('subject')}' REASON '${reason}' CERTIFY`;
+  /** Beside each other. */
+  async erase(subjects: readonly number[]): Promise<void> {
     await this.asGraph();
     await this.indexed();
     const { planner } = this.service;
     if (planner.graphBytes === 0) throw new Error('no graph is kept before an erasure');
-    this.receipts.push((await this.good('POST', '/query', { sql })).text);
+    await Promise.all(
+      subjects.map(async (subject) => {
+        const of = (plant: Plant): string => this.planted(subject, plant);
+        const reason = `${of('name')} (${of('subject')}, key ${of('key')}) has asked for it by letter`;
+        const sql = `ERASE SUBJECT '${of('subject')}' REASON '${reason}' CERTIFY`;
+        this.receipts.push((await this.good('POST', '/query', { sql })).text);
+      }),
+    );
     if (planner.graphBytes > 0) throw new Error('a graph is kept beyond an erasure');
   }
 

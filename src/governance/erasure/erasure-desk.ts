@@ -59,6 +59,7 @@ import {
 import type { RecipeSeals } from './recipe-seals.ts';
 import { residualScan } from './residual-scan.ts';
 import { type Sought, SoughtCommitment, SoughtText } from './sought.ts';
+import { Rounds } from './rounds.ts';
 import type { BranchesRead } from './subject-rows.ts';
 import type { TextStore } from './text-store.ts';
 
@@ -174,6 +175,8 @@ export class ErasureDesk {
   readonly #parts: ErasureDeskParts;
   readonly #stores: TextStore[] = [];
   readonly #running = new Map<string, Promise<void>>();
+  /** Each writes files of the log anew: erasures that run beside each other share them. */
+  readonly #redactions: Rounds<number>;
   /** Somebody waits for their receipt. */
   readonly #awaited = new Set<string>();
   /** Something of the subject is left: they go on when somebody asks again, or after a start. */
@@ -185,6 +188,12 @@ export class ErasureDesk {
 
   constructor(parts: ErasureDeskParts) {
     this.#parts = parts;
+    this.#redactions = new Rounds((positions, yieldTurn) =>
+      parts.log.redact(
+        [...new Set(positions)].sort((a, b) => a - b),
+        yieldTurn,
+      ),
+    );
     // A start forgets which keys are about to go: rows that come before the erasure is gone on with are sealed under others.
     for (const { keys } of parts.state.erasures.standing()) parts.keys.retire(keys);
   }
@@ -419,7 +428,7 @@ export class ErasureDesk {
       await nextStep();
       // Rows are under the subject's keys, and most recipes under keys of their own: a file is written anew for other texts alone.
       const texts = await this.#unsealed(erasure.mentions, nextStep);
-      if (texts.length > 0) await log.redact(texts, nextStep);
+      if (texts.length > 0) await this.#redactions.join(texts, nextStep);
       for (const store of this.#stores) store.forget?.();
       await nextStep();
       if (!(await derived.renew())) {
