@@ -91,8 +91,9 @@ export class GovernedRows implements RowReader {
     // Bits tell what one lane lets through; a row that several may show, or whose past counts, is looked at by itself.
     const bitwise =
       scope.apart && !plan.shown && history.every(isWhole) && grant.lanes.every(({ history: past }) => past === 'full');
-    const asked: Writable<ScanRequest> = { ...request, columns: plan.columns, further: true, paths: codes };
-    if (!bitwise) delete asked.unsiftedRows;
+    const asked = within(request, plan.columns, codes);
+    asked.further = true;
+    if (!bitwise) asked.unsiftedRows = undefined;
     if (request.zones !== undefined && grant.masked.size > 0) asked.zones = visibleZones(request.zones, grant);
     const blocks = rows.scan(asked);
     const { bits, hash } = reading;
@@ -103,7 +104,7 @@ export class GovernedRows implements RowReader {
   estimate(request: ScanRequest): ScanEstimate {
     const { rows, scope, instant } = this.#parts;
     const { grant, type } = this.#checked(request);
-    if (grant === openGrant) return rows.estimate({ ...request, paths: scope.codes });
+    if (grant === openGrant) return rows.estimate(within(request, request.columns, scope.codes));
     const lanes = this.#lanes(request, grant);
     const zones = visibleZones(request.zones ?? [], grant);
     const asked: ScanRequest = { type: request.type, columns: noColumns, time: request.time, zones };
@@ -237,7 +238,7 @@ function askedOf(columns: readonly string[]): Asked {
 export const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
 
 /** Written out: one is made for every scan, and what is spread and added to is of another shape each time. */
-function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): ScanRequest {
+function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
   const { type, time, keys, after, zones, blockRows, unsiftedRows } = request;
   const { distinct, further, placed, candidates, indexed, builtOnly } = request;
   return {
