@@ -439,10 +439,11 @@ export class Planner implements PlannerDoor {
     const literals = plan.viewLiterals.length > 0 ? [...asked.parameters, ...plan.viewLiterals] : asked.parameters;
     const placeOf = (slot: number): Place => (slot < stated ? asked.placeOf(slot) : query.place);
     const cursor: Cursor | null = query.after && readCursor(literals[query.after.slot]!, placeOf(query.after.slot));
-    const pinned = cursor?.pinned ?? basis ?? null;
+    const isBehind = basis !== undefined && isWrittenAfter(basis, plan.objectTypes, snapshot);
+    const pinned = cursor?.pinned ?? (isBehind ? basis : null);
     if (pinned !== null && pinned > snapshot.instant)
       throw at('REL_INVALID', 'the cursor is of a later instant', query.after ? placeOf(query.after.slot) : query.place);
-    const instant = pinned ?? snapshot.instant;
+    const instant = pinned ?? basis ?? snapshot.instant;
     const typos = typo === 'configured' ? { otherwise: this.#searchTypo } : (typo ?? null);
     let believed = instant;
     const rules = (): SearchRules => new SearchRules(snapshot.searchAt(believed), snapshot.textLanguage, typos);
@@ -604,6 +605,28 @@ export class Planner implements PlannerDoor {
 
 /** Columns of what EXPLAIN answers. */
 const planColumns: Answer['columns'] = [{ name: 'plan', type: 'string' }];
+
+/** Blocks of rows of others that are looked at before it is taken for granted. */
+const blocksLookedAt = 16;
+
+/** Whether a version of one of these types came after the instant: without one, all that there is is what there was then. */
+function isWrittenAfter(instant: bigint, types: readonly string[], { rows, catalog }: GovernedSnapshot): boolean {
+  const time = { system: 'all', valid: 'all' } as const;
+  return types.some((type) => {
+    if (catalog.type(type) === undefined) return true;
+    const blocks = rows.scan({ type, columns: ['system_from'], time, after: instant, blockRows: 1 });
+    try {
+      for (let seen = 0; seen < blocksLookedAt; seen++) {
+        const step = blocks.next();
+        if (step.done === true) return false;
+        if (step.value.count > 0) return true;
+      }
+      return true;
+    } finally {
+      blocks.return?.();
+    }
+  });
+}
 
 /** Outside of a recursion. */
 const noWorking: Execution['working'] = new Map();

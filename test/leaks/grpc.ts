@@ -3,6 +3,7 @@ import { Outboxes } from '../../src/doors/rpc/outboxes.ts';
 import { Metadata } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import { annalsService } from '../../src/doors/rpc/annals-service.ts';
+import { outputForms } from '../../src/planner/formats/output-format.ts';
 import { type Conversation, talk } from './conversations.ts';
 import { settled } from './lab.ts';
 import { comesAs, heardOf, partsOf } from './narrow-doors.ts';
@@ -79,6 +80,8 @@ export const grpcConversations: readonly Conversation[] = [
       const comes = comesAs(stage, adversary);
       if (comes === null) return;
       const { token, organization, purpose } = comes;
+      // The first answer in Arrow would wait for it, and not come in time.
+      await outputForms.arrow.writer();
       const parts = {
         ...partsOf(stage),
         isDraining: () => false,

@@ -47,7 +47,10 @@ function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message
   // The first field is the name: its number, its length, and how all of them begin.
   if (bytes[0] !== 0x0a || Buffer.compare(bytes.subarray(2, 2 + prefix.length), prefix) !== 0) return null;
   const any = new Message(bytes);
-  return { name: any.text(1)!.slice(sqlPrefix.length), message: new Message(any.bytes(2) ?? new Uint8Array(0)) };
+  const name = any.text(1);
+  // The last of several fields of one number counts.
+  if (!name?.startsWith(sqlPrefix)) return null;
+  return { name: name.slice(sqlPrefix.length), message: new Message(any.bytes(2) ?? new Uint8Array(0)) };
 }
 
 /** Throws REL_INVALID for a descriptor that says nothing, REL_NOT_IMPLEMENTED for a command that there is not. */

@@ -198,14 +198,20 @@ describe('who asks', () => {
     const asked = [
       'SELECT _pk, system_to FROM Basis',
       'SELECT COUNT(*) AS n FROM Basis',
+      'SELECT COUNT(*) AS n FROM Basis WHERE system_to = 9223372036854775807',
       'SELECT id FROM Basis ORDER BY id DESC LIMIT 1',
+      "SELECT n FROM Basis WHERE _pk = 'k1'",
+      'SELECT id, COUNT(*) AS n FROM Basis GROUP BY id',
+      'SELECT a.id FROM Basis a JOIN Basis b ON a.id = b.id',
+      'SELECT id FROM Basis AS OF CURRENT',
     ];
     const tickets = await Promise.all(asked.map((sql) => client.info(commandDescriptor(Buffer.from(sql)))));
     const before = await Promise.all(asked.map((sql) => client.rows(sql)));
     for (const id of ['k1', 'k2']) await client.put(typeDescriptor('Basis'), one(id));
+    await world.call('DELETE', '/types/Basis/k1');
     const after = await Promise.all(tickets.map(async ({ ticket }) => rowsOf(await client.get(ticket))));
     expect(after).toEqual(before);
-    expect(await client.rows('SELECT COUNT(*) AS n FROM Basis')).toEqual([{ n: 3n }]);
+    expect(await client.rows('SELECT COUNT(*) AS n FROM Basis')).toEqual([{ n: 4n }]);
   });
 
   test('is asked for again by the gate when a ticket is used', async () => {
