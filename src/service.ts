@@ -220,6 +220,7 @@ export class Service {
       seals: recipes,
       hmacKey: opened.keyring.hmacKey,
       signer: noteSigner(erasureSeed(settings, opened.keyring)),
+      bodies: opened.blobs,
       derived: {
         renew: () => this.bodies.round().then(async () => (await this.checkpoints?.renewed()) ?? true),
         stale: async () => (await this.checkpoints?.strays()) ?? [],

@@ -89,7 +89,7 @@ function pathsByTenant(scopes: PathCodes): Map<string | null, Set<number>> {
 /** References are short: what is longer is a body itself, and not looked at. */
 const referenceBytesMax = 256;
 
-function textAt(vector: TextVector, row: number): string {
+export function textAt(vector: TextVector, row: number): string {
   if (vector.nulls?.[row] === 1) return '';
   if (vector.kind === 'dict') return vector.dictionary.text(vector.values[row]!);
   const from = vector.offsets[row]!;

@@ -64,14 +64,18 @@ const decoder = new TextDecoder();
 
 /** Looks through bytes of texts, each byte once however many sentences there are. */
 export class WordSearch {
+  /** Bytes of the longest spelling. */
+  readonly longest: number;
   /** 1 where some sentence begins with 4 bytes of that slot. */
   readonly #maybe = new Uint8Array(1 << beginningBits);
   readonly #byBeginning = new Map<number, Spelling[]>();
 
   constructor(sentences: Iterable<readonly [string, number]>) {
+    let longest = 0;
     for (const [sentence, since] of sentences) {
       for (const text of new Set(spellingsOf(sentence))) {
         const bytes = Buffer.from(text, 'utf8');
+        longest = Math.max(longest, bytes.length);
         const beginning = bytes.readInt32BE(0);
         this.#maybe[slotOf(beginning)] = 1;
         const known = this.#byBeginning.get(beginning);
@@ -79,6 +83,7 @@ export class WordSearch {
         else known.push({ text, bytes, since });
       }
     }
+    this.longest = longest;
   }
 
   /** The earliest position of a sentence that UTF-8 text in bytes from `from` to `to` repeats; Infinity: of none. */
@@ -96,6 +101,17 @@ export class WordSearch {
       }
     }
     return since;
+  }
+
+  /** The same of bytes that may be text of any encoding: words stand apart by a blank, which in UTF-16 is a zero beside it. */
+  sinceInBytes(bytes: Buffer): number {
+    const since = this.sinceIn(bytes);
+    if (!bytes.includes(0)) return since;
+    const readings = [0, 1].flatMap((from) => {
+      const aligned = Buffer.from(bytes.subarray(from, bytes.length - ((bytes.length - from) % 2)));
+      return [aligned.toString('utf16le'), aligned.swap16().toString('utf16le')];
+    });
+    return Math.min(since, ...readings.map((text) => this.sinceInText(text)));
   }
 
   sinceInText(text: string): number {

@@ -17,6 +17,7 @@ import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import type { NoteSigner } from '../../log/tree/checkpoint-note.ts';
 import type { ErasedVersions } from '../../log/entries/entry.ts';
+import type { Blobs } from '../../log/blobs/blobs.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import { hexOf } from '../../log/bytes/sha256.ts';
 import { atOnce } from '../../log/threads/stepping-job.ts';
@@ -110,6 +111,8 @@ export interface ErasureDeskParts {
   /** Signs receipts. */
   readonly signer: NoteSigner;
   readonly derived: DerivedFiles;
+  /** Bodies of objects that rest beside the log. */
+  readonly bodies: Pick<Blobs, 'open'>;
   /** Copies of the log that were taken before a position and hold the rows, sealed. */
   readonly backupsBefore: (position: number) => Promise<readonly Remainder[]>;
   readonly clock: Clock;
@@ -420,7 +423,7 @@ export class ErasureDesk {
     const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;
     const nextStep = (): Promise<void> => this.#nextStep(id);
     return gate.invoke(caretaker, request, async (invocation) => {
-      const { state, keys, derived, log, seals, backupsBefore } = this.#parts;
+      const { state, keys, derived, log, seals, backupsBefore, bodies } = this.#parts;
       const erasure = state.erasures.of(id);
       assert(erasure, 'an erasure that is run was intended');
       if (erasure.completed !== null) return;
@@ -447,6 +450,7 @@ export class ErasureDesk {
         keys,
         seals,
         stores: this.#stores,
+        bodies,
         links,
         words: this.#opened(sealed),
         staleFiles: () => derived.stale(),

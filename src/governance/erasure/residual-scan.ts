@@ -13,7 +13,9 @@ import type { OpenEntry } from '../../projections/open-entries/projection.ts';
 import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts';
 import { covers } from '../caller.ts';
 import { isEmbedded, withoutVectors } from '../../log/entries/embedded.ts';
-import { named } from './blob-sweep.ts';
+import type { Blobs } from '../../log/blobs/blobs.ts';
+import { referredTo } from '../large-bodies.ts';
+import { named, textAt } from './blob-sweep.ts';
 import type { ErasedWords, WordSearch } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';
 import type { ResidualHit } from './receipt.ts';
@@ -37,6 +39,7 @@ export interface ScanParts {
   readonly keys: Pick<SubjectKeys, 'opening'>;
   readonly seals: Pick<RecipeSeals, 'open'>;
   readonly stores: readonly TextStore[];
+  readonly bodies: Pick<Blobs, 'open'>;
   /** Leaves of exhibits' links that the search for mentions looked at, under the same name: no text of a link ever changes. */
   readonly links: ReadonlySet<number>;
   /** Words of what was erased. */
@@ -72,6 +75,8 @@ export async function residualScan(erasure: Erasure, sought: Sought, parts: Scan
 class Scan {
   readonly #parts: ScanParts;
   readonly #hits = new Map<string, ResidualHit>();
+  /** By hash, the earliest position of a sentence that a body repeats. */
+  readonly #bodies = new Map<string, number>();
   readonly #looked: Record<string, number> = {
     keys: 0,
     entries: 0,
@@ -222,9 +227,13 @@ class Scan {
     for (const texts of state.rows.texts(pathsOf(tenant, state.rows.scopes))) {
       const isMade = derivable.has(texts.type);
       const sinceOf = sinceReader(texts, search);
+      const holdsBodies = texts.type === named.type && texts.column === named.column;
       for (let row = 0, budget = wordsPerTurn; row < texts.length; row++) {
         this.#looked['words']!++;
-        const { since, looked } = sinceOf(row);
+        const body =
+          holdsBodies && texts.stands(row) && texts.subjectOf(row) === null ? referredTo(textAt(texts.vector, row)) : null;
+        const { since, looked } =
+          body === null ? sinceOf(row) : { since: await this.#sinceInBody(tenant, body, search), looked: 1 };
         const isLater = since !== Infinity && (isMade || texts.positionOf(row) > since);
         if (isLater && texts.stands(row) && texts.subjectOf(row) === null) this.#hit('words', `${texts.type}.${texts.column}`, 1);
         budget -= looked;
@@ -234,6 +243,30 @@ class Scan {
       }
       await yieldTurn();
     }
+  }
+
+  /** A body that rests beside the log, some of it a turn. */
+  async #sinceInBody(tenant: string | null, sha256: string, search: WordSearch): Promise<number> {
+    const known = this.#bodies.get(sha256);
+    if (known !== undefined) return known;
+    const reader = await this.#parts.bodies.open({ scope: tenant ?? '', sha256 });
+    let since = Infinity;
+    if (reader !== undefined) {
+      try {
+        // What may begin a sentence in one piece goes on in the next: in UTF-16 it is longer.
+        let last: Uint8Array = new Uint8Array(0);
+        for await (const piece of reader.read(0, reader.size)) {
+          const window = Buffer.concat([last, piece]);
+          since = Math.min(since, search.sinceInBytes(window));
+          last = window.subarray(Math.max(0, window.length - 2 * search.longest));
+          await this.#parts.yieldTurn();
+        }
+      } finally {
+        await reader.close();
+      }
+    }
+    this.#bodies.set(sha256, since);
+    return since;
   }
 
   #said({ type, subjectOf, systemFrom }: StoredTexts, name: string, row: number, sought: Sought, intended: bigint): void {
@@ -298,7 +331,7 @@ function sinceInCell(bytes: Uint8Array, { column, of }: Pick<StoredTexts, 'colum
   const asItIs = search.sinceIn(bytes);
   if (of === 'json') return bytes.includes(backslash) ? Math.min(asItIs, search.sinceInText(respell(bytes))) : asItIs;
   if (!column.endsWith('_base64') && !(column === named.column && isBase64(bytes))) return asItIs;
-  return Math.min(asItIs, search.sinceIn(Buffer.from(decoder.decode(bytes), 'base64')));
+  return Math.min(asItIs, search.sinceInBytes(Buffer.from(decoder.decode(bytes), 'base64')));
 }
 
 const backslash = '\\'.charCodeAt(0);

@@ -339,3 +339,15 @@ test('a backup holds bodies, and a store that is made of it shows them', async (
   const report = await verifyDirectory({ disk, directory: '/restored', keyring: world.service.keyring });
   expect([report.findings, report.blobs > 0]).toEqual([[], true]);
 });
+
+test.each(['utf8', 'utf16le'] as const)('an erasure finds sentences of a subject in large bodies, in %s', async (encoding) => {
+  const sentence = `She keeps the letters in a blue tin under the stairs, as ${encoding}.`;
+  const properties = { id: 'string', who: { type: 'string', subject: true }, said: 'string' };
+  await world.call('POST', '/types', { name: 'Teller', properties, primary_key: 'id' });
+  await world.call('POST', '/ingest?object_type=Teller', { id: encoding, who: `teller of ${encoding}`, said: sentence });
+  const before = Buffer.alloc((1 << 20) - 21, '.');
+  await put(`words in ${encoding}`, Buffer.concat([before, Buffer.from(sentence, encoding), Buffer.alloc(1 << 20, '.')]));
+  const reply = await world.query(`ERASE SUBJECT 'teller of ${encoding}' REASON 'r' CERTIFY`);
+  expect(reply.status).toBe(422);
+  expect(reply.json['residuals']).toEqual([{ where: 'words', what: 'ObjectStoreObject.body', count: 1 }]);
+});

@@ -38,6 +38,11 @@ describe('a copy is found', () => {
       'ObjectStoreObject.body',
       { _pk: 'o', body_as: 'base64', body: Buffer.from(sentence).toString('base64') },
     ],
+    [
+      'bytes of an object in UTF-16',
+      'ObjectStoreObject.body',
+      { _pk: 'o', body_as: 'base64', body: Buffer.from(`x${sentence}`, 'utf16le').subarray(1).toString('base64') },
+    ],
     ['a memory', 'MemoryItem.content', { _pk: 'm', content: sentence }],
     ['the key of a row', 'KvEntry._pk', { _pk: sentence, value: 'x' }],
   ])('in %s', async (_, what, row) => {
