@@ -5,6 +5,7 @@ import { narrowDoors } from './doors-narrow.ts';
 import { nativeDoor } from './doors-native.ts';
 import { objectDoor } from './doors-object.ts';
 import { relationalDoor } from './doors-relational.ts';
+import { rpcDoors } from './doors-rpc.ts';
 
 export async function doors(context: BenchContext): Promise<void> {
   await relationalDoor(context);
@@ -12,4 +13,5 @@ export async function doors(context: BenchContext): Promise<void> {
   await narrowDoors(context);
   await columnarDoor(context);
   await nativeDoor(context);
+  await rpcDoors(context);
 }
