@@ -149,7 +149,10 @@ export const frameBombs: readonly DoorBomb[] = [
         authorization: `Bearer ${doorSecret}`,
       });
       let status = 'none';
-      const note = (headers: Record<string, unknown>): void => void (status = String(headers['grpc-status'] ?? status));
+      const note = (headers: Record<string, unknown>): void => {
+        const told = headers['grpc-status'];
+        if (typeof told === 'string') status = told;
+      };
       stream
         .on('response', note)
         .on('trailers', note)

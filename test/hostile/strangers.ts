@@ -128,7 +128,11 @@ const attacked: readonly Attacked[] = [
     wrong: '',
     async logIn({ ports }, secret = doorSecret) {
       const driver = neo4j.driver(`bolt://127.0.0.1:${ports['graph-binary']}`, neo4j.auth.basic('neo4j', secret));
-      await driver.getServerInfo().finally(() => driver.close());
+      try {
+        await driver.getServerInfo();
+      } finally {
+        await driver.close();
+      }
     },
   },
   {
