@@ -142,6 +142,12 @@ export class Environment {
     return this.request.lookups?.(name);
   }
 
+  /** Who asks through a graph door is told, once. */
+  noteTypedEdges(): void {
+    const isTold = this.request.dialect !== 'graph' || this.caveats.some(({ kind }) => kind === 'typed-edges');
+    if (!isTold) this.caveats.push({ kind: 'typed-edges' });
+  }
+
   countSelect(place: Place): void {
     if (++this.#selects > selectsMax) {
       throw at('REL_PARSE', `views and common tables unfold to more than ${selectsMax} SELECTs`, place);

@@ -28,6 +28,7 @@ export function bindWalk(walk: Walk, input: BoundSource, { environment, scan, co
   };
   const read = graphTypes(environment.catalog, words);
   for (const { name } of [...read.nodes, ...read.links]) environment.objectTypes.add(name);
+  if (types.length > 0) environment.noteTypedEdges();
   const context = contextOf(new Scope(input.tables, []));
   const begun = [from, ...avoids].map((each, i) => ({ name: `#begin ${i}`, bound: bindExpression(each, context) }));
   const node = project(input.node, [...throughColumns(input.node), ...begun]);

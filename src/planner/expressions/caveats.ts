@@ -1,15 +1,18 @@
 /** Comparisons that hold of no row and are no error either: whoever asks is told, since an empty answer does not say why. */
 import type { Literal, Place } from '../statement.ts';
 
-/** About the literal in a slot. `quoted`: it stands beside json, and is a mistake where it has the double quotes of a JSON string. */
-export interface Caveat {
-  readonly kind: 'null' | 'quoted';
-  readonly slot: number;
-}
+/**
+ * About the literal in a slot; `quoted`: it stands beside json, and is a mistake where it has the double quotes of a JSON string. Or that a
+ * pattern is answered by the types of edges that it names, which the specification leaves aside.
+ */
+export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
 
 /** One sentence for each that matters with the literals of a run. */
 export function caveatsOf(caveats: readonly Caveat[], literals: readonly Literal[], placeOf: (slot: number) => Place): string[] {
-  return caveats.flatMap(({ kind, slot }) => {
+  return caveats.flatMap((caveat) => {
+    const { kind } = caveat;
+    if (kind === 'typed-edges') return ['only relationships of the types that the pattern names are gone along'];
+    const { slot } = caveat;
     const { line, column } = placeOf(slot);
     if (kind === 'null') return [`${line}:${column}: a comparison with NULL holds for no row; write IS NULL or IS NOT NULL`];
     if (!isQuoted(literals[slot])) return [];

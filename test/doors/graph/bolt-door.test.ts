@@ -101,6 +101,10 @@ test('Nodes, relationships and paths come as what drivers know, with exact value
       },
     ),
   );
+  const noted = await inSession((session) => session.run('MATCH (a:Thing)-[:Near]->(b:Thing)-[:Near]->(c) RETURN c.id AS id'));
+  expect(noted.summary.notifications.map(({ description }) => description)).toEqual([
+    'only relationships of the types that the pattern names are gone along',
+  ]);
   const path = records[0]!.get('p') as Path;
   expect(neo4j.isPath(path)).toBe(true);
   expect([path.start.elementId, path.end.elementId, path.length]).toEqual(['Thing/n2', 'Thing/n1', 1]);
