@@ -449,7 +449,7 @@ const functions: readonly Shape[] = [
   ),
   deal(
     'pattern, lists',
-    "UNWIND ['p1', 'p2', 'p3'] AS id OPTIONAL MATCH (a:Party {id: id}) WITH id, collect(a) AS all UNWIND all AS a RETURN id, a, a.name",
+    "UNWIND ['p1', 'p2', 'p3'] AS id OPTIONAL MATCH (a:Party {id: id}) WITH id, collect(a) AS all UNWIND all AS a RETURN toString(id) AS id, a, toString(a.name) AS name",
   ),
   deal('pattern without labels', 'MATCH (n) OPTIONAL MATCH (n)-[r]->(m) RETURN n, n.name, n.amount, r, m.name ORDER BY n, r'),
   deal(
