@@ -6,27 +6,18 @@
 import { assert, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
-import type { Opening, TableFunction } from '../functions/table-function.ts';
+import type { Opening } from '../functions/table-function.ts';
 import { CollectedRows } from '../operators/collected-rows.ts';
 import { KeyFilter } from '../operators/key-filter.ts';
-import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
+import { emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { entitiesName, type EntityLayout, rowColumns } from './pattern-columns.ts';
+import { patternFunction } from './pattern-function.ts';
 
 const firstPortion = 1_024;
 const portionsGrow = 8;
 const outputRows = 256;
 
-export const entities: TableFunction = {
-  name: entitiesName,
-  summary: 'paths and relationships',
-  arguments: [],
-  action: 'query',
-  units: 1,
-  deterministic: true,
-  types: () => [],
-  columns: () => [],
-  open: (opening) => new EntitiesOperator(opening),
-};
+export const entities = patternFunction(entitiesName, 'paths and relationships', (opening) => new EntitiesOperator(opening));
 
 interface Edge {
   readonly entity: string;
@@ -45,17 +36,17 @@ interface Found {
 
 type Cell = (column: number) => string | null;
 
-class EntitiesOperator implements Operator {
+class EntitiesOperator extends PiecesOperator {
   readonly #opening: Opening;
   readonly #input: Operator;
   readonly #layouts: readonly EntityLayout[];
   readonly #types: readonly ColumnType[];
   readonly #begins: number;
-  readonly #pieces: Generator<Batch, void>;
   #open: Operator | null = null;
   #held = 0;
 
   constructor(opening: Opening) {
+    super();
     const { input, node } = opening;
     assert(input !== null, 'entities stand behind rows');
     this.#opening = opening;
@@ -64,12 +55,6 @@ class EntitiesOperator implements Operator {
     this.#layouts = JSON.parse(choices.get('LAYOUT')!) as readonly EntityLayout[];
     this.#types = node.input!.columns.map(({ type }) => type);
     this.#begins = this.#types.length - Number(choices.get('BEGINS'));
-    this.#pieces = this.#run();
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
   }
 
   close(): void {
@@ -78,7 +63,7 @@ class EntitiesOperator implements Operator {
     this.#open = null;
   }
 
-  *#run(): Generator<Batch, void> {
+  protected *pieces(): Pieces {
     let portion = firstPortion;
     let batch = this.#input.next();
     while (batch !== null) {
@@ -120,7 +105,7 @@ class EntitiesOperator implements Operator {
     this.#hold(0);
   }
 
-  *#stepped<T>(steps: Generator<undefined, T, void>): Generator<Batch, T> {
+  *#stepped<T>(steps: Generator<undefined, T, void>): Pieces<T> {
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield emptyBatch;
     return step.value;
@@ -138,7 +123,7 @@ class EntitiesOperator implements Operator {
   }
 
   /** With the names of their ends. */
-  *#readEdges(found: Found): Generator<Batch, void> {
+  *#readEdges(found: Found): Pieces {
     if (found.edges.size === 0) return;
     const number = Number(this.#opening.node.graph!.choices.get('NODES'));
     const scan = this.#opening.edges[number];
@@ -151,7 +136,7 @@ class EntitiesOperator implements Operator {
     });
   }
 
-  *#readNodes(found: Found): Generator<Batch, void> {
+  *#readNodes(found: Found): Pieces {
     if (found.nodes.size === 0 || this.#opening.node.graph!.choices.get('NODES') === '0') return;
     const keys = new VectorBuilder('string');
     for (const name of found.nodes.keys()) keys.append(name);
@@ -167,12 +152,7 @@ class EntitiesOperator implements Operator {
   }
 
   /** `take` says how many bytes of a row it keeps. */
-  *#scanned(
-    open: () => Operator,
-    number: number,
-    found: Found,
-    take: (row: Edge & { readonly name: string }) => number,
-  ): Generator<Batch, void> {
+  *#scanned(open: () => Operator, number: number, found: Found, take: (row: Edge & { readonly name: string }) => number): Pieces {
     const { columns } = this.#opening.node.graph!.edges[number]!;
     const at = (name: string): number => columns.findIndex((column) => column.name === name);
     const [name, entity, from, to] = [rowColumns.name, rowColumns.entity, rowColumns.from, rowColumns.to].map(at) as [

@@ -1,20 +1,11 @@
 /** Rows of several types, one type after the other. Types that nobody named and the caller may not read have none. */
-import type { Opening, TableFunction } from '../functions/table-function.ts';
+import type { Opening } from '../functions/table-function.ts';
 import type { Batch, Operator } from '../operators/operator.ts';
 import { isClosed } from './graph-types.ts';
 import { rowsName } from './pattern-columns.ts';
+import { patternFunction } from './pattern-function.ts';
 
-export const graphRows: TableFunction = {
-  name: rowsName,
-  summary: 'rows of several types',
-  arguments: [],
-  action: 'query',
-  units: 1,
-  deterministic: true,
-  types: () => [],
-  columns: () => [],
-  open: (opening) => new GraphRowsOperator(opening),
-};
+export const graphRows = patternFunction(rowsName, 'rows of several types', (opening) => new GraphRowsOperator(opening));
 
 class GraphRowsOperator implements Operator {
   readonly #opening: Opening;

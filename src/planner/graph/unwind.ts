@@ -1,46 +1,35 @@
 /** UNWIND of a graph pattern: each row as often as its list has elements, in their order. A value that is no list is a list of itself. */
 import { assert } from '../../errors.ts';
+import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { elements } from '../expressions/functions/json.ts';
-import type { Opening, TableFunction } from '../functions/table-function.ts';
+import type { Opening } from '../functions/table-function.ts';
 import { RowSink } from '../operators/column-sink.ts';
-import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
+import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { unwindName } from './pattern-columns.ts';
+import { patternFunction } from './pattern-function.ts';
 
 const outputRows = 1_024;
 
-export const unwind: TableFunction = {
-  name: unwindName,
-  summary: 'elements of lists',
-  arguments: [],
-  action: 'query',
-  units: 1,
-  deterministic: true,
-  types: () => [],
-  columns: () => [],
-  open: (opening) => new UnwindOperator(opening),
-};
+export const unwind = patternFunction(unwindName, 'elements of lists', (opening) => new UnwindOperator(opening));
 
-class UnwindOperator implements Operator {
+class UnwindOperator extends PiecesOperator {
   readonly #input: Operator;
-  readonly #pieces: Generator<Batch, void>;
+  readonly #types: readonly ColumnType[];
 
   constructor({ input, node }: Opening) {
+    super();
     assert(input !== null, 'lists stand in rows');
     this.#input = input;
-    this.#pieces = this.#run(node.input!.columns.map(({ type }) => type));
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
+    this.#types = node.input!.columns.map(({ type }) => type);
   }
 
   close(): void {
     this.#input.close();
   }
 
-  *#run(types: readonly Parameters<typeof cellAt>[1][]): Generator<Batch, void> {
+  protected *pieces(): Pieces {
+    const types = this.#types;
     const list = types.length - 1;
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
       let rows: number[] = [];

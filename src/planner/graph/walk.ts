@@ -6,9 +6,9 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
-import type { Opening, TableFunction } from '../functions/table-function.ts';
+import type { Opening } from '../functions/table-function.ts';
 import { RowSink } from '../operators/column-sink.ts';
-import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
+import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { at } from '../places.ts';
 import { hopsMax } from './algorithms/paths-between.ts';
 import { type Direction, type Graph, ways } from './graph.ts';
@@ -16,38 +16,23 @@ import { GraphReader } from './graph-reader.ts';
 import { looksOfScan } from './limits.ts';
 import { stepsAtOnce } from './steps.ts';
 import { walkName } from './pattern-columns.ts';
+import { patternFunction } from './pattern-function.ts';
 
 const outputRows = 1_024;
 
-export const walk: TableFunction = {
-  name: walkName,
-  summary: 'walks along edges',
-  arguments: [],
-  action: 'query',
-  units: 1,
-  deterministic: true,
-  types: () => [],
-  columns: () => [],
-  open: (opening) => new WalkOperator(opening),
-};
+export const walk = patternFunction(walkName, 'walks along edges', (opening) => new WalkOperator(opening));
 
-class WalkOperator implements Operator {
+class WalkOperator extends PiecesOperator {
   readonly #opening: Opening;
   readonly #input: Operator;
   readonly #reader: GraphReader;
-  readonly #pieces: Generator<Batch, void>;
 
   constructor(opening: Opening) {
+    super();
     assert(opening.input !== null, 'a walk begins at rows');
     this.#opening = opening;
     this.#input = opening.input;
     this.#reader = new GraphReader(opening);
-    this.#pieces = this.#run();
-  }
-
-  next(): Batch | null {
-    const piece = this.#pieces.next();
-    return piece.done ? null : piece.value;
   }
 
   close(): void {
@@ -55,7 +40,7 @@ class WalkOperator implements Operator {
     this.#reader.close();
   }
 
-  *#run(): Generator<Batch, void> {
+  protected *pieces(): Pieces {
     const { node, execution } = this.#opening;
     const { columns } = node.input!;
     const { choices } = node.graph!;

@@ -1,0 +1,8 @@
+/** Functions over rows of a graph pattern: no text names them, the binder says what they read and yield. */
+import type { Opening, TableFunction } from '../functions/table-function.ts';
+import type { Operator } from '../operators/operator.ts';
+
+export function patternFunction(name: string, summary: string, open: (opening: Opening) => Operator): TableFunction {
+  const about = { name, summary, action: 'query', units: 1, deterministic: true } as const;
+  return { ...about, arguments: [], types: () => [], columns: () => [], open };
+}
