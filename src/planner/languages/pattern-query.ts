@@ -21,26 +21,28 @@ import type {
   Source,
   WantedEntity,
 } from '../statement.ts';
-import { functions } from './graph-pattern.ts';
 import type { Clause, Item, PatternChain, PatternEdge, PatternNode, Projection, Term } from './pattern-tree.ts';
+import { isAggregate, itemNamed, namesIn } from './pattern-terms.ts';
+import { PatternUses } from './pattern-uses.ts';
+import {
+  both,
+  call,
+  column,
+  compileCompared,
+  compileCondition,
+  compileTerm,
+  equal,
+  findShape,
+  findVariable,
+  isOfAnyType,
+  type Names,
+  type NodeVariable,
+  type EdgeVariable,
+  type Variable,
+} from './pattern-values.ts';
 import { allOf } from './trees.ts';
 
 type Match = Extract<Clause, { kind: 'match' }>;
-
-interface NodeVariable {
-  readonly kind: 'node';
-  /** Types that its row may be of; none: any. */
-  readonly labels: readonly string[];
-  /** The text by which edges name it. */
-  readonly id: Expression;
-  /** Where rows of several types may be it: the type of its row. */
-  readonly type: Expression | null;
-  /** Alias of the table whose row it is, where it is one. */
-  readonly table: string | null;
-  /** Its entity is among the properties that are read with its row. */
-  readonly hasEntity: boolean;
-  property(name: string, place: Place): Expression;
-}
 
 /** A node of a chain at the end of what was gone along so far; without a variable where it has no row. */
 interface Reached {
@@ -48,51 +50,10 @@ interface Reached {
   readonly variable: NodeVariable | null;
 }
 
-interface EdgeVariable {
-  readonly kind: 'edge';
-  /** Is there wherever the edge is. */
-  readonly mark: Expression;
-  /** null: nothing compares it, or it is a path of several edges. */
-  readonly key: Expression | null;
-  readonly table: string | null;
-  /** It is several edges, one behind the other. */
-  readonly isList: boolean;
-  property(name: string, place: Place): Expression;
-}
-
-interface PathVariable {
-  readonly kind: 'path';
-  /** Its entity is all there is of it. */
-  property(name: string, place: Place): Expression;
-}
-
-/** `shape` says where in a value entities are. */
-interface ValueVariable {
-  readonly kind: 'value';
-  readonly value: Expression;
-  readonly shape: EntityShape | null;
-  /** It was taken out of json: of a type that no plan knows. */
-  readonly isAny: boolean;
-}
-
-/** What a name stands for at some clause. */
-type Variable = NodeVariable | EdgeVariable | PathVariable | ValueVariable;
-
-type Names = ReadonlyMap<string, Variable>;
-
 interface Rows {
   readonly source: Source | null;
   readonly where: readonly Expression[];
   readonly names: Names;
-}
-
-/** What the clauses ask of a name, wherever it stands in them. */
-interface Uses {
-  /** `rowColumns.entity` among them where it is a value as a whole. */
-  readonly properties: Set<string>;
-  /** It is compared or ordered by, or returned alone: its key does. */
-  isWhole: boolean;
-  hasLabel: boolean;
 }
 
 /** A property that is a value, in every row that is matched. */
@@ -139,105 +100,16 @@ function rowReturned(clauses: readonly Clause[]): string | null {
 }
 
 class PatternCompiler {
-  readonly #uses = new Map<string, Uses>();
   /** Facts about nodes that are bound: they hold of the same nodes in an OPTIONAL MATCH. */
   #facts = new Map<string, readonly Fact[]>();
   readonly #asRow: string | null;
+  readonly #uses: PatternUses;
   #numbers = 0;
   #isNarrowed = false;
 
   constructor(clauses: readonly Clause[], asRow: string | null) {
     this.#asRow = asRow;
-    for (const clause of clauses) this.#readUses(clause, clauses);
-    // What is asked of a name that WITH gives is asked of what it passes on.
-    for (const clause of clauses.toReversed()) {
-      if (clause.kind !== 'with') continue;
-      for (const { term, name } of clause.items) {
-        if (term.kind !== 'variable' || term.name === name) continue;
-        const [given, passed] = [this.#usesOf(name), this.#usesOf(term.name)];
-        for (const property of given.properties) passed.properties.add(property);
-        passed.hasLabel ||= given.hasLabel;
-        passed.isWhole ||= given.isWhole;
-      }
-    }
-  }
-
-  #readUses(clause: Clause, clauses: readonly Clause[]): void {
-    switch (clause.kind) {
-      case 'match':
-        for (const { nodes, edges } of clause.chains) {
-          for (const { name, labels, properties } of nodes) {
-            if (name !== null) {
-              const uses = this.#usesOf(name);
-              uses.hasLabel ||= labels.length > 0;
-              for (const property of properties) uses.properties.add(property.name);
-            }
-            for (const { value } of properties) this.#readTerm(value);
-          }
-          for (const { name, properties } of edges) {
-            if (name !== null) for (const property of properties) this.#usesOf(name).properties.add(property.name);
-            for (const { value } of properties) this.#readTerm(value);
-          }
-        }
-        if (clause.where !== null) this.#readTerm(clause.where);
-        return;
-      case 'unwind':
-        return this.#readTerm(clause.list);
-      default:
-        if (clause.isAll && clause.kind === 'return')
-          for (const name of namesBound(clauses)) this.#usesOf(name).properties.add(rowColumns.entity);
-        for (const { term } of clause.items) {
-          if (term.kind !== 'variable') this.#readTerm(term);
-          else if (clause.kind === 'return') {
-            if (term.name === this.#asRow) this.#usesOf(term.name).isWhole = true;
-            else this.#readTerm(term);
-          }
-        }
-        for (const { term } of clause.orderBy) this.#readCompared(ofItem(term, clause.items)?.term ?? term);
-        if (clause.where !== null) this.#readTerm(clause.where);
-    }
-  }
-
-  /** A name by itself is compared by what it is called. */
-  #readCompared(term: Term): void {
-    if (term.kind === 'variable') this.#usesOf(term.name).isWhole = true;
-    else this.#readTerm(term);
-  }
-
-  #readTerm(term: Term): void {
-    switch (term.kind) {
-      case 'variable':
-        this.#usesOf(term.name).properties.add(rowColumns.entity);
-        return;
-      case 'property':
-        if (term.of.kind === 'variable') this.#usesOf(term.of.name).properties.add(term.name);
-        else this.#readTerm(term.of);
-        return;
-      case 'labelled':
-        this.#usesOf(term.of).properties.add(rowColumns.entity);
-        return;
-      case 'compare':
-        this.#readCompared(term.left);
-        return this.#readCompared(term.right);
-      case 'is-null':
-        // That it is there says it.
-        if (term.left.kind !== 'variable') this.#readTerm(term.left);
-        return;
-      case 'aggregate':
-        if (term.of?.kind === 'variable' && term.function === 'count') {
-          if (term.distinct) this.#usesOf(term.of.name).isWhole = true;
-        } else if (term.of !== null) this.#readTerm(term.of);
-        return;
-      case 'function':
-        if (term.name === nameFunction) return this.#readCompared(term.arguments[0]!);
-        if (typeFunctions.has(term.name) && term.arguments[0]!.kind === 'variable') {
-          this.#usesOf(term.arguments[0].name).properties.add(rowColumns.type);
-          return;
-        }
-        return term.arguments.forEach((each) => this.#readTerm(each));
-      default:
-        return partsOf(term).forEach((each) => this.#readTerm(each));
-    }
+    this.#uses = new PatternUses(clauses, asRow);
   }
 
   query(clauses: readonly Clause[]): Query {
@@ -265,7 +137,7 @@ class PatternCompiler {
     const used = new Set([...clause.items, ...clause.orderBy].flatMap(({ term }) => namesIn(term)));
     for (const { name, kind, type } of made) {
       if (!clause.isAll && !used.has(name)) continue;
-      const { properties } = this.#usesOf(name);
+      const { properties } = this.#uses.of(name);
       if (clause.isAll) properties.add(rowColumns.entity);
       const key = column(madeRows, name, place);
       if (kind === 'node') {
@@ -302,12 +174,6 @@ class PatternCompiler {
     return this.#returned(clause, { source, where: [], names });
   }
 
-  #usesOf(name: string): Uses {
-    let uses = this.#uses.get(name);
-    if (uses === undefined) this.#uses.set(name, (uses = { properties: new Set(), isWhole: false, hasLabel: false }));
-    return uses;
-  }
-
   #name(what: string): string {
     return `#${what}${++this.#numbers}`;
   }
@@ -317,18 +183,18 @@ class PatternCompiler {
     const matched = this.#chains(clause.chains, rows, { facts, isTyped: () => false });
     for (const [name, more] of facts) this.#facts.set(name, [...(this.#facts.get(name) ?? []), ...more]);
     if (clause.where === null) return matched;
-    return { ...matched, where: [...matched.where, this.#condition(clause.where, matched.names)] };
+    return { ...matched, where: [...matched.where, compileCondition(clause.where, matched.names)] };
   }
 
   #unwind({ list, name, place }: Extract<Clause, { kind: 'unwind' }>, rows: Rows): Rows {
     if (rows.names.has(name)) throw at('REL_PARSE', `${JSON.stringify(name)} is bound already`, place);
     const alias = this.#name('unwind');
     const value: Expression = call('#ANY', [column(alias, unwoundColumn, place)], place);
-    const shape = this.#shapeOf(list, rows.names);
+    const shape = findShape(list, rows.names);
     const of = shape?.kind === 'list' ? shape.of : null;
     const names = new Map(rows.names).set(name, { kind: 'value', value, shape: of, isAny: true });
     const input = rows.source ?? { kind: 'values', rows: [[]], place };
-    return { source: { kind: 'unwind', input, list: this.#term(list, rows.names), alias, place }, where: rows.where, names };
+    return { source: { kind: 'unwind', input, list: compileTerm(list, rows.names), alias, place }, where: rows.where, names };
   }
 
   /** `isTyped`: a node of this name is a row, with its type, whatever is asked of it. */
@@ -367,7 +233,7 @@ class PatternCompiler {
       if (chain.name === null) continue;
       if (names.has(chain.name)) throw at('REL_PARSE', `${JSON.stringify(chain.name)} is bound already`, chain.nodes[0]!.place);
       names.set(chain.name, { kind: 'path', property: (_name, place) => column(entities, chain.name!, place) });
-      if (!this.#usesOf(chain.name).properties.has(rowColumns.entity)) continue;
+      if (!this.#uses.of(chain.name).properties.has(rowColumns.entity)) continue;
       const types = chain.edges.some((each) => each.types.length === 0) ? [] : chain.edges.flatMap((each) => each.types);
       wanted.push({
         name: chain.name,
@@ -473,7 +339,7 @@ class PatternCompiler {
   #asksRow({ name, properties }: PatternNode, { isTyped }: Matching): boolean {
     if (properties.some((each) => each.name !== 'id')) return true;
     if (name === null) return false;
-    const uses = this.#usesOf(name);
+    const uses = this.#uses.of(name);
     return isTyped(name) || uses.hasLabel || [...uses.properties].some((property) => !ofName.has(property));
   }
 
@@ -485,7 +351,7 @@ class PatternCompiler {
     readonly properties: PatternNode['properties'];
   }): string[] {
     const read = new Set(properties.map((each) => each.name));
-    if (name !== null) for (const property of this.#usesOf(name).properties) read.add(property);
+    if (name !== null) for (const property of this.#uses.of(name).properties) read.add(property);
     return [...read];
   }
 
@@ -507,7 +373,7 @@ class PatternCompiler {
     if (edge.name !== null && names.has(edge.name)) {
       throw at('REL_PARSE', `${JSON.stringify(edge.name)} is bound already: an edge has a name of its own`, place);
     }
-    const uses = edge.name === null ? null : this.#usesOf(edge.name);
+    const uses = edge.name === null ? null : this.#uses.of(edge.name);
     const isEntity = uses?.properties.has(rowColumns.entity) === true;
     const read = this.#propertiesOf(edge).filter((name) => hops === null || name !== rowColumns.entity);
     if (hops !== null && read.length > 0) throw at('REL_PARSE', 'a path of several edges has no properties', place);
@@ -574,7 +440,7 @@ class PatternCompiler {
     }
     if (edge.name !== null) names.set(edge.name, variable);
     for (const { name, value } of edge.properties) {
-      where.push(equal(variable.property(name, place), this.#term(value, names), place));
+      where.push(equal(variable.property(name, place), compileTerm(value, names), place));
     }
     const end = of(walkColumns.end);
     let reached: Reached & { source: Source };
@@ -605,7 +471,7 @@ class PatternCompiler {
 
   /** A node of which nothing is known but how edges name it. */
   #namedNode(node: PatternNode, name: string, id: Expression, { wanted, entities }: Matching): NodeVariable {
-    const isEntity = node.name !== null && this.#usesOf(node.name).properties.has(rowColumns.entity);
+    const isEntity = node.name !== null && this.#uses.of(node.name).properties.has(rowColumns.entity);
     if (isEntity) wanted.push({ name, as: 'node', edge: null, start: id, steps: [], known: [], types: [] });
     const property = (asked: string, place: Place): Expression => {
       if (asked === 'id') return id;
@@ -626,7 +492,7 @@ class PatternCompiler {
 
   #having(node: PatternNode, variable: NodeVariable, { names, where }: Matching): void {
     for (const { name, value } of node.properties) {
-      where.push(equal(variable.property(name, node.place), this.#term(value, names), node.place));
+      where.push(equal(variable.property(name, node.place), compileTerm(value, names), node.place));
     }
   }
 
@@ -650,13 +516,13 @@ class PatternCompiler {
     const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (bound(name) ? [name!] : []))));
     const facts = new Map([...this.#facts].filter(([name]) => shared.has(name)));
     const isTyped = (name: string): boolean => (bound(name)?.type ?? null) !== null;
-    for (const [name, list] of facts) for (const { property } of list) this.#usesOf(name).properties.add(property);
+    for (const [name, list] of facts) for (const { property } of list) this.#uses.of(name).properties.add(property);
     const own = new Map([...facts, ...factsOf(clause)]);
     const alone = this.#chains(chains, { source: null, where: [], names: new Map() }, { facts: own, isTyped });
     const known = [...facts].flatMap(([name, list]) =>
       list.map(({ property, value, place: where }) => {
         const node = alone.names.get(name) as NodeVariable;
-        return equal(node.property(property, where), this.#term(value, alone.names), where);
+        return equal(node.property(property, where), compileTerm(value, alone.names), where);
       }),
     );
     const [first] = shared;
@@ -685,7 +551,7 @@ class PatternCompiler {
       if (before === undefined) names.set(name, variable);
       else if (variable.kind === 'node') on.push(...sameNode(before, variable, place));
     }
-    for (const each of [...outer, ...(clause.where === null ? [] : [clause.where])]) on.push(this.#condition(each, names));
+    for (const each of [...outer, ...(clause.where === null ? [] : [clause.where])]) on.push(compileCondition(each, names));
     const left: Source = rows.source ?? { kind: 'values', rows: [[]], place };
     const source: Source = { kind: 'join', type: 'left', left, right, on: allOf(on), using: null, place };
     return { source, where: rows.where, names };
@@ -699,7 +565,7 @@ class PatternCompiler {
     const named = part.name ?? this.#name('part');
     for (const { name, value } of outer) {
       const { place } = value;
-      this.#usesOf(named).properties.add(name);
+      this.#uses.of(named).properties.add(name);
       const left: Term = { kind: 'property', of: { kind: 'variable', name: named, place }, name, place };
       conditions.push({ kind: 'compare', op: '=', left, right: value, place });
     }
@@ -727,7 +593,7 @@ class PatternCompiler {
     const grouped = clause.items.some(({ term }) => isAggregate(term));
     const carried = clause.items.map((item) => ({
       item,
-      variable: item.term.kind === 'variable' ? this.#variable(item.term.name, rows.names, item.term.place) : undefined,
+      variable: item.term.kind === 'variable' ? findVariable(item.term.name, rows.names, item.term.place) : undefined,
     }));
     const passed = this.#passedOn(
       carried.flatMap(({ item: { name }, variable }) => (variable === undefined ? [] : [{ name, variable }])),
@@ -743,10 +609,10 @@ class PatternCompiler {
     for (const { item, variable } of carried) {
       if (variable !== undefined && variable.kind !== 'value') continue;
       if (names.has(item.name)) throw at('REL_PARSE', `${JSON.stringify(item.name)} is given twice`, item.term.place);
-      values.push({ kind: 'expression', expression: this.#term(item.term, rows.names), alias: item.name, place });
-      const isAny = this.#isAny(item.term, rows.names);
+      values.push({ kind: 'expression', expression: compileTerm(item.term, rows.names), alias: item.name, place });
+      const isAny = isOfAnyType(item.term, rows.names);
       const value = column(alias, item.name, place);
-      const shape = this.#shapeOf(item.term, rows.names);
+      const shape = findShape(item.term, rows.names);
       names.set(item.name, { kind: 'value', value: isAny ? call('#ANY', [value], place) : value, shape, isAny });
     }
     const projection = [...passed.projection, ...values];
@@ -759,7 +625,7 @@ class PatternCompiler {
     };
     const inner: Query = { ...query(made, place), ...this.#ordered(clause, rows.names) };
     const after: Rows = { source: { kind: 'subquery', query: inner, alias, columns: [], place }, where: [], names };
-    return clause.where === null ? after : { ...after, where: [this.#condition(clause.where, names)] };
+    return clause.where === null ? after : { ...after, where: [compileCondition(clause.where, names)] };
   }
 
   /** Nodes and edges as columns: what they are called, and what is read of them. */
@@ -778,7 +644,7 @@ class PatternCompiler {
         projection.push({ kind: 'expression', expression, alias: inner(as), place });
         return column(alias, inner(as), place);
       };
-      const { properties } = this.#usesOf(name);
+      const { properties } = this.#uses.of(name);
       const isOf = (property: string): boolean => variable.kind !== 'path' || property === rowColumns.entity;
       for (const property of properties) if (isOf(property)) add(variable.property(property, place), property);
       const property = (wanted: string, where: Place): Expression => column(alias, inner(wanted), where);
@@ -812,18 +678,18 @@ class PatternCompiler {
     const items = clause.items.map(
       (item): ProjectionItem => ({
         kind: 'expression',
-        expression: this.#term(item.term, rows.names),
+        expression: compileTerm(item.term, rows.names),
         alias: item.name,
         place: item.term.place,
       }),
     );
-    const entities = clause.items.map(({ term }) => this.#shapeOf(term, rows.names));
+    const entities = clause.items.map(({ term }) => findShape(term, rows.names));
     // Groups are made by what entities are ordered by, too: json has no order.
     const groups = grouped || (clause.distinct && entities.some((shape) => shape !== null));
     const groupBy = items.flatMap((item, i) => {
       const { term } = clause.items[i]!;
       if (!groups || isAggregate(term)) return [];
-      return term.kind === 'variable' ? [...expressionOf(item), this.#compared(term, rows.names)] : expressionOf(item);
+      return term.kind === 'variable' ? [...expressionOf(item), compileCompared(term, rows.names)] : expressionOf(item);
     });
     const made = { ...select(items, rows, place), distinct: clause.distinct && !groups, groupBy };
     const shapes = entities.some((shape) => shape !== null) ? { entities } : {};
@@ -832,16 +698,16 @@ class PatternCompiler {
 
   #ordered({ orderBy, skip, limit, items }: Projection, names: Names): Pick<Query, 'orderBy' | 'limit' | 'offset'> {
     const named = (term: Term): Expression => {
-      const item = ofItem(term, items);
-      if (item === undefined) return this.#compared(term, names);
-      return item.term.kind === 'variable' ? this.#compared(item.term, names) : column(null, item.name, term.place);
+      const item = itemNamed(term, items);
+      if (item === undefined) return compileCompared(term, names);
+      return item.term.kind === 'variable' ? compileCompared(item.term, names) : column(null, item.name, term.place);
     };
     const ordered = ({ term, descending }: Projection['orderBy'][number]): OrderItem[] => {
       const by = (expression: Expression): OrderItem => ({ expression, descending, collate: 'codepoint', nullsFirst: false });
-      const of = ofItem(term, items)?.term ?? term;
-      if (!this.#isAny(of, names)) return [by(named(term))];
+      const of = itemNamed(term, items)?.term ?? term;
+      if (!isOfAnyType(of, names)) return [by(named(term))];
       // Numbers by their size, and then texts: no plan knows which of them they are.
-      const value = this.#term(of, names);
+      const value = compileTerm(of, names);
       return ['#NUMBER', '#TOSTRING'].map((key) => by(call(key, [value], term.place)));
     };
     return {
@@ -850,320 +716,6 @@ class PatternCompiler {
       offset: skip,
     };
   }
-
-  /** A value: that of an entity is its json. */
-  #term(term: Term, names: Names): Expression {
-    const { place } = term;
-    const of = (each: Term): Expression => this.#term(each, names);
-    switch (term.kind) {
-      case 'literal':
-        return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), place };
-      case 'variable': {
-        const variable = this.#variable(term.name, names, place);
-        return variable.kind === 'value' ? variable.value : variable.property(rowColumns.entity, place);
-      }
-      case 'property':
-        return this.#property(term, names);
-      case 'element':
-        return call('#ELEMENT', [of(term.of), of(term.at)], place);
-      case 'list':
-        return call('#LIST', term.items.map(of), place);
-      case 'map': {
-        const keys = JSON.stringify(term.entries.map(({ name }) => name));
-        return call('#MAP', [{ kind: 'constant', cell: keys, place }, ...term.entries.map(({ value }) => of(value))], place);
-      }
-      case 'function':
-        return this.#function(term, names);
-      case 'arithmetic': {
-        const { op } = term;
-        const [left, right] = [of(term.left), of(term.right)];
-        return op === '+' ? call('#PLUS', [left, right], place) : { kind: 'binary', op, left, right, place };
-      }
-      case 'negate':
-        return { kind: 'negate', operand: of(term.operand), place };
-      case 'case':
-        return this.#case(term, names);
-      case 'aggregate': {
-        const { of: what, distinct } = term;
-        const called = (name: typeof term.function): Expression => {
-          const operand =
-            what === null ? null : name === 'count' ? this.#counted(what, names) : this.#aggregated(name, what, names);
-          return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, place };
-        };
-        if (term.function !== 'sum') return called(term.function);
-        // The sum of nothing is 0, and so is how many there were.
-        return call('COALESCE', [called('sum'), called('count')], place);
-      }
-      default:
-        return this.#condition(term, names);
-    }
-  }
-
-  #property({ of, name, place }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
-    const variable = of.kind === 'variable' ? this.#variable(of.name, names, of.place) : null;
-    if (variable?.kind === 'path') throw at('REL_PARSE', 'a path has no properties: its nodes and relationships have', place);
-    if (variable?.kind === 'edge' && variable.isList) throw at('REL_PARSE', 'a path of several edges has no properties', place);
-    if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, place);
-    return call('#MEMBER', [this.#term(of, names), { kind: 'constant', cell: name, place }], place);
-  }
-
-  #function({ name, arguments: given, place }: Extract<Term, { kind: 'function' }>, names: Names): Expression {
-    const [first] = given;
-    if (name === nameFunction) return this.#compared(first!, names);
-    const { call: called } = functions.get(name)!;
-    if (typeFunctions.has(name) && first!.kind === 'variable') {
-      const variable = this.#variable(first.name, names, place);
-      if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, place);
-      if (variable.kind !== 'value') throw at('REL_PARSE', `${name}() is of a relationship`, place);
-    }
-    const isAny = given.some((each) => this.#isAny(each, names));
-    const values = given.map((each) => this.#term(each, names));
-    if (called === 'COALESCE' && isAny) {
-      const json = values.map((value) => call('#JSON', [value], place));
-      return call('#ANY', [call(called, json, place)], place);
-    }
-    if (!isAny || called.startsWith('#')) return call(called, values, place);
-    const cell = ofNumbers.has(called) ? '#TOFLOAT' : '#TOSTRING';
-    return call(
-      called,
-      values.map((value, i) => (this.#isAny(given[i]!, names) ? call(cell, [value], place) : value)),
-      place,
-    );
-  }
-
-  #case({ operand, branches, otherwise, place }: Extract<Term, { kind: 'case' }>, names: Names): Expression {
-    const results = [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
-    const isAny = results.some((each) => this.#isAny(each, names));
-    const valueOf = (each: Term): Expression => {
-      const value = this.#term(each, names);
-      return isAny ? call('#JSON', [value], place) : value;
-    };
-    const made: Expression = {
-      kind: 'case',
-      operand: operand && this.#compared(operand, names),
-      branches: branches.map(({ when, result }) => ({
-        when: operand ? this.#compared(when, names) : this.#condition(when, names),
-        // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
-        then: valueOf(result),
-      })),
-      otherwise: otherwise && valueOf(otherwise),
-      place,
-    };
-    return isAny ? call('#ANY', [made], place) : made;
-  }
-
-  #aggregated(name: string, of: Term, names: Names): Expression {
-    const value = this.#term(of, names);
-    return (name === 'sum' || name === 'avg') && this.#isAny(of, names) ? call('#TOFLOAT', [value], of.place) : value;
-  }
-
-  /** Whether no plan knows of which type it is. */
-  #isAny(term: Term, names: Names): boolean {
-    switch (term.kind) {
-      case 'variable': {
-        const variable = names.get(term.name);
-        return variable?.kind === 'value' && variable.isAny;
-      }
-      case 'property':
-        return term.of.kind !== 'variable' || names.get(term.of.name)?.kind === 'value';
-      case 'element':
-        return true;
-      case 'function':
-        if (term.name === 'head' || term.name === 'last') return true;
-        return term.name === 'coalesce' && term.arguments.some((each) => this.#isAny(each, names));
-      case 'case':
-        return [...term.branches.map(({ result }) => result), ...(term.otherwise ? [term.otherwise] : [])].some((each) =>
-          this.#isAny(each, names),
-        );
-      default:
-        return false;
-    }
-  }
-
-  /** Where in a value entities are; null: nowhere. */
-  #shapeOf(term: Term, names: Names): EntityShape | null {
-    const of = (each: Term): EntityShape | null => this.#shapeOf(each, names);
-    const listOf = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };
-    switch (term.kind) {
-      case 'variable': {
-        const variable = names.get(term.name);
-        if (variable === undefined) return null;
-        if (variable.kind === 'value') return variable.shape;
-        if (variable.kind === 'edge') return variable.isList ? listOf({ kind: 'relationship' }) : { kind: 'relationship' };
-        return { kind: variable.kind };
-      }
-      case 'aggregate':
-        return term.function === 'collect' ? listOf(of(term.of!)) : null;
-      case 'list': {
-        const [first, ...others] = term.items.map(of);
-        return first && others.every((each) => each?.kind === first.kind) ? listOf(first) : null;
-      }
-      case 'map': {
-        const shapes = term.entries.flatMap(({ name, value }) => {
-          const shape = of(value);
-          return shape === null ? [] : [[name, shape] as const];
-        });
-        return shapes.length === 0 ? null : { kind: 'map', of: new Map(shapes) };
-      }
-      case 'property': {
-        const shape = term.of.kind === 'variable' ? of(term.of) : null;
-        return shape?.kind === 'map' ? (shape.of.get(term.name) ?? null) : null;
-      }
-      case 'element': {
-        const shape = of(term.of);
-        return shape?.kind === 'list' ? shape.of : null;
-      }
-      case 'function': {
-        if (term.name === 'nodes') return { kind: 'list', of: { kind: 'node' } };
-        if (term.name === 'relationships') return { kind: 'list', of: { kind: 'relationship' } };
-        const shape = of(term.arguments[0]!);
-        if (term.name === 'coalesce') return shape;
-        return (term.name === 'head' || term.name === 'last') && shape?.kind === 'list' ? shape.of : null;
-      }
-      default:
-        return null;
-    }
-  }
-
-  /** What a comparison goes by: of an entity what edges call it, or its key. */
-  #compared(term: Term, names: Names): Expression {
-    if (term.kind !== 'variable') return this.#term(term, names);
-    const variable = this.#variable(term.name, names, term.place);
-    if (variable.kind === 'node') return variable.id;
-    if (variable.kind === 'edge' && variable.key !== null) return variable.key;
-    return this.#term(term, names);
-  }
-
-  /** An edge is counted by itself, without its row. */
-  #counted(of: Term, names: Names): Expression {
-    if (of.kind !== 'variable') return this.#term(of, names);
-    const variable = this.#variable(of.name, names, of.place);
-    return variable.kind === 'edge' ? variable.mark : this.#compared(of, names);
-  }
-
-  #variable(name: string, names: Names, place: Place): Variable {
-    const variable = names.get(name);
-    if (variable === undefined) throw at('REL_PARSE', `nothing is called ${JSON.stringify(name)} here`, place);
-    return variable;
-  }
-
-  #condition(condition: Term, names: Names): Expression {
-    const { place } = condition;
-    const term = (each: Term): Expression => this.#term(each, names);
-    switch (condition.kind) {
-      case 'and':
-      case 'or':
-        return {
-          kind: 'binary',
-          op: condition.kind,
-          left: this.#condition(condition.left, names),
-          right: this.#condition(condition.right, names),
-          place,
-        };
-      case 'xor': {
-        const [left, right] = [this.#condition(condition.left, names), this.#condition(condition.right, names)];
-        return { kind: 'binary', op: '!=', left, right, place };
-      }
-      case 'not':
-        return { kind: 'not', operand: this.#condition(condition.operand, names), place };
-      case 'compare': {
-        const [left, right] = [this.#compared(condition.left, names), this.#compared(condition.right, names)];
-        return { kind: 'binary', op: condition.op, left, right, place };
-      }
-      case 'in': {
-        const { left, list } = condition;
-        const isPlain = list.kind === 'list' && list.items.length > 0 && list.items.every((each) => each.kind === 'literal');
-        if (!isPlain || this.#isAny(left, names)) return call('#IN', [term(left), term(list)], place);
-        return { kind: 'in-list', operand: this.#compared(left, names), items: list.items.map(term), negated: false, place };
-      }
-      case 'is-null':
-        return { kind: 'is-null', operand: this.#counted(condition.left, names), negated: condition.negated, place };
-      case 'text': {
-        const [left, right] = [condition.left, condition.right].map((each) =>
-          this.#isAny(each, names) ? call('#TOSTRING', [term(each)], place) : term(each),
-        );
-        return call(textTests[condition.op], [left!, right!], place);
-      }
-      case 'labelled': {
-        const of = this.#variable(condition.of, names, place);
-        if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
-          throw at('REL_PARSE', `${JSON.stringify(condition.of)} is no node: a label is asked of one`, place);
-        const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, place);
-        const labels =
-          of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], place)], place) : call('#LABELS', [entity], place);
-        const tests = condition.types.map((type) => call('#IN', [{ kind: 'constant', cell: type, place }, labels], place));
-        return both(tests, place);
-      }
-      default:
-        return this.#term(condition, names);
-    }
-  }
-}
-
-const textTests = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAINS' } as const;
-
-const ofNumbers: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
-
-/** The item that a name stands for. */
-function ofItem(term: Term, items: readonly Item[]): Item | undefined {
-  return term.kind === 'variable' ? items.find(({ name }) => name === term.name) : undefined;
-}
-
-/** It is one, or made of one. */
-export function isAggregate(term: Term): boolean {
-  return term.kind === 'aggregate' || partsOf(term).some(isAggregate);
-}
-
-/** What a term is made of. */
-function partsOf(term: Term): readonly Term[] {
-  switch (term.kind) {
-    case 'variable':
-    case 'literal':
-    case 'labelled':
-      return [];
-    case 'property':
-      return [term.of];
-    case 'element':
-      return [term.of, term.at];
-    case 'list':
-      return term.items;
-    case 'map':
-      return term.entries.map(({ value }) => value);
-    case 'function':
-      return term.arguments;
-    case 'aggregate':
-      return term.of === null ? [] : [term.of];
-    case 'negate':
-    case 'not':
-      return [term.operand];
-    case 'case':
-      return [
-        ...(term.operand ? [term.operand] : []),
-        ...term.branches.flatMap(({ when, result }) => [when, result]),
-        ...(term.otherwise ? [term.otherwise] : []),
-      ];
-    case 'in':
-      return [term.left, term.list];
-    case 'is-null':
-      return [term.left];
-    default:
-      return [term.left, term.right];
-  }
-}
-
-export function namesIn(term: Term): readonly string[] {
-  if (term.kind === 'variable') return [term.name];
-  if (term.kind === 'labelled') return [term.of];
-  return partsOf(term).flatMap(namesIn);
-}
-
-/** Names that the clauses give to nodes, edges, paths and values. */
-function namesBound(clauses: readonly Clause[]): readonly string[] {
-  return clauses.flatMap((clause) => {
-    if (clause.kind !== 'match') return [];
-    const parts = clause.chains.flatMap((chain) => [chain, ...chain.nodes, ...chain.edges]);
-    return parts.flatMap(({ name }) => name ?? []);
-  });
 }
 
 /** With the names that `*` stands for, in their order, before the items. */
@@ -1175,28 +727,12 @@ function withAll(clause: Projection, names: Names): Projection {
   return { ...clause, isAll: false, items: [...all, ...clause.items] };
 }
 
-function call(name: string, values: readonly Expression[], place: Place): Expression {
-  return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), place };
-}
-
 function valuesOf(carried: readonly { readonly item: Item; readonly variable: Variable | undefined }[]): readonly Item[] {
   return carried.flatMap(({ item, variable }) => (variable === undefined || variable.kind === 'value' ? [item] : []));
 }
 
 function expressionOf(item: ProjectionItem): readonly Expression[] {
   return item.kind === 'expression' ? [item.expression] : [];
-}
-
-function column(table: string | null, name: string, place: Place): ColumnRef {
-  return { kind: 'column', table, name, place };
-}
-
-function equal(left: Expression, right: Expression, place: Place): Expression {
-  return { kind: 'binary', op: '=', left, right, place };
-}
-
-function both(conditions: readonly Expression[], place: Place): Expression {
-  return conditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place }));
 }
 
 /** What a chain of one MATCH is matched with. */
@@ -1214,10 +750,6 @@ interface Matching {
 
 /** What is known of a node that has no row. */
 const ofName: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
-const typeFunctions: ReadonlySet<string> = new Set(['type']);
-/** What no text can write: a name by itself, as edges call it. */
-export const nameFunction = '#name';
-
 function tableNode(table: string, label: string, place: Place): NodeVariable {
   const given = [{ name: null, value: column(table, 'id', place) }];
   const id: Expression = { kind: 'call', name: nodeNameCall, arguments: given, place };

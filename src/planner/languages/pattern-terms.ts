@@ -1,0 +1,61 @@
+/** What terms of graph patterns are made of. Pure. */
+import type { Item, Term } from './pattern-tree.ts';
+
+/** What no text can write: a name by itself, as edges call it. */
+export const nameFunction = '#name';
+
+/** It asks for the type of a relationship, which its edge alone may say. */
+export const isTypeFunction = (name: string): boolean => name === 'type';
+
+/** It is one, or made of one. */
+export function isAggregate(term: Term): boolean {
+  return term.kind === 'aggregate' || partsOf(term).some(isAggregate);
+}
+
+/** What a term is made of. */
+export function partsOf(term: Term): readonly Term[] {
+  switch (term.kind) {
+    case 'variable':
+    case 'literal':
+    case 'labelled':
+      return [];
+    case 'property':
+      return [term.of];
+    case 'element':
+      return [term.of, term.at];
+    case 'list':
+      return term.items;
+    case 'map':
+      return term.entries.map(({ value }) => value);
+    case 'function':
+      return term.arguments;
+    case 'aggregate':
+      return term.of === null ? [] : [term.of];
+    case 'negate':
+    case 'not':
+      return [term.operand];
+    case 'case':
+      return [
+        ...(term.operand ? [term.operand] : []),
+        ...term.branches.flatMap(({ when, result }) => [when, result]),
+        ...(term.otherwise ? [term.otherwise] : []),
+      ];
+    case 'in':
+      return [term.left, term.list];
+    case 'is-null':
+      return [term.left];
+    default:
+      return [term.left, term.right];
+  }
+}
+
+export function namesIn(term: Term): readonly string[] {
+  if (term.kind === 'variable') return [term.name];
+  if (term.kind === 'labelled') return [term.of];
+  return partsOf(term).flatMap(namesIn);
+}
+
+/** The item that a name stands for. */
+export function itemNamed(term: Term, items: readonly Item[]): Item | undefined {
+  return term.kind === 'variable' ? items.find(({ name }) => name === term.name) : undefined;
+}

@@ -1,0 +1,128 @@
+/** What the clauses of a graph pattern ask of each name: which of its columns have to be read, and whether as one value. Pure. */
+import { rowColumns } from '../graph/pattern-columns.ts';
+import { isTypeFunction, itemNamed, nameFunction, partsOf } from './pattern-terms.ts';
+import type { Clause, Term } from './pattern-tree.ts';
+
+/** What the clauses ask of a name, wherever it stands in them. */
+export interface Uses {
+  /** `rowColumns.entity` among them where it is a value as a whole. */
+  readonly properties: Set<string>;
+  /** It is compared or ordered by, or returned alone: its key does. */
+  isWhole: boolean;
+  hasLabel: boolean;
+}
+
+export class PatternUses {
+  readonly #uses = new Map<string, Uses>();
+  readonly #asRow: string | null;
+
+  /** `asRow`: the name that RETURN shows as the columns of its row. */
+  constructor(clauses: readonly Clause[], asRow: string | null) {
+    this.#asRow = asRow;
+    for (const clause of clauses) this.#readUses(clause, clauses);
+    // What is asked of a name that WITH gives is asked of what it passes on.
+    for (const clause of clauses.toReversed()) {
+      if (clause.kind !== 'with') continue;
+      for (const { term, name } of clause.items) {
+        if (term.kind !== 'variable' || term.name === name) continue;
+        const [given, passed] = [this.of(name), this.of(term.name)];
+        for (const property of given.properties) passed.properties.add(property);
+        passed.hasLabel ||= given.hasLabel;
+        passed.isWhole ||= given.isWhole;
+      }
+    }
+  }
+
+  #readUses(clause: Clause, clauses: readonly Clause[]): void {
+    switch (clause.kind) {
+      case 'match':
+        for (const { nodes, edges } of clause.chains) {
+          for (const { name, labels, properties } of nodes) {
+            if (name !== null) {
+              const uses = this.of(name);
+              uses.hasLabel ||= labels.length > 0;
+              for (const property of properties) uses.properties.add(property.name);
+            }
+            for (const { value } of properties) this.#readTerm(value);
+          }
+          for (const { name, properties } of edges) {
+            if (name !== null) for (const property of properties) this.of(name).properties.add(property.name);
+            for (const { value } of properties) this.#readTerm(value);
+          }
+        }
+        if (clause.where !== null) this.#readTerm(clause.where);
+        return;
+      case 'unwind':
+        return this.#readTerm(clause.list);
+      default:
+        if (clause.isAll && clause.kind === 'return')
+          for (const name of namesBound(clauses)) this.of(name).properties.add(rowColumns.entity);
+        for (const { term } of clause.items) {
+          if (term.kind !== 'variable') this.#readTerm(term);
+          else if (clause.kind === 'return') {
+            if (term.name === this.#asRow) this.of(term.name).isWhole = true;
+            else this.#readTerm(term);
+          }
+        }
+        for (const { term } of clause.orderBy) this.#readCompared(itemNamed(term, clause.items)?.term ?? term);
+        if (clause.where !== null) this.#readTerm(clause.where);
+    }
+  }
+
+  /** A name by itself is compared by what it is called. */
+  #readCompared(term: Term): void {
+    if (term.kind === 'variable') this.of(term.name).isWhole = true;
+    else this.#readTerm(term);
+  }
+
+  #readTerm(term: Term): void {
+    switch (term.kind) {
+      case 'variable':
+        this.of(term.name).properties.add(rowColumns.entity);
+        return;
+      case 'property':
+        if (term.of.kind === 'variable') this.of(term.of.name).properties.add(term.name);
+        else this.#readTerm(term.of);
+        return;
+      case 'labelled':
+        this.of(term.of).properties.add(rowColumns.entity);
+        return;
+      case 'compare':
+        this.#readCompared(term.left);
+        return this.#readCompared(term.right);
+      case 'is-null':
+        // That it is there says it.
+        if (term.left.kind !== 'variable') this.#readTerm(term.left);
+        return;
+      case 'aggregate':
+        if (term.of?.kind === 'variable' && term.function === 'count') {
+          if (term.distinct) this.of(term.of.name).isWhole = true;
+        } else if (term.of !== null) this.#readTerm(term.of);
+        return;
+      case 'function':
+        if (term.name === nameFunction) return this.#readCompared(term.arguments[0]!);
+        if (isTypeFunction(term.name) && term.arguments[0]!.kind === 'variable') {
+          this.of(term.arguments[0].name).properties.add(rowColumns.type);
+          return;
+        }
+        return term.arguments.forEach((each) => this.#readTerm(each));
+      default:
+        return partsOf(term).forEach((each) => this.#readTerm(each));
+    }
+  }
+
+  of(name: string): Uses {
+    let uses = this.#uses.get(name);
+    if (uses === undefined) this.#uses.set(name, (uses = { properties: new Set(), isWhole: false, hasLabel: false }));
+    return uses;
+  }
+}
+
+/** Names that the clauses give to nodes, edges, paths and values. */
+function namesBound(clauses: readonly Clause[]): readonly string[] {
+  return clauses.flatMap((clause) => {
+    if (clause.kind !== 'match') return [];
+    const parts = clause.chains.flatMap((chain) => [chain, ...chain.nodes, ...chain.edges]);
+    return parts.flatMap(({ name }) => name ?? []);
+  });
+}

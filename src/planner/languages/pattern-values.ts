@@ -1,0 +1,325 @@
+/**
+ * Terms of a graph pattern as expressions over what its names stand for. An entity is json where it is a value, and what edges call it, or
+ * its key, where it is compared. Pure.
+ */
+import { rowColumns } from '../graph/pattern-columns.ts';
+import { at } from '../places.ts';
+import type { ColumnRef, EntityShape, Expression, Place } from '../statement.ts';
+import { functions } from './graph-pattern.ts';
+import { isTypeFunction, nameFunction } from './pattern-terms.ts';
+import type { Term } from './pattern-tree.ts';
+
+export interface NodeVariable {
+  readonly kind: 'node';
+  /** Types that its row may be of; none: any. */
+  readonly labels: readonly string[];
+  /** The text by which edges name it. */
+  readonly id: Expression;
+  /** Where rows of several types may be it: the type of its row. */
+  readonly type: Expression | null;
+  /** Alias of the table whose row it is, where it is one. */
+  readonly table: string | null;
+  /** Its entity is among the properties that are read with its row. */
+  readonly hasEntity: boolean;
+  property(name: string, place: Place): Expression;
+}
+
+export interface EdgeVariable {
+  readonly kind: 'edge';
+  /** Is there wherever the edge is. */
+  readonly mark: Expression;
+  /** null: nothing compares it, or it is a path of several edges. */
+  readonly key: Expression | null;
+  readonly table: string | null;
+  /** It is several edges, one behind the other. */
+  readonly isList: boolean;
+  property(name: string, place: Place): Expression;
+}
+
+interface PathVariable {
+  readonly kind: 'path';
+  /** Its entity is all there is of it. */
+  property(name: string, place: Place): Expression;
+}
+
+/** `shape` says where in a value entities are. */
+interface ValueVariable {
+  readonly kind: 'value';
+  readonly value: Expression;
+  readonly shape: EntityShape | null;
+  /** It was taken out of json: of a type that no plan knows. */
+  readonly isAny: boolean;
+}
+
+/** What a name stands for at some clause. */
+export type Variable = NodeVariable | EdgeVariable | PathVariable | ValueVariable;
+
+export type Names = ReadonlyMap<string, Variable>;
+
+/** A value: that of an entity is its json. */
+export function compileTerm(term: Term, names: Names): Expression {
+  const { place } = term;
+  const of = (each: Term): Expression => compileTerm(each, names);
+  switch (term.kind) {
+    case 'literal':
+      return { kind: 'literal', slot: term.slot, ...(term.typed && { typed: term.typed }), place };
+    case 'variable': {
+      const variable = findVariable(term.name, names, place);
+      return variable.kind === 'value' ? variable.value : variable.property(rowColumns.entity, place);
+    }
+    case 'property':
+      return compileProperty(term, names);
+    case 'element':
+      return call('#ELEMENT', [of(term.of), of(term.at)], place);
+    case 'list':
+      return call('#LIST', term.items.map(of), place);
+    case 'map': {
+      const keys = JSON.stringify(term.entries.map(({ name }) => name));
+      return call('#MAP', [{ kind: 'constant', cell: keys, place }, ...term.entries.map(({ value }) => of(value))], place);
+    }
+    case 'function':
+      return compileFunction(term, names);
+    case 'arithmetic': {
+      const { op } = term;
+      const [left, right] = [of(term.left), of(term.right)];
+      return op === '+' ? call('#PLUS', [left, right], place) : { kind: 'binary', op, left, right, place };
+    }
+    case 'negate':
+      return { kind: 'negate', operand: of(term.operand), place };
+    case 'case':
+      return compileCase(term, names);
+    case 'aggregate': {
+      const { of: what, distinct } = term;
+      const called = (name: typeof term.function): Expression => {
+        const operand =
+          what === null ? null : name === 'count' ? compileCounted(what, names) : compileAggregated(name, what, names);
+        return { kind: 'aggregate', function: name, operand, second: null, distinct, filter: null, place };
+      };
+      if (term.function !== 'sum') return called(term.function);
+      // The sum of nothing is 0, and so is how many there were.
+      return call('COALESCE', [called('sum'), called('count')], place);
+    }
+    default:
+      return compileCondition(term, names);
+  }
+}
+
+function compileProperty({ of, name, place }: Extract<Term, { kind: 'property' }>, names: Names): Expression {
+  const variable = of.kind === 'variable' ? findVariable(of.name, names, of.place) : null;
+  if (variable?.kind === 'path') throw at('REL_PARSE', 'a path has no properties: its nodes and relationships have', place);
+  if (variable?.kind === 'edge' && variable.isList) throw at('REL_PARSE', 'a path of several edges has no properties', place);
+  if (variable?.kind === 'node' || variable?.kind === 'edge') return variable.property(name, place);
+  return call('#MEMBER', [compileTerm(of, names), { kind: 'constant', cell: name, place }], place);
+}
+
+function compileFunction({ name, arguments: given, place }: Extract<Term, { kind: 'function' }>, names: Names): Expression {
+  const [first] = given;
+  if (name === nameFunction) return compileCompared(first!, names);
+  const { call: called } = functions.get(name)!;
+  if (isTypeFunction(name) && first!.kind === 'variable') {
+    const variable = findVariable(first.name, names, place);
+    if (variable.kind === 'edge' && !variable.isList) return variable.property(rowColumns.type, place);
+    if (variable.kind !== 'value') throw at('REL_PARSE', `${name}() is of a relationship`, place);
+  }
+  const isAny = given.some((each) => isOfAnyType(each, names));
+  const values = given.map((each) => compileTerm(each, names));
+  if (called === 'COALESCE' && isAny) {
+    const json = values.map((value) => call('#JSON', [value], place));
+    return call('#ANY', [call(called, json, place)], place);
+  }
+  if (!isAny || called.startsWith('#')) return call(called, values, place);
+  const cell = ofNumbers.has(called) ? '#TOFLOAT' : '#TOSTRING';
+  return call(
+    called,
+    values.map((value, i) => (isOfAnyType(given[i]!, names) ? call(cell, [value], place) : value)),
+    place,
+  );
+}
+
+function compileCase({ operand, branches, otherwise, place }: Extract<Term, { kind: 'case' }>, names: Names): Expression {
+  const results = [...branches.map(({ result }) => result), ...(otherwise ? [otherwise] : [])];
+  const isAny = results.some((each) => isOfAnyType(each, names));
+  const valueOf = (each: Term): Expression => {
+    const value = compileTerm(each, names);
+    return isAny ? call('#JSON', [value], place) : value;
+  };
+  const made: Expression = {
+    kind: 'case',
+    operand: operand && compileCompared(operand, names),
+    branches: branches.map(({ when, result }) => ({
+      when: operand ? compileCompared(when, names) : compileCondition(when, names),
+      // oxlint-disable-next-line no-thenable -- the word of the language; nobody awaits a branch
+      then: valueOf(result),
+    })),
+    otherwise: otherwise && valueOf(otherwise),
+    place,
+  };
+  return isAny ? call('#ANY', [made], place) : made;
+}
+
+function compileAggregated(name: string, of: Term, names: Names): Expression {
+  const value = compileTerm(of, names);
+  return (name === 'sum' || name === 'avg') && isOfAnyType(of, names) ? call('#TOFLOAT', [value], of.place) : value;
+}
+
+/** Whether no plan knows of which type it is. */
+export function isOfAnyType(term: Term, names: Names): boolean {
+  switch (term.kind) {
+    case 'variable': {
+      const variable = names.get(term.name);
+      return variable?.kind === 'value' && variable.isAny;
+    }
+    case 'property':
+      return term.of.kind !== 'variable' || names.get(term.of.name)?.kind === 'value';
+    case 'element':
+      return true;
+    case 'function':
+      if (term.name === 'head' || term.name === 'last') return true;
+      return term.name === 'coalesce' && term.arguments.some((each) => isOfAnyType(each, names));
+    case 'case':
+      return [...term.branches.map(({ result }) => result), ...(term.otherwise ? [term.otherwise] : [])].some((each) =>
+        isOfAnyType(each, names),
+      );
+    default:
+      return false;
+  }
+}
+
+/** Where in a value entities are; null: nowhere. */
+export function findShape(term: Term, names: Names): EntityShape | null {
+  const of = (each: Term): EntityShape | null => findShape(each, names);
+  const listOf = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };
+  switch (term.kind) {
+    case 'variable': {
+      const variable = names.get(term.name);
+      if (variable === undefined) return null;
+      if (variable.kind === 'value') return variable.shape;
+      if (variable.kind === 'edge') return variable.isList ? listOf({ kind: 'relationship' }) : { kind: 'relationship' };
+      return { kind: variable.kind };
+    }
+    case 'aggregate':
+      return term.function === 'collect' ? listOf(of(term.of!)) : null;
+    case 'list': {
+      const [first, ...others] = term.items.map(of);
+      return first && others.every((each) => each?.kind === first.kind) ? listOf(first) : null;
+    }
+    case 'map': {
+      const shapes = term.entries.flatMap(({ name, value }) => {
+        const shape = of(value);
+        return shape === null ? [] : [[name, shape] as const];
+      });
+      return shapes.length === 0 ? null : { kind: 'map', of: new Map(shapes) };
+    }
+    case 'property': {
+      const shape = term.of.kind === 'variable' ? of(term.of) : null;
+      return shape?.kind === 'map' ? (shape.of.get(term.name) ?? null) : null;
+    }
+    case 'element': {
+      const shape = of(term.of);
+      return shape?.kind === 'list' ? shape.of : null;
+    }
+    case 'function': {
+      if (term.name === 'nodes') return { kind: 'list', of: { kind: 'node' } };
+      if (term.name === 'relationships') return { kind: 'list', of: { kind: 'relationship' } };
+      const shape = of(term.arguments[0]!);
+      if (term.name === 'coalesce') return shape;
+      return (term.name === 'head' || term.name === 'last') && shape?.kind === 'list' ? shape.of : null;
+    }
+    default:
+      return null;
+  }
+}
+
+/** What a comparison goes by: of an entity what edges call it, or its key. */
+export function compileCompared(term: Term, names: Names): Expression {
+  if (term.kind !== 'variable') return compileTerm(term, names);
+  const variable = findVariable(term.name, names, term.place);
+  if (variable.kind === 'node') return variable.id;
+  if (variable.kind === 'edge' && variable.key !== null) return variable.key;
+  return compileTerm(term, names);
+}
+
+/** An edge is counted by itself, without its row. */
+export function compileCounted(of: Term, names: Names): Expression {
+  if (of.kind !== 'variable') return compileTerm(of, names);
+  const variable = findVariable(of.name, names, of.place);
+  return variable.kind === 'edge' ? variable.mark : compileCompared(of, names);
+}
+
+export function findVariable(name: string, names: Names, place: Place): Variable {
+  const variable = names.get(name);
+  if (variable === undefined) throw at('REL_PARSE', `nothing is called ${JSON.stringify(name)} here`, place);
+  return variable;
+}
+
+export function compileCondition(condition: Term, names: Names): Expression {
+  const { place } = condition;
+  const term = (each: Term): Expression => compileTerm(each, names);
+  switch (condition.kind) {
+    case 'and':
+    case 'or':
+      return {
+        kind: 'binary',
+        op: condition.kind,
+        left: compileCondition(condition.left, names),
+        right: compileCondition(condition.right, names),
+        place,
+      };
+    case 'xor': {
+      const [left, right] = [compileCondition(condition.left, names), compileCondition(condition.right, names)];
+      return { kind: 'binary', op: '!=', left, right, place };
+    }
+    case 'not':
+      return { kind: 'not', operand: compileCondition(condition.operand, names), place };
+    case 'compare': {
+      const [left, right] = [compileCompared(condition.left, names), compileCompared(condition.right, names)];
+      return { kind: 'binary', op: condition.op, left, right, place };
+    }
+    case 'in': {
+      const { left, list } = condition;
+      const isPlain = list.kind === 'list' && list.items.length > 0 && list.items.every((each) => each.kind === 'literal');
+      if (!isPlain || isOfAnyType(left, names)) return call('#IN', [term(left), term(list)], place);
+      return { kind: 'in-list', operand: compileCompared(left, names), items: list.items.map(term), negated: false, place };
+    }
+    case 'is-null':
+      return { kind: 'is-null', operand: compileCounted(condition.left, names), negated: condition.negated, place };
+    case 'text': {
+      const [left, right] = [condition.left, condition.right].map((each) =>
+        isOfAnyType(each, names) ? call('#TOSTRING', [term(each)], place) : term(each),
+      );
+      return call(textTests[condition.op], [left!, right!], place);
+    }
+    case 'labelled': {
+      const of = findVariable(condition.of, names, place);
+      if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
+        throw at('REL_PARSE', `${JSON.stringify(condition.of)} is no node: a label is asked of one`, place);
+      const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, place);
+      const labels =
+        of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], place)], place) : call('#LABELS', [entity], place);
+      const tests = condition.types.map((type) => call('#IN', [{ kind: 'constant', cell: type, place }, labels], place));
+      return both(tests, place);
+    }
+    default:
+      return compileTerm(condition, names);
+  }
+}
+
+const textTests = { starts: 'STARTS_WITH', ends: 'ENDS_WITH', contains: 'CONTAINS' } as const;
+
+const ofNumbers: ReadonlySet<string> = new Set('ABS CEIL FLOOR SIGN SQRT EXP LN ROUND'.split(' '));
+
+export function call(name: string, values: readonly Expression[], place: Place): Expression {
+  return { kind: 'call', name, arguments: values.map((value) => ({ name: null, value })), place };
+}
+
+export function column(table: string | null, name: string, place: Place): ColumnRef {
+  return { kind: 'column', table, name, place };
+}
+
+export function equal(left: Expression, right: Expression, place: Place): Expression {
+  return { kind: 'binary', op: '=', left, right, place };
+}
+
+export function both(conditions: readonly Expression[], place: Place): Expression {
+  return conditions.reduce((left, right): Expression => ({ kind: 'binary', op: 'and', left, right, place }));
+}
