@@ -1,4 +1,7 @@
-/** Rows as nodes and relationships: one cell of json, with what the caller sees of every property, masked ones as their masks show them. */
+/**
+ * Rows as nodes and relationships: one cell of json with every property that the caller sees; masked ones appear as their masks
+ * show them.
+ */
 import { splitTypeName } from '../../projections/access-paths.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { vectorAsText } from '../expressions/bind-call.ts';

@@ -1,4 +1,4 @@
-/** What the parts of one binding share: the statement's literals, the catalog, and what they add to the plan. */
+/** State shared by the parts of one binding: the statement's literals, the catalog, and what the parts add to the plan. */
 import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 import type { MaskKind } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
@@ -32,27 +32,27 @@ export interface BindRequest {
   readonly masked?: (type: string) => ReadonlyMap<string, MaskKind>;
   /** Whether a column is masked in every row; where this is absent, each that is masked in some. */
   readonly hides?: (type: string, column: string) => boolean;
-  /** Whether names of a type and its columns may be told in an error; all of them may where this is absent. */
+  /** Whether errors may name this type and its columns. Absent: errors may name all of them. */
   readonly offers?: (type: string) => boolean;
   /** Views that the caller sees. */
   readonly viewNames?: () => readonly string[];
-  /** What searches of a type rank by where they don't say, by its name. */
+  /** The rules that rank a type's rows in a search without RANK BY, by the type's name. */
   readonly rankings?: (type: string) => readonly RankingRule[] | undefined;
   readonly lookups?: (name: string) => LookupTable | undefined;
-  /** Relations that nobody stores, by the name that a statement of the wide dialect gives them. */
+  /** Virtual relations, which have no stored rows, by the name that a statement of the wide dialect gives them. */
   readonly virtual?: (name: string) => VirtualNode | undefined;
   readonly catalogue?: CatalogueFunctions;
   /** Columns of a view whose rows the snapshot serves as those of a table by its name. */
   readonly servedView?: (name: string) => readonly PlanColumn[] | undefined;
 }
 
-/** What a query yields: its rows, and its columns. Columns that show masked ones stand behind those in the rows. */
+/** The rows and columns that a query yields. Columns that show masked ones stand behind those in the rows. */
 export interface BoundQuery {
   readonly node: PlanNode;
   readonly columns: readonly OutputType[];
 }
 
-/** What stands behind FROM: its rows, and the tables that names of columns mean. */
+/** The rows of FROM, and the tables that column names refer to. */
 export interface BoundSource {
   readonly node: PlanNode;
   readonly tables: readonly ScopeTable[];
@@ -142,7 +142,7 @@ export class Environment {
     return this.request.lookups?.(name);
   }
 
-  /** Who asks through a graph door is told, once. */
+  /** Adds the notice about typed edges once, for callers on a graph door. */
   noteTypedEdges(): void {
     const isTold = this.request.dialect !== 'graph' || this.caveats.some(({ kind }) => kind === 'typed-edges');
     if (!isTold) this.caveats.push({ kind: 'typed-edges' });

@@ -1,4 +1,4 @@
-/** Scans of the edges that a function over the graph goes along, under what the statement asks of them. */
+/** Scans of the edges that a graph function follows, filtered by the conditions of the statement. */
 import { bindPredicate, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { FunctionSource } from '../functions/calls.ts';

@@ -79,7 +79,7 @@ export function bindGraphRows(source: GraphRows, request: FunctionRequest): Boun
   return { node, tables: [{ name: alias, type: null, columns, first: 0 }] };
 }
 
-/** Columns that every row has, whatever its type. */
+/** Columns that rows of every type have. */
 const ownColumns: ReadonlyMap<string, OutputType> = new Map([
   [rowColumns.entity, { name: rowColumns.entity, type: 'json' }],
   [rowColumns.from, { name: rowColumns.from, type: 'string' }],

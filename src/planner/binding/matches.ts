@@ -17,10 +17,10 @@ export const scoreName = '_score';
 /** How well a row matches, beside a rank. */
 const matchName = '_bm25';
 
-/** What the search of a SELECT adds to its rows. */
+/** The search node of a SELECT, and the columns that it adds to the rows. */
 export interface BoundSearch {
   readonly node: SearchNode;
-  /** The column that an expression is; undefined for what is none of it. */
+  /** The search column that computes an expression; undefined where none does. */
   column(expression: Expression): Bound | undefined;
   readonly score: Bound | null;
 }

@@ -1,11 +1,11 @@
-/** What ORDER BY, GROUP BY and OFFSET say in numbers. */
+/** Numbers in ORDER BY, GROUP BY and OFFSET. */
 import { at } from '../places.ts';
 import type { Expression, Slot } from '../statement.ts';
 import type { Environment } from './environment.ts';
 
 /**
- * The place from 0 of the column that a whole number names; null for any other expression. A plan holds for this number
- * only, which no template shows.
+ * The index from 0 of the column that a whole number names; null for any other expression. The plan is guarded by this number,
+ * because its template does not show it.
  */
 export function positionOf(expression: Expression, columns: number, environment: Environment): number | null {
   if (expression.kind !== 'literal') return null;
@@ -18,7 +18,7 @@ export function positionOf(expression: Expression, columns: number, environment:
   return Number(literal) - 1;
 }
 
-/** For nodes that a skip stands above. */
+/** The offset member of a node that skips rows; empty without OFFSET. */
 export function skipped(offset: Slot | null): { readonly offset?: Slot } {
   return offset === null ? {} : { offset };
 }

@@ -11,7 +11,7 @@ import type { CatalogueFunctions } from '../expressions/functions/catalogue.ts';
 export interface Output {
   readonly name: string;
   readonly bound: Bound;
-  /** What clients of Postgres are told that it is called. */
+  /** The column's name for clients of Postgres. */
   readonly label?: string | undefined;
 }
 
@@ -50,7 +50,7 @@ export function throughColumns(node: PlanNode): Output[] {
   return node.columns.map(({ name, type }, index): Output => ({ name, bound: { kind: 'column', index, name, type } }));
 }
 
-/** The rows of a query as they leave for good: what is masked comes as its mask shows it. */
+/** The final rows of a query: masked columns are replaced by what their masks show. */
 export function displayed({ node, columns }: { readonly node: PlanNode; readonly columns: readonly OutputType[] }): PlanNode {
   if (node.columns.length === columns.length) return node;
   const through = throughColumns(node);
@@ -83,7 +83,7 @@ export function labelOf(expression: Expression, catalogue: CatalogueFunctions): 
   return figured(expression, catalogue).label;
 }
 
-/** What a weak one stands in may say a better one. */
+/** A label and its strength. An expression around a weak label may replace it by a better one. */
 interface Figured {
   readonly label: string;
   readonly isWeak?: boolean;
@@ -150,7 +150,7 @@ export function uniqueNames(outputs: readonly Output[]): Output[] {
   });
 }
 
-/** Under the names that a column list gives; all columns have one. */
+/** Gives the columns the names of a column list; a list must name all of them. */
 export function renamed<Q extends { readonly node: PlanNode; readonly columns: readonly OutputType[] }>(
   bound: Q,
   table: string,

@@ -37,7 +37,7 @@ export interface RankingRule {
   readonly value: number;
 }
 
-/** What ranks rows of a type that a MATCH finds where the statement does not say: how well they match, and these. */
+/** The default score of rows that a MATCH finds, for statements without RANK BY: BM25 plus these rules. */
 export function bindDefaultScore(rules: readonly RankingRule[], select: Select, rows: ExpressionContext): Bound {
   const ranking = new Ranking(select, rows);
   return added([ranking.bm25(select.place), ...rules.map((rule) => known(ranking.byRule(rule)))]);

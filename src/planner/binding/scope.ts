@@ -1,6 +1,6 @@
 /**
- * What names mean in one SELECT: the tables of its FROM, each with its columns at their numbers in the input. A name that
- * stands in two tables says nothing; a name of an outer query is told apart from one that nobody knows.
+ * Resolves names in one SELECT: the tables of its FROM, each with the indexes of its columns in the input. A name that stands in
+ * two tables is ambiguous; a name of an outer query is distinguished from an unknown one.
  */
 import { didYouMean } from '../../errors.ts';
 import { systemColumns } from '../../log/values/value.ts';
@@ -20,7 +20,7 @@ export interface ScopeTable {
   readonly first: number;
   /** Positions that USING has merged with another table's: they are reached by the table's name only. */
   readonly hidden?: ReadonlySet<number>;
-  /** Whether its names may be told to whoever misspelt one; absent: they may. */
+  /** Whether errors may suggest its names. Absent: they may. */
   readonly isOffered?: () => boolean;
 }
 
@@ -94,7 +94,7 @@ export class Scope {
     );
   }
 
-  /** The masked column that an expression over these tables is made of. */
+  /** Finds the first masked column that an expression over these tables reads. */
   masked(bound: Bound): OutputType | undefined {
     if (this.#masked.size === 0) return undefined;
     for (const index of columnsIn(bound)) {
@@ -110,7 +110,7 @@ export class Scope {
     if (column) throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, place);
   }
 
-  /** What a masked column leaves as where it stands by itself. */
+  /** The column that shows a masked column, for use by itself in the output; undefined for any other expression. */
   shown(bound: Bound): Bound | undefined {
     const found = bound.kind === 'column' ? this.#masked.get(bound.index) : undefined;
     if (bound.kind !== 'column' || found?.column.shown === undefined) return undefined;
@@ -185,7 +185,7 @@ function columnOf(table: ScopeTable, position: number): Bound {
 /** Names of columns that an error lists, at most. */
 const listedMax = 40;
 
-/** What the tables have; columns that every type has are left out. */
+/** Lists the column names of the tables for an error; system columns, which every type has, are left out. */
 function listed(tables: readonly ScopeTable[]): string {
   let left = listedMax;
   const lists = tables.flatMap(({ name, type, columns }) => {

@@ -65,12 +65,12 @@ class SelectBinder {
   readonly #level: Level;
   readonly #rows: ExpressionContext;
   readonly #search: BoundSearch | undefined;
-  /** What `_score` adds to how well a row matches, where the statement has no RANK BY. */
+  /** Rules that `_score` adds to the match score, where the statement has no RANK BY. */
   #rules: readonly RankingRule[] = [];
   #isRanking = false;
-  /** In which order aggregates meet their rows; null: none says one. */
+  /** The order in which aggregates take their rows; null without one. */
   #aggregateOrder: readonly SortKey[] | null = null;
-  /** What GROUP BY groups by, in its order. */
+  /** The expressions of GROUP BY, in their order. */
   readonly #groupedBy: Expression[] = [];
 
   constructor(request: SelectRequest) {
@@ -132,8 +132,8 @@ class SelectBinder {
   }
 
   /**
-   * A masked column that leaves by itself leaves as its mask shows it: in its own place where nobody goes on with these
-   * rows, else behind them, for those who pass it on.
+   * A masked column that stands by itself in the output appears as its mask shows it. In the outermost SELECT the shown column
+   * replaces it; in an inner one it stands behind the rows, for the outer query to pass on.
    */
   #leaving(named: readonly Output[]): { columns: readonly OutputType[]; leaving: readonly Output[] } {
     const behind: Output[] = [];
@@ -232,7 +232,7 @@ class SelectBinder {
       : undefined;
   }
 
-  /** What RANK BY says, which has no name within itself. */
+  /** The score of RANK BY. `_score` can't be used within RANK BY itself. */
   #rank(): Bound {
     this.#isRanking = true;
     const score = bindScore(this.#select, this.#rows);
@@ -279,7 +279,7 @@ class SelectBinder {
     filterLevel(this.#level, { kind: 'compare', op: '=', left, right, type: 'boolean' });
   }
 
-  /** What stands in the projection at the place, or by the name, that an expression says; else the expression. */
+  /** The projection item that an expression names by position or by name; otherwise the expression itself. */
   #itemOf(expression: Expression, byName: boolean): Expression {
     const { projection } = this.#select;
     const position = positionOf(expression, projection.length, this.#environment);

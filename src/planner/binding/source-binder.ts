@@ -28,11 +28,11 @@ export interface SourceRequest {
   /** Where pages of a type's rows go on. */
   readonly after: Slot | null;
   readonly bindQuery: (query: Query, names: readonly CommonName[]) => BoundQuery;
-  /** What expressions over these tables may hold. */
+  /** Creates the context in which expressions over these tables are bound. */
   readonly contextOf: (scope: Scope, level: Level | null) => ExpressionContext;
 }
 
-/** Tables that one FROM may join, and parts that one VALUES may be put together from. */
+/** Most tables that one FROM may join, and most parts that one VALUES may have. */
 const tablesMax = 64;
 
 export function bindSource(source: Source, request: SourceRequest): BoundSource {
@@ -204,9 +204,9 @@ class SourceBinder {
   }
 
   /**
-   * Queries in ON may look at both sides, and which pairs they keep must be known before it is known which rows met nobody.
-   * So rows of both sides are numbered, the pairs that ON keeps are found as those of an inner join, and both sides are joined
-   * by the numbers of those pairs.
+   * Queries in ON may read both sides, and the pairs that ON keeps must be known before unmatched rows can be. So the rows of
+   * both sides are numbered, the pairs that ON keeps are found by an inner join, and both sides are joined by the numbers of
+   * those pairs.
    */
   #outerJoin(on: Expression, join: JoinNode, left: BoundSource, right: BoundSource): PlanNode {
     const [numberedLeft, numberedRight] = [numbered(left.node), numbered(right.node)];
@@ -229,7 +229,7 @@ class SourceBinder {
     return project(ofBoth, own);
   }
 
-  /** What a query without FROM yields of each row before it, as further columns. */
+  /** Adds the columns of a query without FROM, computed from each row before it. */
   #lateral(
     { type, on, using }: Extract<Source, { kind: 'join' }>,
     { query, alias, columns: names, place }: Extract<Source, { kind: 'subquery' }>,
@@ -285,7 +285,7 @@ class SourceBinder {
     return { id: this.#request.environment.nextLevel(), node, masked };
   }
 
-  /** Columns of one name become one, in front of the others: of an outer join that of the side that is there. */
+  /** Columns of one name become one, in front of the others; an outer join takes it from the side that has a row. */
   #joinUsing(
     { type, place }: Extract<Source, { kind: 'join' }>,
     using: readonly string[] | 'natural',
@@ -403,7 +403,7 @@ class SourceBinder {
     return { node, tables };
   }
 
-  /** A column of bare NULLs keeps that type, whatever it leaves as. */
+  /** A column of bare NULLs keeps the type `null`, whatever type the query gives out. */
   #derived({ node, columns }: BoundQuery, name: string | null): BoundSource {
     const { environment } = this.#request;
     return { node, tables: [{ name, type: null, columns, first: 0, isOffered: () => isOffered(node, environment) }] };
@@ -438,7 +438,7 @@ function joinedBy(
   return { kind: 'join', type, left, right, leftKeys: [], rightKeys: [], residual, build: 'right', columns };
 }
 
-/** Names that both sides have, in the order of the left; system columns are nobody's own. */
+/** Names that both sides have, in the order of the left; system columns don't count. */
 function sharedNames(left: readonly ScopeTable[], right: readonly ScopeTable[]): readonly string[] {
   const namesOf = (tables: readonly ScopeTable[]): string[] =>
     tables.flatMap(({ columns, hidden, type }) =>
@@ -450,7 +450,7 @@ function sharedNames(left: readonly ScopeTable[], right: readonly ScopeTable[]):
   return [...new Set(namesOf(left))].filter((name) => others.has(name));
 }
 
-/** Whether names of all types that a query reads may be told; those of a view that is served have been checked with it. */
+/** Whether errors may name all types that a query reads. A served view was checked when it was bound. */
 function isOffered(node: PlanNode, environment: Environment): boolean {
   if (node.kind === 'scan' && environment.catalog.type(node.type) && !environment.offers(node.type)) return false;
   return inputsOf(node).every((input) => isOffered(input, environment));

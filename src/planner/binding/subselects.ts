@@ -26,7 +26,7 @@ export interface Level {
   spreads?: boolean;
   /** The node that they have made, as long as nothing stands above it. */
   spread?: PlanNode;
-  /** A column that was added is masked, or made of what is. */
+  /** Called for each added column that is masked, or computed from a masked one. */
   readonly masked: (index: number, column: BoundQuery['columns'][number]) => void;
 }
 

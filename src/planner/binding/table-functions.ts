@@ -14,7 +14,7 @@ import { edgeScans } from './graph-edges.ts';
 import type { OutputType } from './outputs.ts';
 import type { Scope } from './scope.ts';
 
-/** A version is told apart from all others by these, and rows that are alike come in their order. */
+/** These columns identify a version, and break ties between equally ranked rows. */
 const rankedBy: readonly string[] = ['system_from', '_pk'];
 
 export interface FunctionRequest {
@@ -94,7 +94,7 @@ function seekOf({ seeks }: TableFunction, given: ReadonlyMap<string, unknown>): 
   return seeks === undefined || given.has(seeks.argument) ? {} : { seeks };
 }
 
-/** With how well the texts of a row match, where the function asks for that. Texts that no row shows are no part of it. */
+/** Adds the match score of each row, where the function asks for it. Texts that the caller can't see are not searched. */
 function searched(
   scan: PlanNode,
   { matches }: RankedType,
@@ -127,7 +127,10 @@ export function withoutSeed(select: Select): Select {
   return { ...select, from: { ...select.from, arguments: given, ...(call.edges && { edges: call.edges }) }, where: call.where };
 }
 
-/** What is asked of the columns of a type decides which of its rows are ranked at all; the rest is asked of what comes out. */
+/**
+ * Puts WHERE around a table function: conditions on the type's own columns filter the rows before they are ranked, all others
+ * filter the result.
+ */
 export function filtered(source: PlanNode, predicate: Bound): PlanNode {
   const filter = (input: PlanNode, conditions: readonly Bound[]): PlanNode =>
     conditions.length === 0 ? input : { kind: 'filter', input, predicate: conjunction(conditions), columns: input.columns };

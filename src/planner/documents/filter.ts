@@ -1,6 +1,7 @@
 /**
- * Filters of the document door: `{age: {$gt: 20}, 'address.city': 'Oslo'}` over stored documents, by the order and the rules of BSON.
- * What is recognised and not there is REL_NOT_IMPLEMENTED, whatever else is malformed is REL_INVALID: no operator is ever passed over.
+ * Filters of the document door: `{age: {$gt: 20}, 'address.city': 'Oslo'}` over stored documents, by the order and the rules of
+ * BSON. A known operator that is missing here is REL_NOT_IMPLEMENTED, anything else malformed is REL_INVALID: no operator is ever
+ * ignored.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
@@ -27,7 +28,7 @@ export type Filter = (document: Stored) => boolean;
 /** Whether a value that a path leads to is meant; undefined: it leads to none. */
 type Test = (value: Stored | undefined) => boolean;
 
-/** What is wrong with a filter, by the number that MongoDB has for it. */
+/** A malformed filter, with MongoDB's error number. */
 export class FilterError extends ServiceError {
   readonly number: 2 | 9 | 14 | 51_075 | 51_091 | 51_108;
 
@@ -50,7 +51,7 @@ export function filterOf(text: string): Filter {
   if (last?.text === text) return last.filter;
   let known = compiled.get(text);
   if (known === undefined) {
-    // Whatever it is, it is one turn and no more: what one row may cost is what it does with the filter.
+    // Compiling takes one turn at most, whatever the filter: the cost of a single row counts it.
     work.done += Math.min(text.length * compileCost, turnMost);
     compiled.set(text, (known = compileWhole(readText(text))));
   }
@@ -353,7 +354,7 @@ function oneField(alternatives: readonly StoredObject[]): { readonly name: strin
   return name === null ? null : { name, values };
 }
 
-/** Among values of one kind only: no number is more than a text. The least and the greatest key are beside all others. */
+/** Compares within one kind only: no number is greater than a text. MinKey and MaxKey compare with every kind. */
 function ordered(wanted: Stored, holds: (order: number) => boolean): Test {
   checkComparable(wanted);
   const kind = kindOf(wanted);

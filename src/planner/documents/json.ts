@@ -42,7 +42,7 @@ export class Pace {
 
 type Open = { readonly list: Stored[] } | { readonly map: Map<string, Stored>; name: string };
 
-/** What is stored may be nested further than what the document door writes: other doors write it, too. */
+/** Most levels of a stored document. Other doors may write deeper documents than the document door does. */
 const levelsMax = 1_000;
 const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
 const space = /[ \t\n\r]*/y;
@@ -198,7 +198,7 @@ export function* readSteps(text: string): Steps<Stored> {
 /** Throws a ServiceError for what is no JSON. */
 export const readText = (text: string): Stored => allAtOnce(readSteps(text));
 
-/** An object that stands for a value of another type as that value. Those that only look alike are objects. */
+/** Reads an Extended JSON wrapper as the value that it encodes. Objects that only resemble a wrapper stay objects. */
 function unwrapped(object: StoredObject): Stored {
   if (object.size > 2) return object;
   const [[name, inner] = ['', null], second] = object;
@@ -371,8 +371,8 @@ export function* textSteps(root: Stored): Steps<string> {
 }
 
 /**
- * A long text that is added to piece by piece. The engine keeps a sum of texts as a tree of them until somebody looks at a letter, and
- * then makes it one text at once: here it does so with each piece.
+ * Collects a long text from pieces. V8 keeps a concatenation as a tree until a character is read, and then flattens it in one go;
+ * joining here flattens each piece by itself.
  */
 class TextPieces {
   readonly #pieces: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Numbers of documents: 32 and 64 bits, doubles and decimals of 34 digits. They compare by what they are worth, exactly, whatever their
- * types; a sum or a product is of the wider type of its two. Pure.
+ * Numbers of documents: 32 and 64 bits, doubles and decimals of 34 digits. They compare exactly by value across types; a sum or a
+ * product has the wider of its operands' types. Pure.
  */
 
 /** A double that would be taken for a whole number of 32 bits if it stood bare. */
@@ -31,7 +31,7 @@ export class Decimal {
     this.text = special === null ? decimalText(coefficient, exponent, isNegative) : String(special);
   }
 
-  /** null: the text is no decimal, or none that 34 digits hold exactly. */
+  /** Null where the text is no decimal, or has more digits than the 34 that fit exactly. */
   static of(text: string): Decimal | null {
     const word = /^([+-]?)(nan|inf(?:inity)?)$/i.exec(text);
     if (word !== null) {
@@ -54,10 +54,10 @@ export class Decimal {
     return new Decimal(value, 0n, 0, false);
   }
 
-  /** The nearest that there is; of two, the even one. */
+  /** Rounds to the nearest decimal, and to even on a tie. */
   static rounded(coefficient: bigint, exponent: number, isNegative = coefficient < 0n): Decimal {
     let [c, e] = cut(coefficient, exponent, Math.max(digitsOf(coefficient) - digitsMax, exponents.least - exponent, 0));
-    // One more digit may have come of it.
+    // Rounding up may have added a digit.
     if (digitsOf(c) > digitsMax) [c, e] = cut(c, e, 1);
     if (c === 0n) return new Decimal(null, 0n, Math.min(Math.max(e, exponents.least), exponents.most), isNegative);
     if (e > exponents.most) {
@@ -123,7 +123,7 @@ export function toNumber(value: Numeric): number {
   return value instanceof Double ? value.value : (value.special ?? Number(value.text));
 }
 
-/** What it is worth, if that is a whole number; null otherwise. */
+/** The value as a whole number; null where it has a fraction or is not finite. */
 export function toWhole(value: Numeric): bigint | null {
   if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : null;
   const truncated = toTruncated(value);
@@ -197,7 +197,10 @@ function compareDecimals(c: bigint, e: number, other: Exact): number {
   return sign(c, other.coefficient * 10n ** BigInt(-apart));
 }
 
-/** Equal numbers have one text, whatever their types: digits where it is whole, as a double where one is worth the same. */
+/**
+ * Equal numbers have one text across types: digits where the value is whole, else the text of the double where one is exactly
+ * equal.
+ */
 export function numberIdentity(value: Numeric): string {
   const whole = toWhole(value);
   if (whole !== null) return String(whole);
@@ -227,7 +230,7 @@ export function addDecimals(a: Decimal, b: Decimal): Decimal {
   if (a.special !== null || b.special !== null) return Decimal.special((a.special ?? 0) + (b.special ?? 0));
   const [high, low] = a.exponent >= b.exponent ? [a, b] : [b, a];
   const apart = high.exponent - low.exponent;
-  // What lies too far below only tells on which side of the other the sum is.
+  // An operand this far below can only decide the rounding of the other: its sign suffices.
   if (apart > 2 * digitsMax + 4) {
     if (high.coefficient === 0n) return low;
     const scaled = high.coefficient * 10n ** BigInt(digitsMax + 2);

@@ -1,4 +1,4 @@
-/** What many documents go through, in turns: others have theirs between. */
+/** Goes through many documents in turns, so that other requests run between them. */
 import { turnMost, work } from '../expressions/work.ts';
 import type { Steps } from './json.ts';
 

@@ -82,7 +82,7 @@ const kinds: Readonly<Record<keyof Inner, Kind>> = {
   $maxKey: 'maxKey',
 };
 
-/** What JSON has no value for, but for numbers. */
+/** A value that plain JSON can't express; numbers have types of their own. */
 export class Special<N extends keyof Inner = keyof Inner> {
   readonly name: N;
   readonly inner: Inner[N];
@@ -143,7 +143,7 @@ function compareTexts(a: string, b: string): number {
 }
 const textIn = (value: Stored): string => (typeof value === 'string' ? value : asSpecial(value, '$symbol')!);
 
-/** Negative, 0 or positive, in BSON order; whatever the kinds. */
+/** Compares any two values in BSON order: negative, 0 or positive. */
 export function compare(a: Stored | undefined, b: Stored | undefined): number {
   work.done += valueCost;
   if (typeof a === 'number' && typeof b === 'number') return compareNumbers(a, b);
@@ -207,7 +207,7 @@ function compareObjects(a: StoredObject, b: StoredObject): number {
   return a.size - b.size;
 }
 
-/** Equal values have one text: numbers by what they are worth, whatever their type. */
+/** Equal values have one text; numbers are equal by value, across types. */
 export function identityOf(value: Stored | undefined): string {
   work.done += valueCost + (typeof value === 'string' ? value.length : 0);
   switch (kindOf(value)) {

@@ -24,7 +24,7 @@ export function checkDerivable(sql: string): void {
   checkLookups(read(sql));
 }
 
-/** Who may replay an answer is asked by type: a call has to name the one that it reads. */
+/** Replay is authorised by type: a call has to name the type that it reads. */
 function checkCall(query: Query, literals: readonly Literal[]): void {
   const called = functionCalled(query);
   if (called === undefined) return;
@@ -86,7 +86,7 @@ function read(sql: string): Reading {
   return { sources, lookups };
 }
 
-/** Every node of a tree, whatever holds it. */
+/** Every node of a tree. */
 function* nodesOf(value: unknown): Generator<Readonly<Record<string, unknown>>, void> {
   if (typeof value !== 'object' || value === null) return;
   if (!Array.isArray(value)) yield value as Readonly<Record<string, unknown>>;

@@ -63,7 +63,7 @@ export async function linkExhibit(invocation: Invocation, parts: LinkParts, requ
   checkText(sql, 'the statement');
   checkDerivable(sql);
   const { signal } = request;
-  // Read as a replay will read it: column types of the basis, not those that somebody is about to change.
+  // Reads as a replay will: with the column types of the basis, which nobody can change meanwhile.
   const desk = invocation.exhibits();
   let grant: PinnedGrant | undefined;
   const reading = readingThrough(invocation, {

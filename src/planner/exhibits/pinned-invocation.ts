@@ -1,8 +1,8 @@
-/** An invocation that a query reads through, and through which nothing else can be done. */
+/** An invocation for reads of a query only; it refuses everything else. */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 
-/** `snapshot` gives what the query reads; `describe` is told what the query says of itself. */
+/** `snapshot` gives the rows that the query reads; `describe` receives the facts for its access record. */
 export function readingThrough(
   { caller, correlationId }: Pick<Invocation, 'caller' | 'correlationId'>,
   { snapshot, describe }: { readonly snapshot: () => GovernedSnapshot; readonly describe: Invocation['describe'] },

@@ -1,6 +1,6 @@
 /**
- * What a link was made from: enough to make it again and nothing that it came to. Kept as RFC 8785 JSON, in which i64 are
- * decimal strings. The names of the members are part of what seals cover.
+ * The recipe of a link: enough to derive the link again, and none of its results. Stored as RFC 8785 JSON, in which i64 are
+ * decimal strings. Seals cover the names of the members.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -11,7 +11,7 @@ import { compareText, tenantOf } from '../../log/values/value.ts';
 /** Raised when the same statement may mean something else. */
 export const dialect = 'annals-sql/1';
 
-/** What can be put on an exhibit: an answer, or words. */
+/** Acts that add a link to an exhibit: an answer, or words. */
 export type Act = 'query' | 'note' | 'decision';
 
 export const acts: readonly Act[] = ['query', 'note', 'decision'];
@@ -35,7 +35,7 @@ export interface RecipeFacts {
   readonly engine: string;
 }
 
-/** What this caller may see, of these types, at an instant of one of their own snapshots. */
+/** The grant under which the caller sees these types, at an instant of one of the caller's own snapshots. */
 export function grantOf(
   { caller, purpose, breakGlass, accessScopeRef, instant, catalog, protection }: GovernedSnapshot,
   policyDigest: string,
@@ -114,7 +114,7 @@ export function readRecipe(text: string): Recipe {
   };
 }
 
-/** What words come to: themselves. */
+/** The result of words: the words themselves. */
 export function wordsResult(text: string): string {
   return canonicalJson({ text });
 }

@@ -67,7 +67,7 @@ export async function explainReplay(request: ControlRequest): Promise<Answer> {
   });
 }
 
-/** The link that SEQ names, else the last. Link 0 opened the exhibit and is nobody's answer. */
+/** The link that SEQ names, else the last one. Link 0 opened the exhibit and has no answer. */
 function linkNamed(exhibit: ExhibitView, { statement, literals, placeOf }: ControlRequest): ExhibitLink {
   let seq = BigInt(exhibit.links.length - 1);
   for (const { name, value } of statement.options) {
@@ -116,7 +116,7 @@ async function storedLink(
   }
 }
 
-/** What the recipe comes to now, and what it would mean if that were something else than it was. */
+/** Derives the recipe's result again, with the reason to report where the hash differs. */
 async function derive(
   desk: ExhibitDesk,
   recipe: Recipe,
@@ -142,7 +142,7 @@ async function derive(
     const reason = erased ? 'erased_rows' : otherEngine ? 'engine_version_changed' : 'tampered';
     return { resultHash: await resultDigest(answer, yieldTurn), reason };
   } catch (error) {
-    // What this engine can't run any more was not necessarily changed; a limit or a deadline says nothing at all.
+    // A statement that another engine version can't run is not evidence of tampering. Limits and deadlines prove nothing either.
     if (otherEngine && error instanceof ServiceError && error.kind === 'invalid')
       return { resultHash: null, reason: 'engine_version_changed' };
     throw error;

@@ -3,9 +3,9 @@
  *
  *   {"columns":[{"name":…,"type":…},…], "facets":…, "provenance":[…], "rows":[[cell,…],…]}
  *
- * Integers and instants are decimal strings, numbers ECMAScript's (null where JSON has none), vectors arrays, JSON
- * columns strings of their own text. `facets` and `provenance` are there where the statement asked for them. Written
- * piece by piece, so that an answer of a million rows holds up nobody.
+ * Integers and instants are decimal strings, numbers ECMAScript's (null where JSON has none), vectors arrays, JSON columns
+ * strings of their own text. `facets` and `provenance` are there where the statement asked for them. Written piece by piece, so
+ * that an answer of a million rows doesn't block other requests.
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson, canonicalString, type Json } from '../../log/values/canonical-json.ts';

@@ -58,7 +58,7 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   );
 }
 
-/** Whoever looks at an operand gets the same: bound twice at each of n levels, the innermost would be bound 2^n times. */
+/** Binds each argument once: if overloads bound theirs anew at each of n levels, the innermost would be bound 2^n times. */
 function once(bind: Bind): Bind {
   const made = new Map<Expression, Bound>();
   return (argument) => {
@@ -100,7 +100,7 @@ function ofCatalogue(name: string, { signature, type, wire }: CatalogueCall, ope
   return { kind: 'call', name, function: signature, operands, type, wire };
 }
 
-/** Refuses what no signature takes. */
+/** Binds a call to the signature that fits; refuses arguments that no signature takes. */
 function called(
   of: ScalarFunction,
   name: string,
@@ -171,7 +171,7 @@ function bindCast(call: Call, bind: Bind, wide: boolean, catalogue: CatalogueFun
   return { ...called(cast, `CAST AS ${type.value.name}`, [operand], call.place, 'can-not-cast'), ...shown };
 }
 
-/** Types of the catalogue whose values are plain ones, and which clients are told of. */
+/** Catalogue types whose values are plain cells, and whose names clients see. */
 const ownNames: ReadonlySet<string> = new Set(['name', 'oid']);
 
 /** A vector as the text that expressions hold. */
@@ -288,7 +288,7 @@ export function vectorsEqual(left: Bound, right: Bound, place: Place): Bound | n
   return called(sameVector, sameVector.name, [left, right], place);
 }
 
-/** What graph patterns take out of json is of any type: beside a cell it is a cell of that type. */
+/** Json that a graph pattern reads has no fixed type: beside a cell it takes the type of that cell. */
 export function besideJson(left: Bound, right: Bound): [Bound, Bound] {
   return [ofAnyType(left, right.type), ofAnyType(right, left.type)];
 }

@@ -43,7 +43,7 @@ export type Leaf = (expression: Expression) => Bound | undefined;
 export interface ExpressionContext {
   readonly environment: {
     readonly literals: readonly Literal[];
-    /** Grows by what is found; absent where nobody is told. */
+    /** Receives the caveats that binding finds; absent where nobody reads them. */
     readonly caveats?: Caveat[];
     lookup(name: string): LookupTable | undefined;
     /** It is a statement of a wire protocol, whose clients write as those of Postgres do. */
@@ -56,7 +56,7 @@ export interface ExpressionContext {
   readonly over: (over: Over, bind: (operand: Expression) => Bound) => Bound;
   /** The column of the elements that a call yields; absent: none may stand here. */
   readonly spread?: (call: Extract<Expression, { kind: 'call' }>, bind: (operand: Expression) => Bound) => Bound;
-  /** What queries in expressions come to. */
+  /** Binds a query inside an expression. */
   readonly subselect: (subselect: Subselect | InQuery, bind: (operand: Expression) => Bound) => Bound;
 }
 
@@ -76,7 +76,7 @@ export function bindPredicate(expression: Expression, context: ExpressionContext
   return bound;
 }
 
-/** What a search says of the rows that it finds. */
+/** Rank primitives, which a search computes for the rows that it finds. */
 const rankPrimitives: ReadonlySet<string> = new Set(['BM25', 'HIGHLIGHT', 'VECTOR']);
 
 class ExpressionBinder {
@@ -253,7 +253,7 @@ class ExpressionBinder {
     return { kind: 'compare', op, left, right, type: 'boolean' };
   }
 
-  /** `matched`, and what whoever asks should know of a comparison that holds of no row. */
+  /** `matched`, with caveats for a comparison that holds of no row. */
   #matched(left: Bound, right: Bound, op: CompareOp, place: Place): [Bound, Bound] {
     this.#noteCaveat(left, right);
     this.#noteCaveat(right, left);
@@ -454,7 +454,7 @@ export function matched(one: Bound, other: Bound, op: CompareOp, place: Place): 
   return [left, right];
 }
 
-/** What to write instead. */
+/** A hint of what to write instead. */
 function helpFor(types: readonly ValueType[]): string {
   if (types.includes('json')) return ': compare json with a text, or CAST it';
   const isTextBesideNumber = types.includes('string') && types.some(isNumeric);

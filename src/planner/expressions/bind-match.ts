@@ -1,4 +1,4 @@
-/** The call MATCH: what it is of, what it seeks, and how. */
+/** Reads a MATCH call: its fields, its text and its mode. */
 import { holdsTexts } from '../../log/values/value.ts';
 import { at } from '../places.ts';
 import { type MatchMode, matchModes } from '../search/query.ts';
@@ -29,9 +29,9 @@ export function notText(type: string, { place }: Expression): Error {
 /** A text that is searched. What stands behind it by name are literals: numbers by which it counts. */
 export interface MatchField {
   readonly text: Expression;
-  /** What its words weigh among those of the others. */
+  /** The weight of the field's words relative to the other fields'. */
   readonly weight: number | null;
-  /** What a score is multiplied by, where it holds any of the words: of several the highest. */
+  /** A factor for the score of rows whose field has any of the words. Of several boosts the highest counts. */
   readonly boost: number | null;
 }
 

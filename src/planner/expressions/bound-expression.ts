@@ -33,7 +33,7 @@ export type Bound =
       readonly type: ValueType;
       readonly place: Place;
     }
-  /** What no literal of the statement says. */
+  /** A constant that no literal of the statement gives. */
   | { readonly kind: 'constant'; readonly cell: bigint | boolean | string | number | null; readonly type: ValueType }
   | { readonly kind: 'now'; readonly type: 'timestamp' }
   /** A column of a query around this one, by the level of that query: `decorrelate.ts` makes a column of it. */
@@ -44,7 +44,7 @@ export type Bound =
       readonly name: string;
       readonly type: ColumnType;
     } & Wired)
-  /** What a query comes to that names nothing outside of itself: number in `LogicalPlan.subqueries`. Always part of a parameter. */
+  /** The result of an uncorrelated query: its index in `LogicalPlan.subqueries`. Always part of a parameter. */
   | ({ readonly kind: 'subquery'; readonly index: number; readonly type: ValueType } & Wired)
   /** A column-free subtree, computed once per execution: number in `LogicalPlan.parameters`. */
   | { readonly kind: 'parameter'; readonly index: number; readonly type: ValueType }
@@ -57,7 +57,7 @@ export type Bound =
   | { readonly kind: 'in'; readonly operand: Bound; readonly items: readonly Bound[]; readonly type: 'boolean' }
   /** Membership in the rows of a subquery: number in `LogicalPlan.subqueries`. Nothing is in an empty set, NULL included. */
   | { readonly kind: 'in-set'; readonly operand: Bound; readonly set: number; readonly type: 'boolean' }
-  /** The same text, whatever the case of its letters. */
+  /** Equal texts, ignoring case. */
   | { readonly kind: 'same-folded'; readonly operand: Bound; readonly text: Bound; readonly type: 'boolean' }
   | { readonly kind: 'function'; readonly name: ScalarFunction; readonly operands: readonly Bound[]; readonly type: 'number' }
   /** MATCH of a text by itself. */
@@ -252,7 +252,7 @@ export function raises(bound: Bound): boolean {
   }
 }
 
-/** What had to be of the literals for a plan to be right: two slots hold the same value, or one holds this one. */
+/** A condition on the literals under which a plan is valid: two slots hold the same value, or one slot holds this value. */
 export type Guard = readonly [slot: number, otherSlot: number] | { readonly slot: number; readonly is: Literal };
 
 export function guardHolds(guard: Guard, literals: readonly Literal[]): boolean {

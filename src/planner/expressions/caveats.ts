@@ -1,9 +1,9 @@
-/** Comparisons that hold of no row and are no error either: whoever asks is told, since an empty answer does not say why. */
+/** Comparisons that hold of no row and are no error either. The caller is warned, because an empty answer does not say why. */
 import type { Literal, Place } from '../statement.ts';
 
 /**
- * About the literal in a slot; `quoted`: it stands beside json, and is a mistake where it has the double quotes of a JSON string. Or that a
- * pattern is answered by the types of edges that it names, which the specification leaves aside.
+ * A literal in a slot beside a value that it can't equal. `quoted`: it stands beside json in the double quotes of a JSON string.
+ * Or a pattern is answered by the types of edges that it names, which the specification leaves aside.
  */
 export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
 

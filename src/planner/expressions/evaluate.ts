@@ -19,15 +19,15 @@ export interface Environment {
   readonly literals: readonly Literal[];
   /** Where a literal stands in this statement's text: a cached tree has the places of another one. */
   readonly placeOf: (slot: number) => Place;
-  /** What `now()` means. */
+  /** The instant of `now()`, in ns. */
   readonly instant: bigint;
   readonly parameters: readonly Cell[];
-  /** How texts are searched. */
+  /** The rules by which texts are searched. */
   readonly rules: () => SearchRules;
   readonly catalogue: () => Catalogue;
   /** Rows of the subqueries behind IN, as far as they have run. */
   readonly sets: readonly CellSet[];
-  /** What other subqueries came to. */
+  /** Results of the other subqueries. */
   readonly results: readonly Cell[];
   /** The one cell that column references read, when there are any. */
   readonly cell: Cell;
@@ -297,7 +297,7 @@ function literalValue(bound: Extract<Bound, { kind: 'literal' }>, env: Environme
   }
 }
 
-/** What people type: a space where the form has a T. */
+/** Accepts a space where the ISO form has a T, as people type it. */
 function typedInstant(text: string): string {
   return text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T');
 }

@@ -218,8 +218,8 @@ export class KernelCode extends KernelWriter {
   }
 
   /**
-   * What a function of the registry yields, as a cell: the name of a constant that is null where the result is NULL. null
-   * where every result is.
+   * The result of a registry function as a cell: the name of a constant that is null where the result is NULL. Returns null where
+   * every result is NULL.
    */
   #cell(bound: Extract<Bound, { kind: 'call' }>): string | null {
     const { takesNull } = bound.function;
@@ -325,7 +325,7 @@ export class KernelCode extends KernelWriter {
     if (value.rep === rep || value.ok === '0')
       return value.ok === '0' ? { ...value, code: rep === 'big' ? '0n' : '0', rep } : value;
     if (rep === 'big') {
-      // What lies under a NULL of an integer column may be anything, but is always an integer.
+      // The value under a NULL of an integer column is arbitrary, but always an integer.
       return { ...value, code: `BigInt(${value.code})`, rep };
     }
     if (rep === 'num') return value.rep === 'int' ? { ...value, rep } : { ...value, code: `Number(${value.code})`, rep };
@@ -485,7 +485,7 @@ export class KernelCode extends KernelWriter {
     return { code: `(${cell} === null ? 0 : ${interner}.ofText(${cell}))`, ok: `(${cell} !== null)`, rep: 'code' };
   }
 
-  /** What a key of a dictionary stands for is asked once, whatever number of rows have it. */
+  /** Looks up each dictionary key once, not once per row. */
   #lookupCode(bound: Extract<Bound, { kind: 'lookup' }>, interner: string): Value {
     const { operand } = bound;
     const { ok, value, string } = this.#operand(operand);

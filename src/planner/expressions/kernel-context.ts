@@ -1,6 +1,6 @@
 /**
- * What generated kernels are given for one execution: the statement's constants in every form that a kernel may ask
- * for, and per dictionary a table that remembers a predicate's verdict on each code, so that text is looked at once.
+ * The context of generated kernels for one execution: the statement's constants in every form that a kernel may need, and a table
+ * per dictionary that remembers a predicate's verdict on each code, so that each text is tested once.
  */
 import { assert } from '../../errors.ts';
 import type { Dictionary } from '../../log/values/columns.ts';
@@ -118,7 +118,7 @@ export interface ContextRequest {
   readonly instant: bigint;
   /** How texts are searched; absent: by their words alone. */
   readonly rules?: () => SearchRules;
-  /** What the caller sees of the catalogue; absent: nothing that runs asks. */
+  /** The catalogue that the caller sees; absent where no kernel needs it. */
   readonly catalogue?: () => Catalogue;
   /** Column-free expressions of the plan. */
   readonly parameters: readonly Bound[];
@@ -238,7 +238,7 @@ export class KernelContext {
     this.#settle();
   }
 
-  /** What the next subquery came to. */
+  /** Adds the result of the next subquery. */
   addSubqueryResult(cell: Cell): void {
     this.#subquerySets.push(noSet);
     this.#results.push(cell);

@@ -1,4 +1,4 @@
-/** What a running kernel may call: the few things that are no loop over typed arrays. */
+/** Functions that a running kernel calls for the few tasks that are no loop over typed arrays. */
 import { compareText } from '../../log/values/value.ts';
 import { inexactNumber, integerOverflow, numberOverflow } from './evaluate.ts';
 import type { Bound } from './bound-expression.ts';

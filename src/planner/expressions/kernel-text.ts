@@ -1,4 +1,4 @@
-/** Pieces of kernel text that stand by themselves: signs, rails and halves put together. */
+/** Self-contained pieces of kernel text: signs, rails and halves put together. */
 import type { Vector } from '../../log/values/columns.ts';
 import { type Bound, columnsIn, type CompareOp } from './bound-expression.ts';
 

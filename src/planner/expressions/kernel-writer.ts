@@ -1,4 +1,7 @@
-/** A kernel's text while it grows: what is declared ahead of the loop, the lines inside it, and the objects it refers to. */
+/**
+ * The text of a kernel under construction: declarations ahead of the loop, the lines inside it, and the objects that it refers
+ * to.
+ */
 import type { Vector } from '../../log/values/columns.ts';
 import { AssertionError } from '../../errors.ts';
 import type { Bound, BoundColumn } from './bound-expression.ts';
@@ -7,7 +10,7 @@ import type { KernelContext } from './kernel-context.ts';
 import type { Rep, Value, Words } from './kernel-text.ts';
 import { runtime } from './kernel-runtime.ts';
 
-/** What the generated code depends on besides the expression. */
+/** Everything besides the expression that the generated code depends on. */
 export interface Shape {
   readonly columns: readonly Vector[];
   readonly context: KernelContext;
@@ -33,7 +36,7 @@ export class KernelWriter {
     this.#body.push(line);
   }
 
-  /** What the loop does of texts is counted: it stops once that is enough for a turn. */
+  /** Counts the work on texts: the loop stops once it has done enough for one turn. */
   count(): void {
     this.#isDear = true;
   }
@@ -132,7 +135,7 @@ export class KernelWriter {
     return name;
   }
 
-  /** What lies under a NULL is arbitrary: it must not take part in arithmetic that can fail. */
+  /** Guards arithmetic that can fail: the value under a NULL is arbitrary and must not reach it. */
   guarded(ok: string | null, code: string, otherwise: string): string {
     return this.temporary(ok === null ? code : `${ok} ? ${code} : ${otherwise}`);
   }

@@ -76,7 +76,7 @@ export class LikePattern {
   }
 }
 
-/** For single values; whoever matches a column keeps a `LikePattern`. */
+/** Matches single values; to match a column, keep a `LikePattern` instead. */
 export function likeMatches(pattern: string, text: string, escapes = false): boolean {
   if (pattern !== lastText || escapes !== lastEscapes) {
     lastPattern = new LikePattern(pattern, escapes);

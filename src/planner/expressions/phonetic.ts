@@ -98,7 +98,7 @@ function sound(word: string, i: number, letter: string, previous: string): strin
     case 'G':
       return soundOfG(rest, previous);
     case 'H':
-      // What it makes of the letter before it is said there.
+      // The letter before H already accounts for it.
       if ('CSPTG'.includes(previous) && previous !== '') return '';
       return isVowel(previous) && !isVowel(next) ? '' : 'H';
     case 'K':

@@ -1,4 +1,4 @@
-/** What a value of an expression may be. */
+/** The types that the value of an expression may have. */
 import type { ColumnType } from '../../log/values/value.ts';
 
 /** `interval` is nanoseconds, an operand of timestamp arithmetic only; `null` is the type of a bare NULL. */

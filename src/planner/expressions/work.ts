@@ -1,17 +1,17 @@
 /**
- * The work of expressions, in nanoseconds as functions state it. A kernel stops behind the row with which it has done what one turn
- * may hold; whoever runs it goes on with the other rows after others had their turns, and the deadline ends it there. One row may do
- * so much and no more: what can't be split is refused before it begins.
+ * The work of expressions, in nanoseconds as functions state it. A kernel stops after the row that fills its turn. Its caller
+ * resumes with the remaining rows after other requests had their turns; a deadline ends it between turns. Work on one row can't
+ * be split: it is refused beforehand if it exceeds the limit.
  */
 import { ServiceError } from '../../errors.ts';
 
-/** What a function costs: a call, and each character that it takes or yields. */
+/** The cost of a function in ns: per call, and per character that it takes or yields. */
 export interface Cost {
   readonly call: number;
   readonly character: number;
 }
 
-/** One thread runs one kernel at a time: whoever begins one sets these. */
+/** Set by each kernel as it begins: one thread runs one kernel at a time. */
 export const work = {
   done: 0,
   /** Rows that the kernel left. */

@@ -1,4 +1,4 @@
-/** Aggregate functions: what they take, yield and are called. How they add up is in `operators/accumulators.ts`. */
+/** Aggregate functions: their arguments, results and names. Their accumulators are in `operators/accumulators.ts`. */
 import type { ColumnType } from '../../../log/values/value.ts';
 import type { Cost } from '../work.ts';
 import type { ValueType } from '../value-type.ts';
@@ -16,7 +16,7 @@ export interface AggregateFunction {
   readonly cost: Cost;
 }
 
-/** What it takes to meet a value once more, or for the first time. */
+/** The cost of checking a value for DISTINCT, whether new or repeated. */
 export const distinctCost: Cost = { call: 200, character: 3 };
 const quick: Cost = { call: 30, character: 0 };
 /** Values that stay. */

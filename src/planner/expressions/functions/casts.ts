@@ -55,7 +55,7 @@ export const typeNames: ReadonlyMap<string, CastTarget> = new Map<string, CastTa
 /** Nanoseconds that a character of JSON takes. */
 const parseCost = 8;
 
-/** A cell of any type as text; an instant as ISO-8601. Types of bigint cells are told by the signature that asks. */
+/** A cell of any type as text; an instant as ISO-8601. `type` separates instants from integers, since both are bigint cells. */
 export function written(cell: Cell, type?: ColumnType): string {
   if (typeof cell === 'string') return cell;
   if (typeof cell === 'bigint' && type === 'timestamp') return formatInstant(cell);
@@ -232,7 +232,7 @@ const zonedInstants: readonly Signature[] = [
   cast('json', 'timestamp', ofJson(parseZonedInstant)),
 ];
 
-/** What CAST(x AS type) calls, by the type. */
+/** The function that CAST(x AS type) calls, by the type. */
 export const casts = castsOf(signaturesTo);
 /** The same in the wide dialect: a text is an instant in each form of Postgres, and an integer is none. */
 export const wideCasts = castsOf({

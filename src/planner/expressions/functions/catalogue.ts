@@ -1,6 +1,6 @@
 /**
- * What the binder asks of the catalogue of Postgres: its functions, and casts to and from its types. Such values are cells like any
- * other, with the name of their type beside them: what names a thing is its number, an array is the text that Postgres writes for it.
+ * The binder's access to the catalogue of Postgres: its functions, and casts to and from its types. Their values are cells that
+ * carry the name of their type: an object's name is a number, an array is the text that Postgres writes for it.
  */
 import type { ColumnType } from '../../../log/values/value.ts';
 import type { Signature } from './scalar-function.ts';

@@ -30,7 +30,7 @@ export const documentFunctions: readonly ScalarFunction[] = [
 /** Nanoseconds that a character of a document takes to be read. */
 const readCost = 8;
 
-/** What is no document, as a mask's rendering, matches nothing. */
+/** A text that is no document, such as a mask's rendering, matches nothing. */
 function matches(json: string, filter: string): boolean {
   const test = filterOf(filter);
   let document: Stored;

@@ -157,7 +157,7 @@ const anyValue: Signature = of(['json'], 'json', (json) => (json === 'null' ? nu
 const headValue: Signature = of(['json'], 'json', (json) => element(text(json), 0n));
 const lastValue: Signature = of(['json'], 'json', (json) => element(text(json), -1n));
 
-/** What they yield is of a type that no plan knows. */
+/** Signatures whose result type is known only at run time. */
 export const anyTyped: ReadonlySet<Signature> = new Set([memberValue, elementValue, anyValue, headValue, lastValue]);
 
 /** An entity's properties are reached as if they were its own. */
@@ -167,7 +167,7 @@ function memberOf(json: string, name: string): string | null {
   return found === 'null' ? null : found;
 }
 
-/** What json is beside a value of another type; NULL where it is no such value. */
+/** Reads json as the type of the value beside it; NULL where it has no such value. */
 export const fitted: Readonly<Record<'integer' | 'number' | 'boolean' | 'timestamp', Signature>> = {
   integer: of(['json'], 'integer', (json) => whole(text(json).trim())),
   number: of(['json'], 'number', (json) => (number(text(json).trim()) === null ? null : Number(json))),

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../../errors.ts';
 
 interface Field {
-  /** What it reads, from where the reading stands. */
+  /** Matches the field's text at the current offset. */
   readonly form: RegExp;
   readonly of: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'fraction' | 'noon' | 'zoneHours' | 'zoneMinutes';
   readonly value: (text: string) => number;
@@ -70,7 +70,7 @@ function partsOf(template: string): readonly Part[] {
 
 const between = /[^\p{L}\p{N}+-]/u;
 
-/** What the fields read, from left to right and each once; null where one finds nothing. */
+/** Reads the fields from left to right, each once; null where one does not match. */
 function readFields(parts: readonly Part[], text: string): Partial<Record<Field['of'], number>> | null {
   const read: Partial<Record<Field['of'], number>> = {};
   let at = 0;

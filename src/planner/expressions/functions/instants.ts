@@ -19,7 +19,7 @@ function dateOf(instant: bigint): Date {
 type Field = (high: number, low: number) => number;
 
 const dayNsNumber = 86_400_000_000_000;
-/** What `dayOf` left of its instant. */
+/** The nanoseconds within the day that the last `dayOf` found. */
 let nsOfDay = 0;
 
 /** Days since 1970. A day is 2 ** 16 times a number of 31 bits, so that no product or difference here is rounded. */
@@ -39,7 +39,7 @@ function dayOf(high: number, low: number): number {
   return days;
 }
 
-/** What `monthOf` and `yearOf` found besides. */
+/** Further results of the last `monthOf` and `yearOf`. */
 let dateOfMonth = 0;
 let yearOfMonth = 0;
 
@@ -129,7 +129,7 @@ const fractions: Readonly<Record<string, Field>> = {
 
 export const extractFields: readonly string[] = [...Object.keys(fields), ...Object.keys(fractions)];
 
-/** What EXTRACT(field FROM x) calls, by field in lower case. */
+/** The function that EXTRACT(field FROM x) calls, by field in lower case. */
 export const extractions: ReadonlyMap<string, ScalarFunction> = new Map([
   ...Object.entries(fields).map(([field, of]): [string, ScalarFunction] => [
     field,

@@ -146,8 +146,8 @@ function extracted(json: string, path: string): string | null {
 }
 
 /**
- * What json is beside a text: a string by its characters, null of JSON as NULL, anything else as it is written. Comparisons ask
- * for it by themselves.
+ * Json beside a text: a JSON string by its characters, JSON null as NULL, anything else as it is written. Comparisons apply it
+ * implicitly.
  */
 export const jsonAsText: Signature = {
   takes: ['json'],

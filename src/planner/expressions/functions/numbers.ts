@@ -12,7 +12,7 @@ export function roundedTo(value: number, digits: number, round: (value: number) 
   if (value === 0 || digits > 340) return value;
   if (digits < -308) return 0;
   const shifted = shiftedBy(value, digits);
-  // What is beyond 2^53 has nothing behind the point.
+  // A number beyond 2^53 has no fraction to round.
   if (!Number.isFinite(shifted)) return value;
   return finite(shiftedBy(round(shifted), -digits));
 }

@@ -1,7 +1,7 @@
 /**
- * LIKE whatever the case, and regular expressions. The latter are matched in time linear in the text (RE2): no pattern
- * makes a match take long, which is why back references and look-around are refused. A match is dear beside a search for
- * plain text, so what must occur in every match is looked for first.
+ * LIKE that ignores case, and regular expressions. The latter are matched in time linear in the text (RE2): no pattern makes a
+ * match take long, which is why back references and look-around are refused. A match costs far more than a search for plain text,
+ * so text that every match must contain is searched first.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';

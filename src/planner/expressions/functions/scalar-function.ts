@@ -1,10 +1,9 @@
 /**
- * What a function is: its names, what it takes and yields, how it is computed, and what the manual says of it. A function
- * is one entry of a list in this folder, and stands in `all.ts` by that; binder, kernels, EXPLAIN and `docs/sql.md` read
- * the entry and know no function by name.
+ * A scalar function: its names, arguments, result, evaluator and manual text. Each function is one entry of a list in this
+ * folder, which `all.ts` joins; binder, kernels, EXPLAIN and `docs/sql.md` read the entry and know no function by name.
  *
- * An evaluator is pure: the same cells, the same result. One that can throw says so (`raises`), and is then asked only of
- * rows that reach it.
+ * An evaluator is pure: the same cells, the same result. One that can throw says so (`raises`), and then runs only for rows that
+ * reach it.
  */
 import { type ErrorReason, ServiceError } from '../../../errors.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
@@ -13,12 +12,12 @@ import type { ValueType } from '../value-type.ts';
 import { type Cost, spend, work } from '../work.ts';
 
 /**
- * What an argument may be. `number` takes integers too; `same` is any comparable type, the same for all that say so, where
- * integers beside numbers are numbers; `any` is anything but a vector.
+ * The type of an argument. `number` takes integers too; `same` is any comparable type, one for all such arguments, where integers
+ * beside numbers are numbers; `any` is any type but vector.
  */
 export type ArgumentType = ColumnType | 'same' | 'any';
 
-/** What the caller sees of the catalogue of Postgres, for one execution. */
+/** The part of Postgres' catalogue that the caller sees, for one execution. */
 export interface Catalogue {
   readonly isCatalogue: true;
 }
@@ -49,10 +48,10 @@ export interface Signature {
 
 /** Nanoseconds. What numbers and instants are made of: not counted. */
 export const quick: Cost = { call: 100, character: 0 };
-/** What looks at each character once. */
+/** The cost of a function that reads each character once. */
 export const linear: Cost = { call: 100, character: 4 };
 
-/** Whether what it costs is counted: what takes no time to speak of is not. */
+/** Whether the cost is counted; negligible costs are not. */
 export function isCounted({ cost: { call, character } }: Pick<Signature, 'cost'>): boolean {
   return character > 0 || call > callUncounted;
 }
@@ -105,7 +104,10 @@ export interface Resolved {
   readonly same: ValueType;
 }
 
-/** null where no signature takes arguments of these types. `literal` says which arguments are literals: texts may be instants. */
+/**
+ * Finds the signature that takes arguments of these types; null where none does. `literal` marks arguments that are literals:
+ * their texts may be instants.
+ */
 export function resolved(of: ScalarFunction, types: readonly ValueType[], literal: readonly boolean[]): Resolved | null {
   // One that takes the arguments as they are comes before any that converts some.
   for (const exact of [true, false]) {

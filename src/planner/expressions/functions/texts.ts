@@ -124,7 +124,7 @@ function split(of: string, by: string, which: bigint): string {
   return fromEnd(of, by, left);
 }
 
-/** As from the start: separators that overlap are told apart from there. */
+/** Counts separators from the end. Overlapping ones are split from the start, as for a positive index. */
 function fromEnd(of: string, by: string, which: number): string {
   const starts = [0];
   for (let at = of.indexOf(by); at >= 0; at = of.indexOf(by, at + by.length)) {
