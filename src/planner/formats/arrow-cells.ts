@@ -1,7 +1,7 @@
 /**
- * Cells of one column of a record batch of Arrow, out of the buffers that they lie in. What must hold: no cell is read of a buffer that is
- * shorter than its column, no offset inside of a buffer is followed before it is compared with what is there, and a NULL cell is never
- * looked at, whatever its slot holds.
+ * Reads the cells of one column of an Arrow record batch from their buffers. Invariants: no cell is read from a buffer that is
+ * shorter than its column, every offset inside a buffer is checked against the buffer's length before it is followed, and the
+ * slot of a NULL cell is never read.
  */
 import { isUtf8 } from 'node:buffer';
 import { assert } from '../../errors.ts';
@@ -550,7 +550,7 @@ export class CodedCells extends ArrowCells {
   }
 }
 
-/** What a column's cells are read as. */
+/** The type to which a column's cells are decoded. */
 export interface CellForm {
   readonly field: ArrowField;
   readonly type: ColumnType;

@@ -22,7 +22,7 @@ export interface ArrowField {
   readonly meaning: 'json' | 'timestamp' | null;
 }
 
-/** Lengths and offsets as they were sent: nobody has compared them with the body. */
+/** Lengths and offsets as they were sent, not yet checked against the body. */
 export interface ArrowBatch {
   readonly length: bigint;
   /** Rows of each column and list, and how many are NULL. */

@@ -1,8 +1,8 @@
 /**
- * Rows of an Arrow IPC stream as batches of columns: the same batches as `ingest-reader.ts` makes of JSON and CSV, under the same rules. A row
- * whose cell its column does not take is refused alone; a schema that the type can't hold, and a message that is malformed, end the stream.
- * What must hold: work goes in turns of some thousand rows, and rows that a few bytes stand for are counted as what they come to.
- * Source: Arrow columnar format, "IPC Streaming Format".
+ * Rows of an Arrow IPC stream as batches of columns: the same batches as `ingest-reader.ts` makes of JSON and CSV, under the same
+ * rules. A row whose cell its column does not take is refused alone; a schema that the type can't hold, and a message that is
+ * malformed, end the stream. Invariants: work is done in turns of some thousand rows, and the limits count rows at their decoded
+ * size, however few bytes encode them. Source: Arrow columnar format, "IPC Streaming Format".
  */
 import { assert, type ErrorCode, ServiceError } from '../../errors.ts';
 import type { NamedColumn } from '../../log/values/columns.ts';
@@ -21,11 +21,11 @@ const metadataBytesMax = 4 << 20;
 const bodyBytesMax = 64 << 20;
 /** All dictionaries of a stream. */
 const dictionaryBytesMax = 64 << 20;
-/** Columns of nothing have as many rows as somebody says. */
+/** Most rows of a message: columns of type null may claim any number of rows without any bytes. */
 const messageRowsMax = 1 << 24;
 /** A turn: so many rows, or so many bytes of their cells. */
 const [turnRows, turnBytes] = [4_096, 1 << 20];
-/** A row is no less, whatever its cells come to: its key, and where it stands. */
+/** Least bytes counted for a row, whatever its cells: its key and its position. */
 const rowBytes = 8;
 const defaultRowBytesMax = 16 << 20;
 
@@ -62,7 +62,7 @@ export class ArrowRows {
   #rejections: RowRejection[] = [];
   #indexes: number[] | null = null;
 
-  /** `positional`: columns go by their place, whatever they are called: `p0`, `p1` … */
+  /** `positional`: columns are matched by position instead of name: `p0`, `p1` … */
   constructor(options: IngestOptions, positional = false) {
     this.#options = options;
     this.#positional = positional;
@@ -130,7 +130,7 @@ export class ArrowRows {
     return last && this.#index > this.#batchIndex ? this.#take() : null;
   }
 
-  /** What was read before an error; null where that is nothing. */
+  /** The rows that were read before an error; null where there are none. */
   takeRest(): IngestBatch | null {
     return this.#index > this.#batchIndex ? this.#take() : null;
   }
@@ -195,7 +195,7 @@ export class ArrowRows {
     return refused;
   }
 
-  /** What a stream comes to is held together by whoever wants it as one batch. */
+  /** Limits the bytes of the whole stream: a caller that wants it as one batch holds all of it in memory. */
   #count(bytes: number): void {
     const { limitBytes } = this.#options;
     this.#batchBytes += bytes;
@@ -277,7 +277,10 @@ function append(
   });
 }
 
-/** What a type has to have that takes such rows: columns in which there is more than NULL. `dims` is 0 where lists differ in length. */
+/**
+ * The columns that a type needs in order to take such rows: those that hold more than NULL. `dims` is 0 where lists differ in
+ * length.
+ */
 export function arrowColumns(
   metadata: Uint8Array,
 ): { readonly name: string; readonly type: ColumnType; readonly dims: number }[] {
@@ -320,7 +323,7 @@ function columnsOf(fields: readonly ArrowField[], definition: IngestOptions['def
   });
 }
 
-/** What cells are handed on as; whether each is exact in its column is found out where rows are checked. */
+/** The type to which cells are decoded; a later check of the rows decides whether each fits its column exactly. */
 function wantedType({ name, type, meaning }: ArrowField, { type: fixed, declared, integersAsText }: Column): ColumnType {
   const wanted = fixed ?? declared;
   const own = ownType(type, meaning);
@@ -384,7 +387,7 @@ export async function* readArrowMessages(
 /** A stream in pieces: each message as it is there. */
 export class ArrowStream {
   readonly #rows: ArrowRows;
-  /** What is being gathered, and how much of it is there. */
+  /** The part of the stream that is being gathered; `#size` bytes of it are there. */
   #part: 'mark' | 'metadata' | 'body' | 'end' = 'mark';
   #gathered: Uint8Array = new Uint8Array(8);
   #size = 0;
@@ -407,7 +410,7 @@ export class ArrowStream {
     return this.#rows.index;
   }
 
-  /** What was read before an error; null where that is nothing. */
+  /** The rows that were read before an error; null where there are none. */
   takeRest(): IngestBatch | null {
     return this.#rows.takeRest();
   }

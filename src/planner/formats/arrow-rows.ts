@@ -1,12 +1,12 @@
 /**
  * Rows of an answer as an Arrow IPC stream, a record batch for each batch of the answer (several where cells are long).
- * What must hold:
+ * Invariants:
  *
  * - The schema follows from the columns of the question, never from how the store keeps them, which a compaction changes.
  *   So strings are plain utf8, also where the store has codes; its dictionaries hold texts of others' rows besides.
  * - An instant is an int64 of nanoseconds with `annals.type: timestamp` on its field. As timestamp(ns) the open ends of
  *   `valid_to` and `system_to`, the largest i64, would be infinity or an overflow to readers.
- * - A NULL cell leaves as zeros: what its slot holds in the answer's arrays may be somebody's value.
+ * - A NULL cell is written as zeros: its slot in the answer's arrays may hold the value of a row that the caller can't see.
  */
 import {
   AsyncByteQueue,
@@ -103,7 +103,7 @@ class PieceQueue extends AsyncByteQueue {
     this.#pieces.push(piece);
   }
 
-  /** What was written since the last call, small pieces joined. */
+  /** Takes the bytes written since the last call, with small pieces joined. */
   *take(): Generator<Uint8Array, void> {
     const pieces = this.#pieces;
     this.#pieces = [];

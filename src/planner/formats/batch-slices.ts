@@ -1,4 +1,4 @@
-/** An answer's batches in slices that a column at a time can be encoded of without holding up others. */
+/** Cuts an answer's batches into slices small enough to encode one column at a time without blocking other requests. */
 import type { Vector } from '../../log/values/columns.ts';
 import type { OutputBatch } from '../planner-contract.ts';
 
@@ -7,7 +7,7 @@ export interface SliceLimits {
   readonly textBytes: number;
   /** Numbers of the vectors of one column in one slice. */
   readonly floats: number;
-  /** Rows of one slice, whatever is in them. */
+  /** Most rows of one slice. */
   readonly rows?: number;
 }
 

@@ -44,7 +44,9 @@ export function shortFloat(value: number): number {
   return Number(value.toPrecision(9));
 }
 
-/** Whoever writes past its methods reserves what he needs, reads `bytes` and `view` anew after that, and says how far he came. */
+/**
+ * A caller that writes to `bytes` itself must reserve the room first, read `bytes` and `view` again after that, and set `length`.
+ */
 export class ByteWriter {
   length = 0;
   bytes: Buffer;
@@ -62,7 +64,7 @@ export class ByteWriter {
     this.#last[0] = 0x30;
   }
 
-  /** What was written since the last call; the writer starts anew. */
+  /** Takes the bytes written since the last call; the writer starts anew. */
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.bytes = Buffer.allocUnsafeSlow(this.bytes.length);
@@ -180,7 +182,10 @@ const foreverHigh = 0x7fff_ffff;
 const foreverLow = 0xffff_ffff;
 const foreverText = new FixedTexts(['9223372036854775807']);
 
-/** What follows the backslash for a byte that JSON wants escaped (`u`: four hexadecimal digits); 0: written as it is. */
+/**
+ * The letter after the backslash of a byte that JSON escapes (`u`: four hexadecimal digits follow); 0: the byte is written as it
+ * is.
+ */
 export const escapeOf = new Uint8Array(256);
 escapeOf.fill(0x75, 0, 0x20);
 for (const [byte, letter] of [

@@ -50,7 +50,7 @@ const firstCapacity = 8;
 const guessesMax = 64;
 
 export class ColumnSet implements ColumnNames {
-  /** As JSON writes them, so that equal bytes are equal names whatever has to be escaped in them. */
+  /** Names as JSON text, so that equal names have equal bytes whichever characters are escaped. */
   readonly names: Uint8Array[] = [];
   readonly columns: Column[] = [];
   readonly #slots = new Map<string, number>();
@@ -71,7 +71,7 @@ export class ColumnSet implements ColumnNames {
 
   /** Cells are plain text (CSV): an open type's columns are typed by all their cells, when the batch is taken. */
   readonly #plainText: boolean;
-  /** By slot: rows that sent the column, NULL or not. Null where nobody asks. */
+  /** By slot: rows that sent the column, NULL or not. Null where the reader does not need them. */
   readonly #sent: number[][] | null;
 
   constructor(
@@ -168,7 +168,7 @@ export class ColumnSet implements ColumnNames {
     this.#rows += rows;
   }
 
-  /** Keeps the columns made so far, whatever becomes of the next row. */
+  /** Keeps the columns made so far, even if the next row is refused. */
   settle(): void {
     this.#settled = this.columns.length;
   }
@@ -274,7 +274,7 @@ export class ColumnSet implements ColumnNames {
     return { ...(embedding ? make('vector', true) : make(null, false)), added: true };
   }
 
-  /** Rows that are wrong alike are many: what is told of a name is found once. */
+  /** Finds a suggestion once per unknown name: many rows may have the same mistake. */
   #guess(name: string): string {
     let guess = this.#guesses.get(name);
     if (guess === undefined) {

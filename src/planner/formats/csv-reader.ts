@@ -167,7 +167,7 @@ export class CsvReader {
         bytes[at++] = bytes[i]!;
         if (bytes[i] === 0x22) i++;
       }
-      // Whoever reads on must meet an end there, not what was left over.
+      // Ends the shortened field here; a later reader must not go on into the leftover bytes.
       bytes[at] = 0x22;
       this.#ends[field] = at;
     }

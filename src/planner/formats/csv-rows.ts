@@ -1,7 +1,7 @@
 /**
- * Rows of an answer as CSV (RFC 4180, UTF-8, CRLF, a header). Texts stand in quotes, json, vectors and the names of columns
- * among them, and nothing else does: so `""` is the empty text and an empty field NULL, `"7"` a text and `7` an integer,
- * and whoever guesses a file's dialect from its first rows meets a quote there. Integers and instants are their digits.
+ * Rows of an answer as CSV (RFC 4180, UTF-8, CRLF, a header). Texts stand in quotes, json, vectors and the names of columns among
+ * them, and nothing else does: so `""` is the empty text and an empty field NULL, `"7"` a text and `7` an integer, and a tool
+ * that guesses a file's dialect from its first rows meets a quote there. Integers and instants are their digits.
  */
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import type { Answer, OutputBatch, OutputColumn } from '../planner-contract.ts';

@@ -1,6 +1,7 @@
 /**
- * Tables of a flatbuffer that somebody sent. What must hold: every offset and length is compared with the bytes that are there before it
- * is followed, and a few bytes that many offsets lead to cost no more work than as many bytes. Source: flatbuffers, "Internals".
+ * Tables of a flatbuffer from an untrusted sender. Invariants: every offset and length is checked against the available bytes
+ * before it is followed, and a few bytes to which many offsets lead cost no more work than as many distinct bytes. Source:
+ * flatbuffers, "Internals".
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';

@@ -1,7 +1,7 @@
 /**
- * Types of columns that nobody declared, and the lossless steps between them. Every step keeps what was sent: integers
- * become numbers only while each one is exact in a double, scalars of different kinds become text, and what holds an
- * object or array becomes JSON text.
+ * Infers the types of undeclared columns, and widens them in lossless steps. Every step keeps the values as sent: integers become
+ * numbers only while each one is exact in a double, scalars of different kinds become text, and what holds an object or array
+ * becomes JSON text.
  */
 import { AssertionError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';

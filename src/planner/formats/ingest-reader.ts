@@ -1,7 +1,7 @@
 /**
- * Rows of a request body or file, as batches of columns, whatever their form: NDJSON, a JSON array, a wrapper object
- * with a `rows` array, CSV, or an Arrow IPC stream. Memory stays flat: what is held is one batch, and the bytes of one unfinished row (of
- * Arrow: one record batch).
+ * Reads the rows of a request body or file, in any of the forms, as batches of columns: NDJSON, a JSON array, a wrapper object
+ * with a `rows` array, CSV, or an Arrow IPC stream. Memory stays flat: the reader holds one batch, and the bytes of one
+ * unfinished row (of Arrow: one record batch).
  *
  * A row that breaks a rule is refused alone, with its index. Broken syntax costs an NDJSON or CSV body that one line;
  * an array can't be read past it, so the stream ends there with an error that says how far it got, after the rows
@@ -55,7 +55,7 @@ const defaultRowBytesMax = 16 * 1024 * 1024;
 const headerBytesMax = 1 << 20;
 /** A few rows are read before a run of them would have begun. */
 const defaultPredictBytesMin = 2_048;
-/** White space and a byte-order mark may come first; a form that takes longer to show is nobody's. */
+/** White space and a byte-order mark may come first; a body that shows no form within so many bytes is refused. */
 const detectBytesMax = 65_536;
 const noBytes = new Uint8Array(0);
 
@@ -330,7 +330,7 @@ export class BodyReader {
       const detail = `${csv.reason}, at byte ${csv.position - from} of the record`;
       if (header) throw new ServiceError('REL_PARSE', `the CSV header is malformed: ${detail}`);
       this.#reject('REL_PARSE', detail);
-      // Reading goes on at the next line, wherever that is: after a stray quote nobody knows where fields end.
+      // Reading continues at the next line: after a stray quote the ends of fields can't be known.
       return this.#skipLine(last);
     }
     this.#advance(csv.position);

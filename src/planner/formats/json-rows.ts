@@ -29,7 +29,7 @@ export function* writeRowChunks(
   yield* chunks(new ByteWriter(Math.min(chunkBytes, pieceBytes)), rows, shape, chunkBytes);
 }
 
-/** What is left of an array of which `after` rows are written already, its closing bracket included. */
+/** The rest of an array of which `after` rows are written already, with its closing bracket. */
 export function* moreRows(rows: Rows, { after = 0, chunkBytes = 256 * 1024 }): Generator<Buffer, void> {
   const writer = new ByteWriter(Math.min(chunkBytes, pieceBytes));
   const pieces = chunks(writer, rows, 'array', chunkBytes);
@@ -126,7 +126,7 @@ export class RowsText implements RowTaker {
     this.writer.byte(0x5d);
   }
 
-  /** What follows is for `moreRows`. */
+  /** Ends this part of the array without its bracket; `moreRows` writes the rest. */
   leaveOpen(): void {
     if (this.rows > 0) this.#open();
   }
@@ -141,14 +141,14 @@ const openingBracket = 0x5b;
 
 const known = new WeakMap<readonly OutputColumn[], JsonColumns>();
 
-/** Answers of one plan share their columns, and so what was made of them: whoever opens it is through within the turn. */
+/** Answers of one plan share their columns and these writers: each caller finishes within one turn. */
 function columnsOf(columns: readonly OutputColumn[]): JsonColumns {
   let made = known.get(columns);
   if (made === undefined) known.set(columns, (made = new JsonColumns(columns, 'array')));
   return made;
 }
 
-/** What stands around the cells of a row: text k before the k-th of `cells`, the last one behind all of them. */
+/** The fixed texts around the cells of a row: text k precedes the k-th of `cells`, the last one follows all of them. */
 interface Frame {
   readonly cells: readonly JsonColumn[];
   readonly texts: FixedTexts;
@@ -383,7 +383,7 @@ class JsonColumns {
     return i;
   }
 
-  /** What is rare, or long in any case. */
+  /** Writes rare kinds of cells, and those that are long anyway. */
   #writeLong(writer: ByteWriter, column: JsonColumn, row: number, oneLine: boolean): void {
     if (column.layout === layout.json) {
       const start = column.offsets[row]!;

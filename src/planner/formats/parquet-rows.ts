@@ -95,7 +95,7 @@ interface Page {
 class ParquetColumn {
   /** From the column down to its leaf. */
   readonly schema: readonly SchemaElement[];
-  /** The leaf as the library is told while it encodes: of a JSON column it would write a spelling of its own. */
+  /** The leaf in the form that the library gets for encoding: for a JSON column it would write its own spelling. */
   readonly encoded: SchemaElement;
   /** Dictionaries of the library are keyed by value, and so take 0 for -0. */
   readonly plain: boolean;

@@ -1,4 +1,7 @@
-/** Cells of a column as the plain arrays that binary formats are made of. A NULL cell is zeros, whatever its slot holds in the answer. */
+/**
+ * Cells of a column as the plain arrays of binary formats. A NULL cell is zeros; its slot in the answer may hold another row's
+ * value.
+ */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import type { OutputBatch } from '../planner-contract.ts';

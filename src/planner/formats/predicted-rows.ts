@@ -1,8 +1,8 @@
 /**
- * Rows that look like those before them, taken many at a time: learns which columns come in which order from rows that
- * the general reader has read, and has the scanner read on until a row is of another shape. What must hold: whatever is
- * taken here is what the general reader would have taken, bytes counted alike, so that a body gives the same batches
- * with and without; a row that would be refused is never taken.
+ * Rows that look like those before them, taken many at a time: learns which columns come in which order from rows that the
+ * general reader has read, and has the scanner read on until a row is of another shape. Invariants: every row taken here is the
+ * row that the general reader would have taken, bytes counted alike, so that a body gives the same batches with and without; a
+ * row that would be refused is never taken.
  */
 import { ServiceError } from '../../errors.ts';
 import type { ColumnSet } from './column-set.ts';
@@ -33,7 +33,7 @@ export class PredictedRows {
   #pause = 1;
   /** Short runs in a row. */
   #short = 0;
-  /** What of the window the scanner has. */
+  /** The range of the window that the scanner has loaded. */
   #loadedFrom = 0;
   #loadedTo = 0;
 

@@ -1,8 +1,8 @@
 /**
- * Reads many rows of one predicted shape at once: the caller's side of `kernels/row-scanner.ts`, a WebAssembly module that
- * goes over the bytes once and leaves columns in its memory. One instance serves the process. What must hold: all that
- * it holds belongs to the call between `load` and the last look at the run's columns, within one turn; `owner` says
- * whose text it is, so that whoever finds another's loads its own again.
+ * Reads many rows of one predicted shape at once: the caller's side of `kernels/row-scanner.ts`, a WebAssembly module that goes
+ * over the bytes once and leaves columns in its memory. One instance serves the process. What must hold: all that it holds
+ * belongs to the call between `load` and the last look at the run's columns, within one turn; `owner` is the reader whose text is
+ * loaded; another reader loads its own text again.
  */
 import { assert } from '../../errors.ts';
 import { rowScannerCode } from './row-scanner-code.ts';
@@ -21,7 +21,7 @@ export interface ScanColumn {
 // Where things lie in the module's memory.
 const textAt = 4096;
 const textBytes = 65_536;
-/** Zeros that end whatever the module reads. */
+/** Zeros behind every text, at which the module stops. */
 const textEnd = 64;
 const columnsAt = textAt + textBytes + textEnd;
 const columnsMax = 128;

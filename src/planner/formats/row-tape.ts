@@ -6,7 +6,7 @@
 import type { ErrorCode } from '../../errors.ts';
 
 /**
- * What a token is. `wide` is an integer of up to i64 that a double may not hold, `huge` an integer beyond i64 or a number
+ * The kind of a lexeme. `wide` is an integer of up to i64 that a double may not hold, `huge` an integer beyond i64 or a number
  * beyond a double (JSON text only), `escaped` a text with JSON escapes.
  */
 export const cellKind = {

@@ -1,11 +1,10 @@
 /**
- * A body of a row or a few, taken at once: what a client sends that commits each thing as it happens. What must hold: the
- * batch is what `readIngest` makes of the same bytes, order of columns included (and ends where the body does); whatever it would refuse, cut or tell
- * apart in another way is left to it (null), with nothing done.
+ * Reads a body of one or a few rows at once, as clients send it that commit each event by itself. Invariants: the batch equals
+ * what `readIngest` makes of the same bytes, order of columns included (and ends where the body does). A body that `readIngest`
+ * would refuse, cut or read in another form is left to it: null, with nothing changed.
  *
- * What reads the rows of a closed type is kept and used again: its columns have their types from the declaration alone, so
- * nothing of one body can tell in the next. An open type's learn from what they see, and a vector's length may: those are
- * made anew.
+ * The reader of a closed type is reused: its columns have their types from the declaration alone, so one body can't influence the
+ * next. Columns of an open type learn from their cells, and so may the length of a vector: those readers are made anew.
  */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { ColumnSet } from './column-set.ts';
@@ -104,7 +103,7 @@ class SmallBody {
     return this.#columns.commit();
   }
 
-  /** What was gathered is not written, and what only a refused row named is forgotten. */
+  /** Drops the gathered rows, and forgets columns that only a refused row named. */
   #giveUp(): null {
     this.#columns.take();
     this.#columns.abandon();

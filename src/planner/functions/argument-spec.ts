@@ -1,4 +1,4 @@
-/** What a table function may be given. */
+/** The arguments that a table function takes. */
 import type { Place } from '../statement.ts';
 
 /**
@@ -13,7 +13,7 @@ export interface ArgumentSpec {
   readonly name: string;
   readonly kind: ArgumentKind;
   readonly required?: true;
-  /** What a `word` may be. */
+  /** The words that a `word` may be. */
   readonly choices?: readonly string[];
   /** For the documentation and EXPLAIN's readers: what it is, its unit, its default. */
   readonly summary: string;

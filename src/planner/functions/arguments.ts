@@ -1,4 +1,4 @@
-/** From the arguments of a call, as they are written, to words that a plan rests on and values that an execution reads. */
+/** Binds the written arguments of a call: to words, on which the plan rests, and to values, which an execution reads. */
 import { assert, didYouMean } from '../../errors.ts';
 import { bindExpression, type ExpressionContext } from '../expressions/bind-expression.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
@@ -139,7 +139,7 @@ export class Values {
     return vector;
   }
 
-  /** As EXPLAIN shows it: a vector by its length alone. */
+  /** The value as EXPLAIN shows it: a vector by its length alone. */
   shown(name: string, kernels: KernelContext): string {
     const value = this.#values.get(name)!;
     if ('items' in value) return `[${value.items.length} numbers]`;

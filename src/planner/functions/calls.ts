@@ -1,4 +1,4 @@
-/** What a statement's calls say before they are bound: which types they read, and on which literals their plan rests. */
+/** Reads from a statement's calls, before binding, which types they read and on which literals their plan rests. */
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Expression, Literal, Query, Source } from '../statement.ts';
 import { tableFunction } from './all.ts';
@@ -10,7 +10,7 @@ export type FunctionSource = Extract<Source, { kind: 'function' }>;
 export interface ArrangedCall {
   readonly function: TableFunction;
   readonly given: ReadonlyMap<string, Expression>;
-  /** What is left of the statement's condition. */
+  /** The part of the statement's condition that remains. */
   readonly where: Expression | null;
   readonly edges: Expression | null;
 }

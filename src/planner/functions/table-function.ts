@@ -1,10 +1,10 @@
 /**
- * What a table function is: something that stands alone behind FROM and yields rows. Each is one file here and one line in
- * `all.ts`; the parser, binder, executor, EXPLAIN, the access record, exhibits, the documentation and the leak matrix read
- * that list, so a function that is in it is known to all of them.
+ * A table function stands alone behind FROM and yields rows. Each is one file here and one line in `all.ts`; the parser, binder,
+ * executor, EXPLAIN, the access record, exhibits, the documentation and the leak matrix read that list, so a function that is in
+ * it is known to all of them.
  *
- * A function reads rows through the governed snapshot alone: as its `input`, or by a `ScanOperator` of its own. Its time is
- * the statement's: without AS OF, what is believed and true now.
+ * A function reads rows through the governed snapshot alone: as its `input`, or by a `ScanOperator` of its own. It reads as of
+ * the statement's instant: without AS OF, the rows that are current and valid now.
  */
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { FunctionNode, GraphInput, PlanColumn } from '../logical-plan.ts';
@@ -18,7 +18,7 @@ import type { Values } from './arguments.ts';
 export interface Call {
   readonly arguments: readonly FunctionArgument[];
   readonly where: Expression | null;
-  /** What is asked of the edges of a graph, in the names of their columns. */
+  /** The condition on the edges of a graph, in the names of their columns. */
   readonly edges?: Expression | null;
   readonly place: Place;
 }
@@ -51,20 +51,20 @@ export interface Opening {
   /** Scans of the edges of a graph, each begun when it is called; of the rows that are asked for alone, where keys say which. */
   readonly edges: readonly ((narrowings?: readonly Narrowing[]) => Operator)[];
   readonly execution: Execution;
-  /** What `prepare` gave. */
+  /** The result of `prepare`. */
   readonly prepared: unknown;
 }
 
 export interface TableFunction extends Signature {
   /** One sentence. */
   readonly summary: string;
-  /** What a policy calls the act. */
+  /** The action that policies are asked for. */
   readonly action: 'query' | 'search';
   /** Quota units of a call. */
   readonly units: number;
   /** The same rows follow from the log alone: its answer can be put on an exhibit. */
   readonly deterministic: boolean;
-  /** A name for all that it yields without arguments, that stands in FROM like a type. */
+  /** A table name for all that it yields without arguments: it stands in FROM like a type. */
   readonly table?: string;
   /** A text column, and the argument that says what it equals: a condition on the one becomes the other. */
   readonly seeks?: { readonly column: string; readonly argument: string };
@@ -76,9 +76,9 @@ export interface TableFunction extends Signature {
   columns(scope: BoundScope): readonly PlanColumn[];
   /** The type whose rows it ranks; absent where its rows are its own. */
   ranks?(scope: BoundScope): RankedType;
-  /** What a function over the graph reads. */
+  /** The types and columns of the graph that a graph function reads. */
   graph?(scope: BoundScope): Omit<GraphInput, 'edges' | 'place' | 'isWhole'>;
-  /** What has to be waited for before rows are read. */
+  /** Awaits whatever the function needs before rows are read. */
   prepare?(opening: Omit<Opening, 'input' | 'edges' | 'prepared'>, signal: AbortSignal | undefined): Promise<unknown>;
   /** The operator: each `next()` is a bounded piece of work. */
   open(opening: Opening): Operator;

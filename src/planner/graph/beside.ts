@@ -1,4 +1,4 @@
-/** Work of a question that a worker does, while whoever drives the question waits. */
+/** Runs a part of a statement in a worker, while the statement waits for it. */
 import type { SteppedJob } from '../../log/threads/stepping-job.ts';
 import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
 import type { Execution } from '../operators/operator.ts';
@@ -7,12 +7,12 @@ import type { Steps } from './steps.ts';
 export interface Waiting {
   readonly workers: WorkerKeeper;
   readonly wait: Execution['wait'];
-  /** Aborted once nobody waits any more. */
+  /** Aborted once the statement is given up. */
   readonly signal: AbortSignal;
   readonly onProgress?: (done: number) => void;
 }
 
-/** After each step whoever drives it awaits `wait.until`. */
+/** After each step the caller awaits `wait.until`. */
 export function* besideLoop<Request, Reply>(job: SteppedJob<Request, Reply>, request: Request, waiting: Waiting): Steps<Reply> {
   const { workers, wait, signal, onProgress } = waiting;
   let over: { readonly reply: Reply } | { readonly error: unknown } | null = null;

@@ -21,7 +21,7 @@ export interface CallParts {
   readonly start: State | null;
 }
 
-/** What was done by now. */
+/** The work done so far: looks at edges, and bytes held. */
 export interface Work {
   looks: number;
   held: number;
@@ -70,7 +70,7 @@ export function* answered(algorithm: GraphAlgorithm, graph: Graph, call: GraphCa
   let looks = work.looks;
   let step = steps.next();
   for (; !step.done; step = steps.next()) {
-    // What does not count its looks has looked at about so many.
+    // An algorithm that does not count its looks is charged about as many as one step may do.
     if (work.looks === looks) call.spend(stepsAtOnce);
     looks = work.looks;
     yield;

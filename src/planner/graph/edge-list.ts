@@ -121,7 +121,7 @@ export class EdgeList {
     return this.#codes.subarray(0, count);
   }
 
-  /** All that was read, as it goes to whoever makes a graph of it. */
+  /** All edges that were read, in the form in which they go to the maker of the graph. */
   get read(): ReadEdges {
     const { from, to, time, weight, link } = this.#edges;
     const names = this.#names;

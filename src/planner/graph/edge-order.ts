@@ -1,6 +1,6 @@
 /**
- * Edges in the order of their ends. Digit by digit of the numbers, the lowest first; and all that is known of an edge lies together: so
- * whatever is moved goes to few places at once and stays in the cache, where places by node would miss it for each edge.
+ * Edges in the order of their ends. A radix sort, lowest digit first, over records that hold all fields of an edge. Moves go to
+ * few targets at once and stay in the cache, where a counting sort by node would miss it for each edge.
  */
 import type { Adjacency } from './graph.ts';
 import { shared } from './shared.ts';

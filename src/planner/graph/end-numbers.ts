@@ -17,7 +17,7 @@ const nobody = -1;
 export class EndNumbers {
   readonly #names: TextInterner;
   #cells: DistinctCells | null = null;
-  /** By cell: the number of its text; 0: nobody asked so far. */
+  /** By cell: the number of its text; 0: not looked up so far. */
   #known = new Int32Array(0);
   #wanted = new Uint8Array(0);
   #rows = new Int32Array(0);

@@ -25,7 +25,7 @@ interface Edge {
   readonly to: string | null;
 }
 
-/** What the rows of one portion name. */
+/** The nodes and edges that the rows of one portion name. */
 interface Found {
   /** Entities by the names of the nodes; null: none was found. Of several rows by one name the first. */
   readonly nodes: Map<string, string | null>;

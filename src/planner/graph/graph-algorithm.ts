@@ -1,9 +1,9 @@
-/** What a function over the graph is: one file each, pure, in steps. `graph-function.ts` makes a table function of it. */
+/** The interface of graph algorithms: one file each, pure, in steps. `graph-function.ts` makes a table function of each. */
 import type { ArgumentSpec } from '../functions/argument-spec.ts';
 import type { Direction, Graph } from './graph.ts';
 import type { Steps } from './steps.ts';
 
-/** What a column holds: a node by its number (-1: NULL), a whole number, or all that is told of an edge. */
+/** A result column: a node by its number (-1: NULL), a number, a boolean, or a text of an edge. */
 export interface GraphColumn {
   readonly name: string;
   readonly holds: 'node' | 'integer' | 'number' | 'boolean' | 'text';
@@ -20,9 +20,9 @@ export interface GraphRows {
   readonly edges?: Int32Array;
   /** Rounds that it took to settle; one where this is absent. */
   readonly rounds?: number;
-  /** What a later answer may go on from, by node. */
+  /** State by node from which a later answer may start. */
   readonly state?: State;
-  /** They stand as they are to leave; else by score, descending, then by the nodes in their columns. */
+  /** The rows are in their final order; else they are sorted by score, descending, then by the nodes in their columns. */
   readonly ordered?: true;
 }
 
@@ -43,7 +43,7 @@ export interface GraphCall {
   spend(edges: number): void;
   /** Bytes that are held from now on. Throws REL_MEMORY_CAP. */
   hold(bytes: number): void;
-  /** What an earlier answer came to, where this one may go on from it. */
+  /** The state of an earlier answer from which this one may start. */
   readonly start: State | null;
   /** A refusal that points at an argument. */
   invalid(name: string, text: string): Error;
@@ -67,7 +67,7 @@ export interface GraphAlgorithm {
   readonly limitsGroups?: true;
   /** The least score comes first, and of alike ones the fewest hops. */
   readonly nearestFirst?: true;
-  /** What it settles on, where it may go on from an earlier answer; of components the answer is the same, of all else nearly. */
+  /** The state that a later answer may start from. For components the answer stays exact, for the others it is approximate. */
   readonly warm?: 'pagerank' | 'components' | 'labels';
   run(graph: Graph, call: GraphCall): Steps<GraphRows>;
 }

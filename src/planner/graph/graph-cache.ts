@@ -25,7 +25,7 @@ export class GraphCache {
   readonly #bytesMax: number;
   /** By key, the one asked about last at the end. */
   readonly #kept = new Map<string, readonly Kept[]>();
-  /** What answers came to, the one that was made or gone on from last at the end. */
+  /** States of earlier answers, the one used last at the end. */
   readonly #warm = new Map<string, Warm>();
   #generation = 0;
 
@@ -90,7 +90,7 @@ export class GraphCache {
     for (const kept of all) {
       if (graph !== null || kept.isErased()) continue;
       graph = yield* followed(kept, of);
-      // What stood for now does so no more.
+      // A graph that was current is replaced by its later state.
       if (graph !== null && kept.time.system === kept.instant) before = kept;
     }
     graph ??= yield* read();
@@ -138,7 +138,7 @@ function isNow({ snapshot: { instant }, time }: GraphOf): boolean {
   return believed(time, instant).system === instant && time.valid === instant;
 }
 
-/** Nothing is known yet of a later instant: what is believed then is what is believed now, until more is written. */
+/** Bounds the system instant by now: later knowledge is current knowledge until more is written. */
 function believed({ system, valid }: TimeBounds, now: bigint): TimeBounds {
   return { system: system !== 'all' && system > now ? now : system, valid };
 }

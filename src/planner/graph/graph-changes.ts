@@ -1,4 +1,4 @@
-/** What happened to the rows that a graph was read from, between two instants: nothing, a few edges, or more than can be followed. */
+/** Changes of the rows behind a graph between two instants: none, a few edges, or too many to follow. */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
@@ -9,7 +9,7 @@ import { isClosed } from './graph-types.ts';
 import { floatsOf } from './instant-floats.ts';
 import type { Steps } from './steps.ts';
 
-/** What a graph is of. */
+/** Identifies a graph: the types and columns that it is read from, under one snapshot. */
 export interface GraphOf {
   readonly snapshot: GovernedSnapshot;
   /** All that it is read from. */
@@ -91,7 +91,7 @@ function* hasTurned(snapshot: GovernedSnapshot, type: string, { before, since, u
   return false;
 }
 
-/** The graph as it is at a later instant, where nothing but a few edges came or went since; null: it has to be read. */
+/** The graph as it is at a later instant, where only a few edges came or went since; null: it has to be read again. */
 export function* followed({ graph, time, instant }: ReadGraph, of: GraphOf): Steps<Graph | null> {
   const { snapshot, nodes, links, time: asked, isolated } = of;
   if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return null;
@@ -120,7 +120,7 @@ export function* followed({ graph, time, instant }: ReadGraph, of: GraphOf): Ste
   return made === null || isolated || removed.every(isLeft) ? made : null;
 }
 
-/** What can't be read has no part in the graph, and had none under this grant. */
+/** A type that the caller may not read has no part in the graph, before or after. */
 function* unlessClosed(work: () => Steps<boolean>): Steps<boolean> {
   try {
     return yield* work();
@@ -137,7 +137,7 @@ interface Edges {
   readonly isolated: boolean;
 }
 
-/** Adds edges that came, or went, within the span. False where there are too many, or one can't be told by itself. */
+/** Adds edges that came, or went, within the span. False where there are too many, or one can't be identified by itself. */
 function* changesOf(
   { rows }: GovernedSnapshot,
   request: Omit<ScanRequest, 'columns'>,

@@ -200,7 +200,7 @@ function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: Int32Arr
   return BYTES_PER_ELEMENT < 4 ? null : new Int32Array(buffer, byteOffset, byteLength / 4);
 }
 
-/** What `set` does, which goes byte by byte where memory is shared and does not lie alike. */
+/** Copies like `set`, which goes byte by byte where the memory is shared and the alignments differ. */
 function copy(
   from: Int32Array,
   to: Int32Array,
@@ -212,7 +212,7 @@ function copy(
 /** Cells between two looks at the clock. */
 const copiedAtOnce = 1 << 17;
 
-/** Offsets once so many more, or fewer, places belong to some nodes. */
+/** Adjusts the offsets for the places that were added to, or removed from, some nodes. */
 function moved(offsets: Uint32Array, changes: readonly (readonly [node: number, by: number])[]): Uint32Array {
   const after = shared(Uint32Array, offsets.length);
   after.set(offsets);

@@ -1,6 +1,6 @@
 /**
- * What functions over the graph have in common: the arguments that say which graph, WHERE over edges, and rows of scores.
- * Each function is a `GraphAlgorithm`; `graphFunction` makes a table function of it.
+ * The common part of functions over the graph: the arguments that choose the graph, WHERE over edges, and rows of scores. Each
+ * function is a `GraphAlgorithm`; `graphFunction` makes a table function of it.
  */
 import { at } from '../places.ts';
 import type { ArgumentSpec } from '../functions/argument-spec.ts';
@@ -40,7 +40,7 @@ export function graphFunction(algorithm: GraphAlgorithm): TableFunction {
     ...columns.map((column): PlanColumn => ({ name: column.name, type: columnTypes[column.holds] })),
     ...(tellsEdges ? edgeColumns : []),
   ];
-  // What is told of edges is asked of edges.
+  // Functions that report edges take conditions on the edge columns as conditions on edges.
   const above = new Set(own.map((column) => column.name).filter((column) => !tellsEdges || !ofEdges.has(column)));
   return {
     name,

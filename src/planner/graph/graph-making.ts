@@ -1,4 +1,4 @@
-/** Edges that were read become a graph: pure, in steps, here or in a worker. */
+/** Makes a graph of the edges that were read: pure, in steps, here or in a worker. */
 import type { SteppedJob } from '../../log/threads/stepping-job.ts';
 import { column, edgesAtOnce, inOrder, offsetsOf, type Records, roomFor, turned } from './edge-order.ts';
 import type { Adjacency, GraphParts } from './graph.ts';

@@ -27,7 +27,7 @@ export class GraphOperator implements Operator {
   readonly #reader: GraphReader;
   readonly #pieces: Generator<Batch, void>;
   readonly #work: Work = { looks: 0, held: 0 };
-  /** Aborted once nobody waits for what a worker does. */
+  /** Aborted once the result of a worker is no longer wanted. */
   readonly #gone = new AbortController();
 
   constructor(algorithm: GraphAlgorithm, opening: Opening) {
@@ -90,7 +90,7 @@ export class GraphOperator implements Operator {
     const { counters, memory, beside } = this.#opening.execution;
     const work = this.#work;
     const looks = counters.looks;
-    // Whatever goes over a whole graph of so many edges is no little work.
+    // An algorithm over a whole graph of so many edges goes to a worker.
     if (beside !== null && this.#algorithm.about === 'typed' && graph.edges > beside.looksMin)
       return yield* this.#beside(beside.workers, graph, parts, looks);
     const steps = answered(this.#algorithm, graph, countedCall(parts, work, memory), work);

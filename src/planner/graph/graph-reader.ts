@@ -21,7 +21,7 @@ const looksOfEdge = 8;
 export class GraphReader {
   readonly #opening: Opening;
   #open: Operator | null = null;
-  /** Aborted once nobody waits for what a worker does. */
+  /** Aborted once the result of a worker is no longer wanted. */
   readonly #gone = new AbortController();
   #held = 0;
 
@@ -41,7 +41,7 @@ export class GraphReader {
     return of === null ? this.#read() : execution.graphs.find(of, () => this.#read());
   }
 
-  /** What it is the graph of; null where it serves this question alone. */
+  /** The identity under which the graph may be shared; null where it serves this statement alone. */
   get of(): GraphOf | null {
     const { node, execution } = this.#opening;
     const { types, weight, isWhole } = node.graph!;

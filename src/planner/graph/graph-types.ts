@@ -37,7 +37,10 @@ export interface GraphTypes {
 
 const closedBy: ReadonlySet<string> = new Set(['REL_ACL', 'REL_HUMINT', 'REL_ACCESS_SCOPE', 'REL_PROTECTED_COLUMN']);
 
-/** Whether an error says that a type may not be read. One that nobody named has then no edges and no nodes. */
+/**
+ * Whether an error says that a type may not be read. Such a type, if the statement did not name it, counts as having no edges and
+ * no nodes.
+ */
 export function isClosed(error: unknown): boolean {
   return error instanceof ServiceError && closedBy.has(error.code);
 }
@@ -59,7 +62,7 @@ export function graphTypes(catalog: CatalogReader, words: Words): GraphTypes {
   const type = words.word('TYPE');
   const definition = type === undefined ? undefined : known(catalog, type, 'TYPE', words);
   const names = linkNames(words);
-  // A call may name the edges alone: then whatever they join is a node.
+  // A call may name the edge type alone: then every end of these edges is a node.
   const ofEdges = definition !== undefined && names === null && endsOf(definition) !== null && !isOwnEnd(definition);
   const links = ofEdges ? [linkNamed(definition, words.placeOf('TYPE'))] : linksOf(catalog, names, words);
   if (definition !== undefined && !ofEdges) {

@@ -1,8 +1,8 @@
 /**
  * Nodes and edges of one question, as numbers. What must hold:
  *
- * - nodes are numbered in the byte order of their texts, edges by source, target, link type and system_from: whatever goes over
- *   them in order gives the same answer however the graph came about;
+ * - nodes are numbered in the byte order of their texts, edges by source, target, link type and system_from: an algorithm
+ *   that follows this order gives the same answer however the graph was made;
  * - an edge is there once for each row that says it, so parallel edges and loops are kept;
  * - nothing in here changes once it is built: questions of one grant and basis share it.
  */
@@ -133,7 +133,7 @@ export class Graph {
 /** Which way edges are gone. */
 export type Direction = 'out' | 'in' | 'both';
 
-/** What is gone along: one adjacency, or both of them. */
+/** The adjacencies that a direction follows: one, or both. */
 export function ways(graph: Graph, direction: Direction): readonly Adjacency[] {
   return direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
 }

@@ -6,7 +6,7 @@ export function floatsOf({ buffer, byteOffset, length }: BigInt64Array): Float64
   return new Float64Array(buffer, byteOffset, length);
 }
 
-/** Whatever bits they have, two numbers each. */
+/** The bits of instants as 32-bit numbers, two for each. */
 export function halvesOf({ buffer, byteOffset, length }: BigInt64Array): Int32Array {
   return new Int32Array(buffer, byteOffset, 2 * length);
 }

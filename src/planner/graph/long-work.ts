@@ -8,10 +8,10 @@ import type { Caller } from '../../governance/caller.ts';
 import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import { type LogicalPlan, nodesOf } from '../logical-plan.ts';
 
-/** Whatever is over by then is nobody's job. */
+/** Work that ends within this time is not listed as a job. */
 const momentMs = 100;
 
-/** Null where a plan asks nothing of a graph, or nothing is listed. */
+/** Null where the plan reads no graph, or no jobs are listed. */
 export function longWorkOf(plan: LogicalPlan, caller: Caller, jobs: JobRunner | null, clock: Clock): LongWork | null {
   if (jobs === null) return null;
   let asks = known.get(plan);
@@ -40,7 +40,7 @@ export class LongWork {
     this.#startedMs = of.clock.monotonicMs();
   }
 
-  /** Aborted where the job is cancelled, or whoever asked is gone. */
+  /** Aborted when the job is cancelled or the caller is gone. */
   signal(asked: AbortSignal | undefined): AbortSignal {
     const own = this.#ending.signal;
     return asked === undefined ? own : AbortSignal.any([asked, own]);
@@ -52,7 +52,7 @@ export class LongWork {
     this.#progress?.(edges, null);
   }
 
-  /** What the work ended in, if it did not end well: of a cancelled job, that it was. */
+  /** Ends the job and returns the error that it ended with, if any: for a cancelled job, the cancellation. */
   async over(error: unknown = null): Promise<unknown> {
     this.#end?.(error);
     try {

@@ -4,7 +4,7 @@ export const rowsName = '#ROWS';
 export const entitiesName = '#ENTITIES';
 export const unwindName = '#UNWIND';
 
-/** What a walk adds to the rows that it begins at. */
+/** Columns that a walk adds to the rows from which it begins. */
 export const walkColumns = {
   /** Text of the node that a walk ends at. */
   end: '#end',
@@ -35,7 +35,7 @@ export const nodeNameCall = '#NAME';
 /** Calls of one column, `_pk`: the row as json. */
 export const entityCalls = { nodes: '#NODE', edges: '#EDGE' } as const;
 
-/** What one wanted entity is made of: numbers of columns among those behind the rows. */
+/** The columns that make up one wanted entity, by their index among those behind the rows. */
 export interface EntityLayout {
   readonly as: 'node' | 'path' | 'relationship' | 'relationships';
   readonly edge: { readonly entity: number; readonly from: number; readonly to: number } | null;

@@ -1,4 +1,7 @@
-/** Rows of several types, one type after the other. Types that nobody named and the caller may not read have none. */
+/**
+ * Rows of several types, one type after the other. A type that the statement did not name and the caller may not read yields no
+ * rows.
+ */
 import type { Opening } from '../functions/table-function.ts';
 import type { Batch, Operator } from '../operators/operator.ts';
 import { isClosed } from './graph-types.ts';

@@ -1,6 +1,6 @@
 /**
  * Shortest ways from one node to all others. Of ways that are as short the one of fewer hops counts, then the one over the least
- * node: what is told of a node never rests on the order in which others were met.
+ * node: the result for a node never depends on the order in which others were met.
  */
 import type { Adjacency, Graph } from './graph.ts';
 import { ways } from './graph.ts';

@@ -1,4 +1,4 @@
-/** Who is joined to whom, whichever way and by however many edges: each neighbour once, loops left out. */
+/** Neighbours of each node in either direction: each neighbour once, however many edges lead to it, without loops. */
 import type { Adjacency, Direction, Graph } from './graph.ts';
 import { ways } from './graph.ts';
 import { type Steps, stepsAtOnce } from './steps.ts';

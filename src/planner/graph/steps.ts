@@ -1,4 +1,4 @@
-/** Long work in bounded steps: whoever drives it looks at the clock, and gives others a turn, at every yield. */
+/** Long work in bounded steps: at every yield the caller checks the clock and lets other requests run. */
 export type Steps<T> = Generator<undefined, T, void>;
 
 /** Steps of a loop between two yields, where one of them is a few nanoseconds. */

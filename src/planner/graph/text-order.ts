@@ -1,6 +1,6 @@
 /**
- * Texts in the order of their bytes, as most keys are: alike in how they begin, and told apart by what follows. Eight bytes behind what
- * all begin with are ordered digit by digit, and only texts that have these in common too are compared.
+ * Texts in the order of their bytes, as most keys are: most keys share a prefix and differ behind it. Eight bytes behind what all
+ * begin with are ordered digit by digit, and only texts that have these in common too are compared.
  */
 import { byWords, edgesAtOnce, roomFor } from './edge-order.ts';
 import { sorted, type Steps } from './steps.ts';

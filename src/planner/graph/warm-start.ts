@@ -16,7 +16,7 @@ export interface Warm {
   readonly isErased: () => boolean;
 }
 
-/** Null where an earlier state says nothing about this graph. */
+/** The state to start from; null where the earlier state does not apply to this graph. */
 export function* started(algorithm: GraphAlgorithm, warm: Warm, graph: Graph): Steps<State | null> {
   const onlyGrew = warm.lineage === graph.lineage && warm.edges <= graph.edges;
   if (algorithm.warm === 'components') return onlyGrew ? warm.state : null;

@@ -27,7 +27,7 @@ export interface Range<T extends number | bigint> {
   readonly outside: boolean;
 }
 
-/** What a test asks of the values of a vector. NULL passes `isNull` alone. */
+/** The condition of a test on the values of a vector. NULL satisfies `isNull` alone. */
 export type Demand =
   | { readonly kind: 'isNull' }
   | { readonly kind: 'isNotNull' }
@@ -39,7 +39,7 @@ export type Demand =
 
 export interface SplitPredicate {
   readonly tests: readonly ColumnTest[];
-  /** What is left for generated code; null: nothing. */
+  /** The condition that remains for generated code; null: nothing. */
   readonly rest: Bound | null;
 }
 
@@ -70,7 +70,7 @@ function testedColumn(bound: Bound): BoundColumn | null {
   if (inner.kind === 'is-null') return inner.operand.kind === 'column' ? inner.operand : null;
   const column = numericColumn(bound);
   if (column) return column;
-  // Whatever one text column decides is judged once per text.
+  // A predicate over a single text column is judged once per distinct text.
   if (mayRaise(bound) || bound.type !== 'boolean' || columnsIn(bound).size !== 1) return null;
   const text = columnOf(bound);
   return text?.type === 'string' ? text : null;
@@ -107,7 +107,7 @@ function visit(bound: Bound, look: (each: Bound) => void): void {
   for (const child of childrenOf(bound)) visit(child, look);
 }
 
-/** What the test demands of a vector; null where kernels can't say it. */
+/** Translates the test into a demand on a vector; null where kernels can't express it. */
 export function demandOf({ bound }: ColumnTest, vector: Vector, context: KernelContext): Demand | null {
   if (bound.kind === 'is-null') return { kind: 'isNull' };
   if (bound.kind === 'not' && bound.operand.kind === 'is-null') return { kind: 'isNotNull' };

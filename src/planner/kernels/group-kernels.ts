@@ -12,7 +12,7 @@ import { memoryIn } from './row-mask.ts';
 
 /** A batch below this is not worth the calls. */
 const rowsMin = 512;
-/** New groups of a batch beyond these are better found by whoever finds them in bulk. */
+/** Beyond this many new groups in a batch, the bulk path finds them faster. */
 const newMax = 256;
 const rowsMax = 65_536;
 const groupsMax = 32_768;
@@ -84,7 +84,7 @@ interface Run {
   readonly batch: Batch;
   /** Above every group. */
   readonly size: number;
-  /** What lies at group 1 for a kernel is of group 0: numbers of pairs count from 0. */
+  /** 1 where a kernel's group 1 is our group 0, because numbers of pairs count from 0. */
   readonly shift: 0 | 1;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which rows of a block are visible and pass some tests, found by kernels where the columns rest. A block that kernels can't
- * read, or of which a test says what no kernel can, is left to whoever asked.
+ * Finds the rows of a block that are visible and pass some tests, by kernels over the columns in place. A block or a test that
+ * kernels can't handle is left to the caller.
  */
 import { memoryOf, type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
 import type { Vector } from '../../log/values/columns.ts';

@@ -6,7 +6,7 @@
  *
  *   [MATCH … | UNWIND … | WITH …] CREATE|MERGE (a:Type {key: value})-[r:LINK]->(b), … [CREATE|MERGE …] [RETURN a AS name, …]
  *
- * Whatever else patterns have elsewhere is REL_PARSE with its place: nothing is read over. Source: specification, "Doors".
+ * Every other clause of pattern languages is REL_PARSE with its location: nothing is ignored. Source: specification, "Doors".
  */
 import type { Place } from '../statement.ts';
 import {
@@ -47,7 +47,7 @@ function written(call: string): string {
   return names[call] ?? call.replace('#', '').toLowerCase();
 }
 
-/** Recognised, and run by nobody. */
+/** Recognised, but not executable. */
 const changes: ReadonlySet<string> = new Set('SET DELETE DETACH REMOVE'.split(' '));
 const unsupported: ReadonlySet<string> = new Set('FOREACH UNION CALL LOAD USE'.split(' '));
 const clausesMax = 32;

@@ -1,6 +1,6 @@
 /**
- * What the graph doors write, from its text: CREATE and MERGE of patterns, and CALL … .write. The rows that a MATCH in front finds
- * are a query of its own. Everybody else sees them refused, read as they are.
+ * Parses the writes of the graph doors: CREATE and MERGE of patterns, and CALL … .write. The rows that a preceding MATCH finds
+ * are a query of its own. Readers without the right to write see the statement refused.
  */
 import type { Dialect, Place, Query, Slot } from '../statement.ts';
 import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
@@ -55,7 +55,7 @@ function patternWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | n
   };
 }
 
-/** What edges call the nodes that were matched, in the order of their names; then the values. */
+/** A query for the keys of the matched nodes, in the order of their names, and then the values. */
 function matchedQuery(
   matches: readonly Clause[],
   used: readonly string[],
@@ -88,10 +88,10 @@ function nodeNames(matches: readonly Clause[]): readonly string[] {
   });
 }
 
-/** What is made, each thing before what names it. */
+/** The things that CREATE and MERGE make, each before those that name it. */
 class Things {
   readonly #taken: Set<string>;
-  /** What cells and RETURN say of rows that were matched. */
+  /** Terms of cells and RETURN that read matched rows. */
   readonly values: Term[] = [];
   #numbers = 0;
 
@@ -99,7 +99,7 @@ class Things {
     this.#taken = new Set(nodeNames(matches));
   }
 
-  /** What says nothing of what is made is a value of the row that was matched. */
+  /** Replaces terms that name nothing made by values of the matched row. */
   withValues(clause: Projection, made: ReadonlySet<string>): Projection {
     if (clause.isAll) throw parseError(clause.place, 'RETURN names what it says of what was made: * is not supported here');
     const replaced = (term: Term): Term => {

@@ -34,7 +34,7 @@ const fieldsMax = 1_000;
 const depthMax = 32;
 const aliasesMax = 16;
 
-/** Whatever the types are called, a document about the schema is right or wrong by itself. */
+/** A schema with any types: whether a document about the schema is valid does not depend on them. */
 const anySchema = new GraphQLSchema({
   query: new GraphQLObjectType({ name: 'Query', fields: { any: { type: GraphQLString } } }),
 });

@@ -1,6 +1,6 @@
 /**
- * The library of GraphQL, loaded with the first document: a hundred modules, of which each that is read and run holds the event loop.
- * They come in portions, whatever one needs before it.
+ * The library of GraphQL, loaded with the first document: its hundred modules would block the event loop if loaded at once. They
+ * come in portions, dependencies first.
  */
 type Portions = readonly (() => Promise<unknown>)[];
 

@@ -138,7 +138,7 @@ class Names {
     this.#taken = new Set(taken);
   }
 
-  /** The name, or the first like it that is nobody else's. */
+  /** The name, or a variant of it that no other type has. */
   free(name: string): string {
     let free = name;
     while (this.#taken.has(free)) free += '_';

@@ -1,7 +1,7 @@
 /**
- * Plain questions to statements, by their forms alone. Source: specification, "Search", natural language. A form that is
- * recognised and lacks what it is about is refused, and so is what narrows it down and is not understood: nothing is ever guessed.
- * What stands in quotes is a name as it is.
+ * Plain questions to statements, by their forms alone. Source: specification, "Search", natural language. A recognised form
+ * without a subject is refused, and so is a narrowing phrase that is not understood: nothing is ever guessed. Quoted text is
+ * taken as a name unchanged.
  */
 import { ServiceError } from '../../errors.ts';
 
@@ -10,7 +10,7 @@ export interface Translated {
   readonly sql: string;
 }
 
-/** A question without what stands around its form. */
+/** A question without the phrases around its form. */
 interface Asked {
   /** Single spaces; each quoted name is a mark. */
   readonly text: string;
@@ -23,9 +23,9 @@ interface Asked {
 
 interface Form {
   readonly intent: Exclude<Translated['intent'], 'model' | 'browse' | 'count'>;
-  /** Tells the intent, whatever follows. */
+  /** Recognises the intent by the beginning of the text. */
   opens(text: string): boolean;
-  /** What it is about. */
+  /** The names that the question is about; null where there are none. */
   names(asked: Asked): readonly string[] | null;
   readonly takes: { readonly hops: boolean; readonly asOf: boolean };
   statement(names: readonly string[], asked: Asked): string;
@@ -182,7 +182,7 @@ function behind({ text }: Asked, opens: RegExp): readonly string[] | null {
   return found === null ? null : [text.slice(found.index + found[0].length).trim()];
 }
 
-/** What is counted; null where the question asks for no number. */
+/** The thing that is counted; null where the question asks for no number. */
 function countedOf(text: string): string | null {
   const found = /^(?:.*?\b)?(?:how many|(?:the )?(?:total )?number of|count(?: of)?(?: all)?) (.*)$/i.exec(text);
   if (found === null) return null;

@@ -72,7 +72,7 @@ export function patternQuery(clauses: readonly Clause[], isAlone: boolean): Quer
 export const madeRows = '#made';
 export const valueName = (number: number): string => `#value ${number}`;
 
-/** What RETURN says of rows that were made: these have keys of nodes and edges under their names, and then the values. */
+/** The RETURN of rows that were made: their nodes and edges have keys under their names, and the values follow. */
 export function returnedQuery(
   clause: Projection,
   made: readonly { readonly name: string; readonly kind: 'node' | 'edge'; readonly type: string }[],
@@ -197,7 +197,7 @@ class PatternCompiler {
     return { source: { kind: 'unwind', input, list: compileTerm(list, rows.names), alias, place }, where: rows.where, names };
   }
 
-  /** `isTyped`: a node of this name is a row, with its type, whatever is asked of it. */
+  /** `isTyped`: the node of this name has to be read as a row of its type. */
   #chains(
     chains: readonly PatternChain[],
     rows: Rows,
@@ -504,7 +504,7 @@ class PatternCompiler {
       if (known === undefined || known.kind === 'node') return known;
       throw at('REL_PARSE', `${JSON.stringify(name)} is bound already, and is no node`, place);
     };
-    // What a value of before is compared with is asked where both are there.
+    // Conditions on values from before are checked where both sides are available.
     const outer: Term[] = [];
     const inside = <T extends PatternNode | PatternEdge>(part: T): T => this.#inside(part, rows.names, outer);
     const chains = clause.chains.map((chain) => ({
@@ -512,7 +512,7 @@ class PatternCompiler {
       nodes: chain.nodes.map((node) => inside(asBound(node, bound(node.name)))),
       edges: chain.edges.map(inside),
     }));
-    // What is known of a node that is shared narrows down where the pattern is looked for.
+    // Known facts about a shared node narrow the search for the pattern.
     const shared = new Set(chains.flatMap(({ nodes }) => nodes.flatMap(({ name }) => (bound(name) ? [name!] : []))));
     const facts = new Map([...this.#facts].filter(([name]) => shared.has(name)));
     const isTyped = (name: string): boolean => (bound(name)?.type ?? null) !== null;
@@ -735,7 +735,7 @@ function expressionOf(item: ProjectionItem): readonly Expression[] {
   return item.kind === 'expression' ? [item.expression] : [];
 }
 
-/** What a chain of one MATCH is matched with. */
+/** The context in which a chain of one MATCH is matched. */
 interface Matching {
   readonly names: Map<string, Variable>;
   readonly where: Expression[];
@@ -748,7 +748,7 @@ interface Matching {
   readonly entities: string;
 }
 
-/** What is known of a node that has no row. */
+/** Properties that a node without a row has. */
 const ofName: ReadonlySet<string> = new Set(['id', rowColumns.entity]);
 function tableNode(table: string, label: string, place: Place): NodeVariable {
   const given = [{ name: null, value: column(table, 'id', place) }];
@@ -780,7 +780,7 @@ function sameNode(one: NodeVariable, other: NodeVariable, place: Place): Express
   return same;
 }
 
-/** What a clause asks of single nodes by `=`: in braces, or in its condition, joined by AND. */
+/** Facts by `=` that a clause states about single nodes: in braces, or in its condition, joined by AND. */
 function factsOf({ chains, where }: Match): ReadonlyMap<string, readonly Fact[]> {
   const facts = new Map<string, Fact[]>();
   const add = (name: string, fact: Fact): void => void facts.set(name, [...(facts.get(name) ?? []), fact]);

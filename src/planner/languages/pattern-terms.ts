@@ -1,18 +1,18 @@
-/** What terms of graph patterns are made of. Pure. */
+/** Walks the terms of graph patterns. Pure. */
 import type { Item, Term } from './pattern-tree.ts';
 
-/** What no text can write: a name by itself, as edges call it. */
+/** A function that no text can call: the key of a node by which edges name it. */
 export const nameFunction = '#name';
 
 /** It asks for the type of a relationship, which its edge alone may say. */
 export const isTypeFunction = (name: string): boolean => name === 'type';
 
-/** It is one, or made of one. */
+/** Whether the term is an aggregate, or contains one. */
 export function isAggregate(term: Term): boolean {
   return term.kind === 'aggregate' || partsOf(term).some(isAggregate);
 }
 
-/** What a term is made of. */
+/** The operands of a term. */
 export function partsOf(term: Term): readonly Term[] {
   switch (term.kind) {
     case 'variable':

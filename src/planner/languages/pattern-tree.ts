@@ -108,7 +108,7 @@ export type Projection = {
   readonly place: Place;
 };
 
-/** What CREATE or MERGE makes: nodes that nothing has bound have a label, edges one type and a way. */
+/** A CREATE or MERGE clause: nodes that are not bound yet have a label, edges one type and a direction. */
 export interface MadeClause {
   readonly kind: 'create' | 'merge';
   readonly chains: readonly PatternChain[];

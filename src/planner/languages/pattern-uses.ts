@@ -1,9 +1,12 @@
-/** What the clauses of a graph pattern ask of each name: which of its columns have to be read, and whether as one value. Pure. */
+/**
+ * Collects how the clauses of a graph pattern use each name: which of its columns have to be read, and whether as one value.
+ * Pure.
+ */
 import { rowColumns } from '../graph/pattern-columns.ts';
 import { isTypeFunction, itemNamed, nameFunction, partsOf } from './pattern-terms.ts';
 import type { Clause, Term } from './pattern-tree.ts';
 
-/** What the clauses ask of a name, wherever it stands in them. */
+/** The uses of a name in all clauses. */
 export interface Uses {
   /** `rowColumns.entity` among them where it is a value as a whole. */
   readonly properties: Set<string>;
@@ -20,7 +23,7 @@ export class PatternUses {
   constructor(clauses: readonly Clause[], asRow: string | null) {
     this.#asRow = asRow;
     for (const clause of clauses) this.#readUses(clause, clauses);
-    // What is asked of a name that WITH gives is asked of what it passes on.
+    // Uses of a name that WITH gives are uses of the name that it passes on.
     for (const clause of clauses.toReversed()) {
       if (clause.kind !== 'with') continue;
       for (const { term, name } of clause.items) {

@@ -51,7 +51,7 @@ interface ValueVariable {
   readonly isAny: boolean;
 }
 
-/** What a name stands for at some clause. */
+/** The binding of a name at some clause. */
 export type Variable = NodeVariable | EdgeVariable | PathVariable | ValueVariable;
 
 export type Names = ReadonlyMap<string, Variable>;
@@ -230,7 +230,7 @@ export function findShape(term: Term, names: Names): EntityShape | null {
   }
 }
 
-/** What a comparison goes by: of an entity what edges call it, or its key. */
+/** The expression that a comparison uses: for an entity the key by which edges name it, or its own key. */
 export function compileCompared(term: Term, names: Names): Expression {
   if (term.kind !== 'variable') return compileTerm(term, names);
   const variable = findVariable(term.name, names, term.place);

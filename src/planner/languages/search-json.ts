@@ -176,7 +176,7 @@ class StatementMaker {
     return { node: { kind: 'call', name: 'MATCH', arguments: list, place: nowhere }, text: written };
   }
 
-  /** What is searched where no column is named. */
+  /** The text columns that are searched where the search names none. */
   #texts(): readonly string[] {
     const { properties } = this.#definition;
     const names = Object.keys(properties).filter((name) => holdsTexts(properties[name]!.type));

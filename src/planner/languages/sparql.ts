@@ -111,7 +111,7 @@ const lineEnd = /\r\n|\n|\r/;
 const token =
   /#[^\n\r]*|"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|<[^<>"{}|^`\\\s]*>|(?:[?$:\w\-.]|\\.)+|\S/g;
 
-/** What is larger would hold everybody up. */
+/** Refuses queries so large that parsing them would block other requests. */
 function checkExtent(text: string): void {
   if (text.length > charactersMax) throw new ServiceError('REL_PARSE', `a query has at most ${charactersMax} characters`);
   let tokens = 0;
@@ -137,7 +137,7 @@ type Piece = string | { readonly slot: number };
 interface Table {
   readonly alias: string;
   readonly source: Source;
-  /** What joins it to those before it. */
+  /** The conditions that join it to the tables before it. */
   readonly on: Expression[];
   readonly text: Piece[];
   readonly onText: Piece[][];
@@ -242,7 +242,7 @@ class StatementMaker {
       for (const inner of each.triples) this.#triples(inner);
       return;
     }
-    // What stands in brackets says something of its own node.
+    // Triples in brackets describe their own node.
     for (const node of [each.subject, each.object]) if (node.type === 'tripleCollection') this.#triples(node);
     this.#pattern(each);
   }

@@ -1,7 +1,7 @@
 /**
- * Text to tokens, in one pass. The same pass takes the literals out: it yields the parameters and the template, so that a
- * cached plan is found after lexing alone. Two statements with one template always parse to one tree; therefore whatever
- * the tree depends on must be in the template: a literal's type is, its value is not.
+ * Text to tokens, in one pass. The same pass takes the literals out: it yields the parameters and the template, so that a cached
+ * plan is found after lexing alone. Two statements with one template always parse to one tree; therefore everything that the tree
+ * depends on must be in the template: a literal's type is, its value is not.
  *
  * Lines and columns count from 1; a column is a UTF-16 code unit, as in most editors.
  */
@@ -14,7 +14,7 @@ export type TokenKind = 'word' | 'quoted' | 'literal' | 'symbol' | 'end';
 
 export interface Token {
   readonly kind: TokenKind;
-  /** What the parser compares: a word in upper case, a symbol itself; empty for quoted names, literals and the end. */
+  /** The text that the parser compares: a word in upper case, a symbol itself; empty for quoted names, literals and the end. */
   readonly key: string;
   /** A name as written, without quotes; of a literal its type letter: s, i, n, b, or `null`; of a value with a stated type that type. */
   readonly text: string;
@@ -89,8 +89,8 @@ export class LexedStatement {
   }
 
   /**
-   * The template as it may be recorded before names are known to name anything: many put text in double quotes, and a
-   * record must not keep what may be somebody's data.
+   * The template as it may be recorded before names are known to name anything: many put text in double quotes, and a record must
+   * not keep text that may be personal data.
    */
   get guardedTemplate(): string {
     return this.template.includes('"') ? this.template.replaceAll(/"(?:[^"]|"")*"/g, '"?"') : this.template;
@@ -121,10 +121,10 @@ export function parseError(place: Place, message: string, reason?: ErrorReason):
 
 const noMarkers: ReadonlyMap<number, number> = new Map();
 
-/** A value that is not there yet, of a type that whoever asks does not know. */
+/** A value that is not bound yet, of unknown type. */
 export const untyped = Symbol('untyped');
 
-/** What `$1` or `$name` stands for; undefined: nothing. */
+/** Resolves `$1` or `$name` to its value; undefined: there is none. */
 export type MarkerValues = (marker: number | string) => Literal | TypedValue | typeof untyped | undefined;
 
 /**
@@ -139,7 +139,7 @@ export function lexStatement(text: string, values: MarkerValues | null = null): 
   }
 }
 
-/** The same in bounded steps, so that a text of a megabyte holds nobody up. */
+/** Lexes in bounded steps, so that a text of a megabyte doesn't block other requests. */
 export function* lexing(text: string, values: MarkerValues | null = null): Generator<undefined, LexedStatement, void> {
   if (text.length > statementCharactersMax) {
     throw parseError({ line: 1, column: 1 }, `the statement is longer than ${statementCharactersMax} characters`);
@@ -629,7 +629,7 @@ const slash = 0x2f;
 const star = 0x2a;
 const dot = 0x2e;
 
-// What is none of these is a symbol: 0.
+// Any other character is a symbol: 0.
 const classSpace = 1;
 const classLetter = 2;
 const classDigit = 3;

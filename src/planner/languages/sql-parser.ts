@@ -2,11 +2,11 @@
  * One text to one statement: the prefixes EXPLAIN and PURPOSE, then a query, a control statement or a write, which is
  * recognised and refused by who may not run it. Source: specification, "SQL dialect".
  *
- * The parser never looks at the value of a query's literal: a cached tree is not parsed again, and what is wrong with a
- * timestamp or an interval must be told the same way the second time. Whoever computes with a literal checks it.
+ * The parser never looks at the value of a query's literal: a cached tree is not parsed again, and a malformed timestamp or
+ * interval must give the same error the second time. The code that computes with a literal checks it.
  *
- * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Whatever the text, parsing
- * ends in time linear in its length and never exhausts the stack.
+ * Errors are REL_PARSE, their detail starts with `line:column: ` and never shows a literal. Parsing any text ends in time linear
+ * in its length and never exhausts the stack.
  */
 import { isTableFunction } from '../functions/all.ts';
 import type {

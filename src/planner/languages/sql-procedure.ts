@@ -25,7 +25,7 @@ const aliases: ReadonlyMap<string, string> = new Map([
   ['labelpropagation', 'LABEL_PROPAGATION'],
 ]);
 
-/** What other stores have by names of their own, in small letters, and the function that does it here. */
+/** Procedures of other stores, in lower case, and the function here that does the same. */
 const elsewhere: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...Object.fromEntries(nodeMetrics.map((metric) => [metric, `GRAPH_NODE_METRIC with METRIC => '${metric}'`])),
@@ -93,7 +93,7 @@ export function readCall(cursor: TokenCursor): ProcedureCall {
 const spaces: ReadonlySet<string> = new Set(['traverse', 'gds', 'db', 'dbms']);
 const catalogues: ReadonlySet<string> = new Set(['db.labels', 'db.relationshiptypes', 'db.propertykeys', 'dbms.components']);
 
-/** What tools of graphs ask of a database: relations that nobody stores. */
+/** Catalogue calls that graph tools make: virtual relations. */
 function catalogueCall(cursor: TokenCursor, space: string, place: Place): ProcedureCall {
   const named = cursor.place;
   const written = cursor.name('a procedure');
@@ -110,7 +110,7 @@ function catalogueCall(cursor: TokenCursor, space: string, place: Place): Proced
   return { mode: 'stream', query, property: null, arguments: [], verb: 'CALL', place };
 }
 
-/** What RETURN shows goes by the names that YIELD has given. */
+/** Resolves the columns of RETURN by the names that YIELD gives. */
 function renamed(returned: readonly ProjectionItem[], yielded: readonly ProjectionItem[]): readonly ProjectionItem[] {
   return returned.map((item) => {
     if (item.kind !== 'expression' || item.expression.kind !== 'column') return item;

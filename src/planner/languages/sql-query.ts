@@ -212,7 +212,7 @@ const bareSelect = {
   compute: [],
 } as const;
 
-/** What stands behind SELECT ALL, as opposed to a column of that name. */
+/** Consumes ALL behind SELECT, unless it is a column of that name. */
 function acceptAll(cursor: TokenCursor): void {
   const next = cursor.peek(1);
   const isName = next.key === ',' || next.key === '.' || next.key === 'AS' || next.key === 'FROM' || next.kind === 'end';
@@ -232,7 +232,7 @@ function readSelect(cursor: TokenCursor): Select {
   if (distinctOn) distinct = false;
   else if (!distinct) acceptAll(cursor);
   cursor.aggregates = 'allowed';
-  // What EXISTS asks needs no column.
+  // EXISTS needs no column.
   const isBare = cursor.key() === 'FROM' && cursor.dialect === 'wide' && cursor.inSubquery;
   const projection = [isBare ? ({ kind: 'star', table: null, place } as const) : readProjectionItem(cursor)];
   while (cursor.accept(',')) projection.push(readProjectionItem(cursor));
@@ -308,7 +308,7 @@ function readLabel(cursor: TokenCursor): string {
   return cursor.dialect === 'wide' && token.kind === 'word' && token.reserved ? cursor.next().text : cursor.name('an alias');
 }
 
-/** What may follow a SELECT that has no FROM. */
+/** Whether the next token may follow a SELECT without FROM. */
 function endsSelect(cursor: TokenCursor): boolean {
   const { kind, key } = cursor.token;
   if ((cursor.writes && (key === 'ON' || key === 'RETURNING')) || cursor.locks()) return true;

@@ -1,4 +1,4 @@
-/** Row values, (a, b), taken apart: what compares rows compares their items. */
+/** Takes row values, (a, b), apart: a comparison of rows becomes comparisons of their items. */
 import type { Expression, Place } from '../statement.ts';
 import type { TokenCursor } from './token-cursor.ts';
 

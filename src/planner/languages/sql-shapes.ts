@@ -1,7 +1,7 @@
 /**
- * Statements that say what one before them said, but for their literals: known by the text between these, without being
- * taken apart again. What must hold: whatever is recognised here has the template and the parameters that the lexer gives
- * it; what it might read differently is not recognised, and no statement is refused here.
+ * Recognises statements that equal an earlier one but for their literals: by the text between these, without lexing them again.
+ * Invariants: a recognised statement has the template and the parameters that the lexer would give it; one that the lexer might
+ * read differently is not recognised, and no statement is refused here.
  */
 import type { Literal } from '../statement.ts';
 import { LexedStatement } from './sql-lexer.ts';
@@ -83,14 +83,14 @@ function endOfString(text: string, start: number): number {
   return end + 1;
 }
 
-/** What follows the digits decides whether the number ends with them: it is the same text as in the statement that is known. */
+/** The text behind the digits decides whether the number ends with them; it is the same as in the known statement. */
 function endOfDigits(text: string, start: number): number {
   let end = start;
   while (isDigit(text.charCodeAt(end))) end++;
   return end === start || end - start > digitsMax ? -1 : end;
 }
 
-/** null where a literal is written in a way that is not cut out. */
+/** Null where a literal is written in a form that can't be cut out. */
 function shapeOf({ text, template, tokens, parameters }: LexedStatement): Shape | null {
   const pieces: string[] = [];
   const cuts: { readonly type: 's' | 'i'; readonly slot: number }[] = [];

@@ -1,6 +1,6 @@
 /**
- * A position in the tokens of one statement, and what a recursive-descent parser asks of it. Recursion goes through
- * `nested` and left-deep chains through `linked`, so that a tree never gets deeper than whoever walks it can follow.
+ * A position in the tokens of one statement, with the operations of a recursive-descent parser. Recursion goes through `nested`
+ * and left-deep chains through `linked`, so that no tree is too deep for the recursion of later passes.
  */
 import type { ErrorReason, ServiceError } from '../../errors.ts';
 import type { AsOf, Dialect, OrderItem, Place, Query, Slot } from '../statement.ts';
@@ -36,7 +36,7 @@ export class TokenCursor {
   asOf: AsOf | null = null;
   /** It reads a write, where RETURNING is no name. */
   writes = false;
-  /** What SUM and MAX mean here: in RANK BY and COMPUTE they are functions of several values. */
+  /** The meaning of SUM and MAX here: in RANK BY and COMPUTE they are functions of several values. */
   aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';
 
   constructor(lexed: LexedStatement, { readQuery, readOrder }: Readers, dialect: Dialect) {
@@ -136,7 +136,7 @@ export class TokenCursor {
     return parseError(place, `${what} is not implemented`, 'not-implemented');
   }
 
-  /** What rule 10 of the specification names as not implemented is there in the wide dialect alone. */
+  /** Refuses features that rule 10 of the specification lists as not implemented, except in the wide dialect. */
   wideOnly(what: string, place: Place = this.place): void {
     if (this.dialect === 'spec') throw this.notImplemented(what, place);
   }

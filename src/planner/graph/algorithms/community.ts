@@ -8,7 +8,7 @@ import { communities } from '../rows.ts';
 import { type Steps, stepsAtOnce } from '../steps.ts';
 import { spread } from './label-propagation.ts';
 
-/** What moving must add, so that rounding moves nothing to and fro. */
+/** Least gain of modularity for a move, so that rounding errors don't move nodes to and fro. */
 const least = 1e-12;
 const levelsMax = 100;
 const roundsMax = 100;
@@ -42,7 +42,7 @@ interface Level {
   readonly offsets: Uint32Array;
   readonly neighbours: Int32Array;
   readonly weights: Float64Array;
-  /** What a node is joined to others and, twice, to itself by. */
+  /** By node: the weight of its edges to others, plus twice that of its loops. */
   readonly total: Float64Array;
 }
 

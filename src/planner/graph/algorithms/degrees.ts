@@ -1,4 +1,4 @@
-/** What DEGREE(column, direction) looks up: nodes that have edges, each with how many. Nobody calls it by its name. */
+/** The lookup behind DEGREE(column, direction): the number of edges of each node that has any. Not callable by name. */
 import type { Direction } from '../graph.ts';
 import { degreeOf } from '../graph.ts';
 import type { GraphAlgorithm } from '../graph-algorithm.ts';

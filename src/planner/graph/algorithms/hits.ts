@@ -28,7 +28,7 @@ export function* hits(graph: Graph, call: GraphCall, which: 'hub' | 'authority')
   return which === 'hub' ? hub : authority;
 }
 
-/** What the neighbours of each node have, scaled. */
+/** Sums the scores of each node's neighbours, then scales the sums. */
 function* summed({ offsets, neighbours }: Adjacency, from: Float64Array, to: Float64Array): Steps<void> {
   let squares = 0;
   let looks = 0;

@@ -98,7 +98,7 @@ function scoreOf(joined: Neighbours, call: GraphCall): (a: number, b: number) =>
         return either === 0 ? 0 : both / either;
       };
     case 'adamic_adar':
-      // Who is joined to both is joined to two at least, but of a node with itself.
+      // A common neighbour of two different nodes has at least two neighbours; the guard is for a node paired with itself.
       return summed((node) => (size(node) < 2 ? 0 : 1 / Math.log(size(node))));
     case 'resource_allocation':
       return summed((node) => 1 / size(node));

@@ -1,4 +1,4 @@
-/** What lies around a node: each other node once, at its least hop, with the first edge that leads to it. */
+/** The surroundings of a node: each other node once, at its least hop, with the first edge that leads to it. */
 import { type Adjacency, ways } from '../graph.ts';
 import { type GraphAlgorithm, type GraphRows, scoredWith } from '../graph-algorithm.ts';
 import { tooMany } from '../limits.ts';
@@ -41,7 +41,7 @@ export const networkExpand: GraphAlgorithm = {
         call.spend(step.looks);
         yield;
       }
-      // The edge that a node is told with must not rest on the order in which others were met.
+      // Sorted, because the edge reported for a node must not depend on the order in which the others were met.
       round = Int32Array.from(found.next).sort();
       for (const node of round) {
         nodes.push(node);

@@ -1,4 +1,4 @@
-/** PageRank by power iteration: scores add up to 1, and what a node without edges has goes to all nodes alike. */
+/** PageRank by power iteration: scores add up to 1, and the score of nodes without edges is spread over all nodes evenly. */
 import type { Adjacency, Graph } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';
@@ -43,7 +43,7 @@ export function* pageRanks(
   { damping, rounds, direction }: Walk,
 ): Steps<{ readonly score: Float64Array; readonly rounds: number }> {
   const { nodes, weights } = graph;
-  // Who gives to a node: those that edges come from.
+  // A node receives score along its incoming edges.
   const giving = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
   const takers = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
   const stretches = stretchesOf(giving, nodes);
@@ -83,7 +83,7 @@ export function* pageRanks(
   return { score, rounds: made };
 }
 
-/** Who gives to a node, by rank, and what the edge between them weighs. */
+/** The nodes that give score to each node, by rank, with the weights of the edges. */
 interface Givers {
   readonly offsets: Uint32Array;
   readonly ranks: Int32Array;
@@ -164,7 +164,7 @@ function addGiven(
   }
 }
 
-/** What each node gives in the first round; what those have that give to nobody. */
+/** Fills in what each node gives in the first round; returns the score held by nodes that give to no other. */
 function begin(score: Float64Array, per: Float64Array, rank: Int32Array, share: Float64Array, alike: boolean): number {
   const nodes = score.length;
   let idle = 0;
@@ -230,11 +230,11 @@ interface Settling {
   readonly rank: Int32Array;
   /** How much scores change, added up. */
   change: number;
-  /** What nodes have that give to nobody in particular. */
+  /** The score held by nodes that give to no other. */
   idle: number;
 }
 
-/** Sums become scores, and what each node gives in the next round. */
+/** Turns sums into scores and into the shares of the next round. */
 function settle(settling: Settling, score: Float64Array, sums: Float64Array, share: Float64Array, { first, end }: Stretch): void {
   const { base, damping, per, rank } = settling;
   let { change, idle } = settling;

@@ -1,4 +1,4 @@
-/** Nodes that are alike by whom they are joined to: what both are joined to, of all that either is (Jaccard). */
+/** Similar nodes by their neighbours: the number in common divided by the number that either has (Jaccard). */
 import type { Graph } from '../graph.ts';
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { pairColumns, Pairs } from '../rows.ts';
@@ -47,7 +47,7 @@ export const nodeSimilarity: GraphAlgorithm = {
 
 class Sharing {
   readonly #joined: Neighbours;
-  /** Who is joined to a node, where edges are gone one way. */
+  /** The neighbours against the direction of the edges, where only one direction is followed. */
   readonly #back: Neighbours;
   readonly #call: GraphCall;
   readonly #shared: Int32Array;
