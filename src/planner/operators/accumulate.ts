@@ -8,7 +8,7 @@ import { generated } from '../expressions/generated.ts';
 import type { CodePairs } from './group-table.ts';
 import type { Batch } from './operator.ts';
 
-/** What kernels do with a column, row by row; `count` needs the number of rows only. `vector` null: no column. */
+/** The work of a kernel on a column, row by row; `count` needs the number of rows only. `vector` null: no column. */
 export type KernelStep =
   | { readonly kernel: 'count'; readonly vector: Vector | null }
   | { readonly kernel: 'countAbsent' | 'addF64' | 'addF64OfI32' | 'addI32'; readonly vector: FixedVector }
@@ -17,7 +17,7 @@ export type KernelStep =
 /** Layouts whose cells lie side by side at one width. */
 export type FixedVector = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' | 'dict' }>;
 
-/** What steps add to, by group. */
+/** The accumulators of steps, by group. */
 export interface KernelShare {
   /** Results so far, for kernels over doubles. */
   readonly doubles: Float64Array;
@@ -35,9 +35,9 @@ export interface Accumulator {
   prepare(batch: Batch, groupsMax: number): Fragment | null;
   /** Takes the rows of a batch by itself; `groups` numbers them by place in it. */
   update(batch: Batch, groups: Int32Array, groupsMax: number): void;
-  /** What kernels are to do with the rows of a batch; null where they can't. */
+  /** The kernel step for the rows of a batch; null where kernels can't take it. */
   step(batch: Batch): KernelStep | null;
-  /** Makes room for groups below `groupsMax`, and what a step adds to. */
+  /** Makes room for groups below `groupsMax`, and returns the accumulators that a step adds to. */
   share(batch: Batch, groupsMax: number): KernelShare;
   /** Results of these groups as a column; `rows` is how many rows each group has. */
   result(groups: Int32Array, rows: Float64Array): Vector;

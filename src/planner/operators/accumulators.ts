@@ -42,7 +42,7 @@ export function accumulator(call: AggregateCall, types: readonly ColumnType[]): 
   }
 }
 
-/** Up to two doubles per group and the count of NULLs, grown as groups appear and no further than somebody writes them. */
+/** Up to two doubles per group and the count of NULLs. The arrays grow as groups are written, no further. */
 abstract class DoubleState {
   readonly byPlace = false;
   protected a = new Float64Array(16);

@@ -12,7 +12,7 @@ import { type Cost, turnMost } from '../expressions/work.ts';
 const outputRows = 4_096;
 const outputRowsMin = 32;
 const cellsPerTurn = 65_536;
-/** What a function takes at least, however few the rows are. */
+/** Least cost of a function call in ns, for small numbers of rows. */
 const callCost = 2_000;
 
 export class AggregateOperator implements Operator {
@@ -93,7 +93,7 @@ export class AggregateOperator implements Operator {
         yield;
       }
     }
-    // Without keys all rows are of one group, whoever wanted it by place.
+    // Without keys all rows are of one group; no function needs to look rows up by place.
     if (this.#groupCount > 0) accumulate(batch, source, fragments, this.#rows);
     else if (fragments.length > 0) accumulate(batch, { kind: 'single' }, fragments, this.#rows);
     else this.#rows.counts[0]! += batch.count;

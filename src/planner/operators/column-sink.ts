@@ -1,6 +1,6 @@
 /**
- * A growing copy of one column: what outlives the batch it came in. Layouts widen as they come (i32, f64, i64; one
- * dictionary, then text), so that a sink has one layout whatever the segments had.
+ * A growing copy of one column, which outlives the batches that its cells came in. The layout widens as cells need it (i32, f64,
+ * i64; one dictionary, then text), so a sink has one layout even if the segments had several.
  */
 import { assert } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
@@ -114,7 +114,7 @@ export class ColumnSink {
       return { kind: 'text', offsets: this.#offsets, heap: this.#heap, nulls: this.#nulls };
     }
     if (this.#values === null) return { kind: 'null' };
-    // NULLs at the end have taken no room yet, and whoever reads rows in any order reads what lies below them too.
+    // NULLs at the end have taken no room yet, but random access reads the cells below them too.
     const values = grown(this.#values, this.#length * (this.#values instanceof Float32Array ? this.#dims : 1));
     this.#values = values;
     if (values instanceof BigInt64Array) return { kind: 'i64', values, nulls: this.#nulls };

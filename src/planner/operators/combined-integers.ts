@@ -11,7 +11,7 @@ type Integers = Extract<Vector, { kind: 'i32' | 'f64' }>;
 interface Part {
   readonly least: number;
   readonly most: number;
-  /** What a step of this key is of the whole. */
+  /** The factor of this key in the combined number. */
   readonly weight: number;
 }
 

@@ -23,7 +23,7 @@ export function filterKernels({ predicate }: FilterNode): FilterKernels {
   return { pieces: pieces.map((piece) => new KernelCache(piece, compileFilter)), any: many && any };
 }
 
-/** What can fail comes last: it is asked of the rows that the rest has left. */
+/** Conditions that can fail come last: they are tested only on the rows that the others leave. */
 function piecesOf(operands: readonly Bound[], kind: 'and' | 'or'): Bound[] {
   const ordered = [...operands.filter((each) => !mayRaise(each)), ...operands.filter(mayRaise)];
   const pieces: Bound[] = [];
@@ -42,7 +42,7 @@ export class FilterOperator implements Operator {
   #waiting: Batch | null = null;
   /** The batch that the only piece has tested a part of. */
   #held: Batch | null = null;
-  /** What goes on with a batch that many pieces test. */
+  /** The work in progress on a batch that many pieces test. */
   #work: Generator<Batch, Batch> | null = null;
   #rest = new Int32Array(0);
   #kept = new Int32Array(0);

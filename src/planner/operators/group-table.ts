@@ -85,8 +85,8 @@ export class GroupTable {
   }
 
   /**
-   * Where the only key is dictionary codes without NULL: the table from codes to groups, complete for this batch, so that
-   * whoever goes over the rows can look groups up on the way. null in any other case.
+   * Where the only key is dictionary codes without NULL: the table from codes to groups, complete for this batch, so that a loop
+   * over the rows can look groups up on the way. null in any other case.
    */
   codes(batch: Batch): { readonly table: Int32Array; readonly codes: Int32Array } | null {
     const vector = batch.columns[0];

@@ -1,4 +1,4 @@
-/** A timestamp or integer column as 64-bit nanoseconds, whatever layout it rests in. */
+/** Reads a timestamp or integer column in any layout as 64-bit nanoseconds. */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 

@@ -33,12 +33,12 @@ export class JoinMatches {
   /** A second partner is an error. */
   readonly #atMostOne: boolean;
   readonly #leftCount: number;
-  /** By output column; null where nobody reads it. */
+  /** By output column; null where no operator reads it. */
   readonly #gatherers: readonly (Gatherer | null)[];
   /** Columns that the residual reads. */
   readonly #tested: readonly number[];
   readonly #testers: readonly Gatherer[];
-  /** By right row: 1 once it came out. null where nobody asks. */
+  /** By right row: 1 once it came out. Null where the join does not need it. */
   readonly #met: Uint8Array | null;
   /** Text can't be fetched to given places. */
   readonly #passesLeft: boolean;

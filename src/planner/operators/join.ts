@@ -29,7 +29,7 @@ export interface JoinParts {
   readonly right: Operator;
   readonly node: JoinNode;
   readonly residual: KernelCache<FilterKernel> | null;
-  /** What scans of the side that is read last are told of the keys of the other. */
+  /** Key filters for the scans of the side that is read last, made from the keys of the other side. */
   readonly narrowings?: readonly JoinNarrowing[];
   readonly execution: Execution;
 }
@@ -155,7 +155,7 @@ export class JoinOperator extends PiecesOperator {
     yield* matches.unmet();
   }
 
-  /** For the rows of one side: their keys, what the residual reads and what somebody above does. */
+  /** Collects the rows of one side: their keys, and the columns that the residual or an operator above reads. */
   #sink(side: 'left' | 'right'): RowSink {
     const { node } = this.#parts;
     const types = node[side].columns.map(({ type }) => type);

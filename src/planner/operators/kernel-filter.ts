@@ -15,7 +15,7 @@ import type { ScanBatch, ScanOperator } from './scan.ts';
 /** Kept with the plan. */
 export interface KernelFilterKernels {
   readonly tests: readonly ColumnTest[];
-  /** What kernels can't judge; null: nothing. */
+  /** The condition that kernels can't judge; null: none. */
   readonly rest: KernelCache<FilterKernel> | null;
   readonly whole: KernelCache<FilterKernel> | null;
 }

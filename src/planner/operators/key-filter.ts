@@ -1,6 +1,6 @@
 /**
- * Keys of one side of a join, told to a scan of the other side: a row without such a key would meet nobody, so it leaves the
- * scan no more. What is told is exact or wider, and goes by the keys alone: nothing depends on how rows lie in blocks.
+ * Passes the keys of one side of a join to a scan of the other side, which drops rows without such a key: they would find no
+ * partner. The filter is exact or wider, and depends on the keys alone, never on how rows lie in blocks.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import { type Batch, emptyBatch, type Operator } from './operator.ts';
@@ -67,7 +67,7 @@ export class KeyFilter {
   /** Writes the rows of a batch that have such a key; returns how many. `out` may be the batch's selection. */
   select({ columns, selection, first, count }: Batch, column: number, out: Int32Array): number {
     const key = columns[column]!;
-    // A side without keys meets nobody, and NULL equals nothing.
+    // A side without keys has no partners, and NULL equals nothing.
     if (key.kind === 'null' || this.#least > this.#most) return 0;
     if (key.kind === 'i32' && key.nulls === null && this.#fitsInts()) {
       return selectInts(key.values, this.#bits ?? everyBit, this.#least, this.#most, selection, first, count, out);

@@ -95,12 +95,12 @@ export class LimitOperator implements Operator {
     return this.#counting && counters.hits < this.#hitsMax && scanned <= Math.min(scannedMax, this.#scannable);
   }
 
-  /** What is left below the cap: to count is no reason to be refused. */
+  /** Rows that may still be scanned below the cap. Counting must never cause a refusal. */
   get #scannable(): number {
     return this.#parts.execution.scannedRowsMax - this.#scannedAtEnd - 65_536;
   }
 
-  /** What comes after the last row delivered is read anew, with fewer columns; its own batch has been taken by now. */
+  /** Reads the rows after the last one delivered again, with fewer columns; its own batch has been taken by now. */
   #startCounting(after: bigint): void {
     this.#lastSystemFrom = null;
     this.#input.close();

@@ -1,7 +1,7 @@
 /**
- * What the operators of one run took, for EXPLAIN ANALYZE: counted around each of them, so that none knows of it and a run
- * that nobody analyzes pays nothing. Time is an operator's own, without that of its inputs. Bytes are those of the cells that
- * it holds on to, counted cell by cell: how storage lays rows out depends on rows that the caller may not see.
+ * Measures the operators of one run for EXPLAIN ANALYZE, from outside each of them: operators don't know of it, and a run without
+ * ANALYZE pays nothing. Time is an operator's own, without that of its inputs. Bytes are those of the cells that it holds on to,
+ * counted cell by cell: how storage lays rows out depends on rows that the caller may not see.
  */
 import type { Clock } from '../../clock.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
@@ -13,7 +13,7 @@ export interface Measured {
   /** Rows that came out, over all rounds of a recursion. */
   rows: number;
   ms: number;
-  /** Size of the rows that came out; 0 where nobody holds them. */
+  /** Size of the rows that came out; 0 where they are not held. */
   bytes: number;
 }
 
@@ -22,7 +22,7 @@ export class Measurements implements Watch {
   readonly #held: ReadonlySet<PlanNode>;
   readonly #byNode = new Map<PlanNode, Measured>();
   readonly #texts = new Map<Dictionary, Int32Array>();
-  /** Spent inside of whoever is asked at the moment. */
+  /** Time spent inside the operator that is running now. */
   #withinMs = 0;
 
   constructor(plan: LogicalPlan, clock: Clock) {

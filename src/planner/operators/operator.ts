@@ -1,7 +1,7 @@
 /**
- * What operators are and exchange. `next` does a bounded amount of work (about one block) and returns, so that the driver
- * can look at the clock between any two calls; a batch without rows means "call again", null means "no more".
- * A batch is valid until the next call: who keeps rows longer copies them (`column-sink.ts`).
+ * The interface of operators, and the batches that they exchange. `next` does a bounded amount of work (about one block) and
+ * returns, so that the driver can look at the clock between any two calls; a batch without rows means "call again", null means
+ * "no more". A batch is valid until the next call: an operator that keeps rows longer copies them (`column-sink.ts`).
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
@@ -63,13 +63,13 @@ export abstract class PiecesOperator implements Operator {
   protected abstract pieces(): Pieces;
 }
 
-/** What operators of one execution share. */
+/** The context that operators of one execution share. */
 export interface Execution {
   readonly snapshot: GovernedSnapshot;
   readonly kernels: KernelContext;
   readonly time: TimeBounds;
   readonly after: bigint | null;
-  /** Basis of an earlier page: what was written or closed after it is not to be seen. */
+  /** Basis of an earlier page: versions written or closed after it are not visible. */
   readonly pinned: bigint | null;
   /** Literals of the statement and its views, by slot. */
   readonly literals: readonly Literal[];
@@ -79,7 +79,7 @@ export interface Execution {
   readonly distinct?: true;
   /** Rows that the last round of a recursion added, by its name; there are some inside its step only. */
   readonly working: ReadonlyMap<string, WorkingRows>;
-  /** Rows of relations that nobody stores. */
+  /** Rows of virtual relations, which are not stored. */
   readonly virtual: (read: VirtualRead) => Iterable<readonly Cell[]>;
   readonly blockRows: number;
   readonly scannedRowsMax: number;
@@ -109,11 +109,11 @@ export interface Execution {
   readonly wait: { until: Promise<void> | null };
   /** Sentences about this answer, as they come up. */
   readonly notices: string[];
-  /** What the statement's table function waited for. */
+  /** The value that the statement's table function awaited. */
   readonly prepared?: unknown;
   readonly memory: MemoryMeter;
   readonly counters: Counters;
-  /** null: nobody looks on. */
+  /** null: the run is not measured. */
   readonly watch: Watch | null;
 }
 

@@ -209,7 +209,7 @@ function cellOf(vector: Vector, type: ColumnType, row: number, wanted: ColumnTyp
   return wanted === 'number' && typeof cell === 'bigint' ? Number(cell) : cell;
 }
 
-/** What adds up over a frame: `add` while it grows at its end, `result` as it is. */
+/** An aggregate over a moving frame: `add` extends the frame at its end, `result` reads it. */
 interface Running {
   add(cell: Cell): void;
   result(): Cell;

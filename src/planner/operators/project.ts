@@ -13,7 +13,7 @@ import type { ProjectNode } from '../logical-plan.ts';
 import { turnMost, work } from '../expressions/work.ts';
 import { type Batch, emptyBatch, type Execution, lastRows, type Operator } from './operator.ts';
 
-/** What one node computes of; kept with the plan. */
+/** The kernels of one projection; kept with the plan. */
 export interface ProjectKernels {
   /** Null for a plain column. */
   readonly kernels: readonly (KernelCache<CompiledProject> | null)[];

@@ -1,6 +1,6 @@
 /**
- * What functions that rank the rows of a type have in common: how many rows they may yield, and the rows themselves, fetched
- * one by one once it is known which they are. A version is found by its system_from, which no other has.
+ * The common part of functions that rank the rows of a type: the limit on rows, and the fetching of the chosen rows, one by one.
+ * A version is found by its system_from, which no other has.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';

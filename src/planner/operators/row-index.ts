@@ -1,4 +1,4 @@
-/** What a join asks of the side that it holds: the rows of a key. */
+/** The interface by which a join looks up the rows of a key on the side that it holds. */
 import type { Vector } from '../../log/values/columns.ts';
 import type { Batch } from './operator.ts';
 

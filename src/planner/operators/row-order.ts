@@ -104,7 +104,7 @@ export class Threshold {
     this.#worstBytes = encoder.encode(String(worst));
   }
 
-  /** null where the worst row is NULL or can't be compared with cheaply: then nothing can be ruled out. */
+  /** Null where the worst row is NULL or expensive to compare: then no row can be ruled out. */
   static of(key: SortKey, vector: Vector, row: number): Threshold | null {
     if (vector.kind === 'null' || vector.nulls?.[row] === 1 || key.collate === 'unicode' || key.nullsFirst) return null;
     switch (vector.kind) {
@@ -230,7 +230,7 @@ function dictionaryRanks(dictionary: Dictionary, key: SortKey, rows: number): In
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Root collation of the Unicode collation algorithm: the same order whatever the machine's language. */
+/** Root collation of the Unicode collation algorithm: the same order in every locale. */
 const collator = new Intl.Collator('und');
 
 function textOrder(key: SortKey): (a: string, b: string) => number {

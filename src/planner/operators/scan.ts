@@ -35,13 +35,13 @@ export class ScanOperator implements Operator {
   #ended = false;
   /** Rows that may still be delivered. */
   #left: number;
-  /** What is left of a block of long texts, and how many of its rows go at once. */
+  /** The remaining rows of a block of long texts, and how many of them are delivered at once. */
   #rest: ScanBatch | null = null;
   #step = 0;
 
   /**
-   * `unsiftedRows` is for a reader that tells visible versions itself: the most rows of a block that he can take. `narrowings`
-   * are keys that its rows must have: where they are few by the time the first row is asked for, rows are looked up by them.
+   * `unsiftedRows` is for a reader that finds the visible versions itself: the most rows of a block that it can take.
+   * `narrowings` are keys that rows must have: where they are few when the first row is read, rows are looked up by them.
    */
   constructor(
     node: ScanNode,
@@ -190,7 +190,7 @@ function textBytes(vector: Vector, { selection, first, count }: Batch): number {
   return (sampled * count) / rowsSampled;
 }
 
-/** What storage is asked; null when the keys leave nothing to read. */
+/** The request to storage; null when the keys leave nothing to read. */
 export function scanRequest(node: ScanNode, execution: Execution): ScanRequest | null {
   const keys = node.keys && keysOf(node.keys, execution);
   if (keys?.length === 0) return null;
@@ -206,7 +206,7 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
     type: node.type,
     columns: columnNames(node, execution),
     time: execution.time,
-    // What is found out about a text once serves all rows of a block.
+    // Larger blocks where results per distinct text serve all rows of a block.
     blockRows: execution.distinct
       ? cellsPerBatch
       : Math.min(execution.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),

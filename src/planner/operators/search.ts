@@ -24,7 +24,10 @@ const blockRows = 512;
 const bestMax = 10_000;
 /** Words beyond which what was found of them is found again when it is needed again. */
 const leavesKept = 16;
-/** Scores of one stretch, for as long as nobody else has a turn: of its own, each search would keep the collector busy. Zeros between turns. */
+/**
+ * Scores of one stretch, shared between searches and used within one turn only: arrays per search would keep the garbage
+ * collector busy. Zeros between turns.
+ */
 const sums = new Float64Array(65_536);
 /** Likewise. */
 const matchingRows = new Int32Array(65_536);
@@ -52,14 +55,14 @@ export class SearchOperator implements Operator {
   readonly #scorings: Writable<Scoring>[];
   /** By match and column. */
   readonly #boosts: readonly (readonly (number | null)[])[];
-  /** Whose stems are sought, where the indexes have others. */
+  /** The language whose stems are sought, where the indexes have those of another. */
   readonly #language: string | null;
   /** By match: which rows it holds of, once that is known. */
   #shapes: readonly TextQuery['shape'][];
   #matched: readonly Uint8Array[];
   #absent: readonly Uint8Array[];
   #scores = new Float64Array(0);
-  /** What a match that holds of every row says. */
+  /** The column of a match that holds for every row. */
   #all = new Uint8Array(0);
   #scan: ScanOperator | null = null;
   #first: Iterator<RowBlock, void> | null = null;
@@ -245,7 +248,7 @@ export class SearchOperator implements Operator {
     this.#release(stretch);
   }
 
-  /** Indexes of storage, and which of their rows are the reader's; null where one is missing. */
+  /** The stored indexes, and the rows in them that the reader may see; null where an index is missing. */
   #indexed(block: RowBlock, placed: PlacedRows, { base, rows, shown: known, index }: IndexedRows): Map<number, Field> | null {
     const { masked } = this.#node.input;
     const fields = new Map<number, Field>();
@@ -263,7 +266,7 @@ export class SearchOperator implements Operator {
     return fields;
   }
 
-  /** Indexes of a block that has none: row k is its place k. */
+  /** Makes the indexes of a block that has none: row k is at place k. */
   *#made({ selection, first, count }: Batch, columns: readonly Vector[]): Generator<Batch, Map<number, Field>> {
     const at = (place: number): number => (selection === null ? first + place : selection[place]!);
     const { textLanguage } = this.#execution.snapshot;
@@ -356,7 +359,7 @@ export class SearchOperator implements Operator {
     return candidates;
   }
 
-  /** Rows of a stretch that all of the required matches hold of; with scores, those of them that may be among the best. */
+  /** Rows of a stretch that match every required MATCH; with scores, only those that may be among the best. */
   *#required(stretch: Stretch, best: BestScores | null): Generator<Batch, Matching> {
     const { required, scored } = this.#node;
     yield* this.#seek(stretch);
@@ -370,7 +373,7 @@ export class SearchOperator implements Operator {
       return { rows: rowsIn(bits, matching), scores: noScores, matching };
     }
     if (best !== null) this.#leave(bits, stretch, best.least);
-    // What is shared is nobody's where others have a turn in between.
+    // Shared arrays must not be held across turns.
     const isSlow = stretch.searches.some((search) => search.isSlow);
     const into = isSlow ? (this.#sums ??= new Float64Array(sums.length)) : sums;
     if (isSlow) yield* this.#scoreSlowly(stretch, into, bits);
@@ -400,7 +403,7 @@ export class SearchOperator implements Operator {
     return few;
   }
 
-  /** Leaves only those rows that may score so much, where that can be told before they are scored. */
+  /** Keeps only the rows that may reach this score, where that can be bounded before scoring. */
   #leave(bits: Int32Array, { searches }: Stretch, least: number): void {
     const [search, ...others] = searches;
     if (least === -Infinity || others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return;
@@ -419,7 +422,7 @@ export class SearchOperator implements Operator {
     return (stretch.found = { matches: this.#matches(stretch), scores });
   }
 
-  /** What a stretch is found by, where that takes more than a turn. */
+  /** Finds the terms of a stretch, where that takes more than one turn. */
   *#seek({ searches }: Stretch): Generator<Batch, void> {
     for (const search of searches) {
       for (let leaf = 0; leaf < search.query.leaves.length && search.isSlow; leaf++) {
@@ -462,7 +465,7 @@ export class SearchOperator implements Operator {
     }
   }
 
-  /** What raises the scores of one MATCH leaves those of the others alone. */
+  /** Boosts raise the scores of their own MATCH only. */
   #score(search: StretchSearch, match: number, into: Float64Array, only: Int32Array | null): void {
     const boosts = this.#boosts[match]!;
     const isRaised = boosts.some((boost) => boost !== null);
@@ -492,7 +495,7 @@ export class SearchOperator implements Operator {
     return { columns: [...columns, ...own, ...score], selection, first, count };
   }
 
-  /** The batch with what was found of its rows. */
+  /** Adds the results of the search to the batch, as columns. */
   *#judged(batch: ScanBatch): Generator<Batch, Batch> {
     const { columns, selection, first, count, placed } = batch;
     const { matches, scored } = this.#node;
@@ -530,8 +533,7 @@ export class SearchOperator implements Operator {
     return { columns: [...columns, ...own, ...score], selection, first, count };
   }
 
-  /** Makes room for what is said of rows up to a number: most batches are of few rows. */
-  /** Room for rows of numbers below `least`: twice as much each time, some of it a step, since each match has room of its own. */
+  /** Makes room for rows below `least`, at least doubling it. Works in steps, since each match has arrays of its own. */
   *#reach(least: number): Generator<Batch, void> {
     if (this.#all.length >= least) return;
     const { matches, scored } = this.#node;
@@ -551,7 +553,7 @@ export class SearchOperator implements Operator {
     this.#all = new Uint8Array(rows).fill(1);
   }
 
-  /** What was found of a row of a place, and its number there. */
+  /** The search results that hold a row of a place, and the row's number in them. */
   #at(stretches: readonly Stretch[], number: number): readonly [Found | null, number] {
     let low = 0;
     let high = stretches.length;

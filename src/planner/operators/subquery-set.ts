@@ -1,6 +1,6 @@
 /**
- * The rows of a subquery behind IN. A number of any layout is held once: as a double where that is exact, else as a bigint,
- * so that integers, numbers and instants meet exactly whatever form either side has.
+ * The rows of a subquery behind IN. A number of any layout is held once: as a double where that is exact, else as a bigint, so
+ * that integers, numbers and instants compare exactly across layouts.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import type { Cell } from '../../log/values/value.ts';

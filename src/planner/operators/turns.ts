@@ -1,6 +1,6 @@
 /**
- * Blocks whose rows take long in shares of so many rows that taking one up keeps nobody waiting: by what the columns and functions
- * that are worked on state of a row, and by how long its texts are.
+ * Cuts blocks of expensive rows into shares that fit one turn. The size follows from the cost per row of the columns and
+ * functions involved, and from the lengths of the texts.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import { type Cost, turnMost } from '../expressions/work.ts';
@@ -9,10 +9,10 @@ import type { Batch } from './operator.ts';
 /** Rows that cost no more are few nanoseconds apart: their blocks stay whole. */
 const quickRow = 1_600;
 const rowsMin = 32;
-/** A new value of a column by which rows are told apart. All tables of values grow at about the same row. */
+/** The cost of a new distinct value. All tables of values grow at about the same row. */
 export const keyCost: Cost = { call: 200, character: 3 };
 
-/** What is done with a column; null: with rows. */
+/** Work on a column; null: on rows. */
 export interface ColumnWork {
   readonly column: number | null;
   readonly cost: Cost;

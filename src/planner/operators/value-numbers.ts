@@ -1,6 +1,6 @@
 /**
- * Values of one column to small numbers, in order of first appearance: 0 is NULL, the first value is 1. The same value has
- * the same number whatever layout or dictionary it comes in. Open addressing over typed arrays, no object per value.
+ * Values of one column to small numbers, in order of first appearance: 0 is NULL, the first value is 1. Equal values have one
+ * number in all layouts and dictionaries. Open addressing over typed arrays, no object per value.
  */
 import { assert } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
@@ -31,7 +31,7 @@ export interface ValueNumbers {
 
 export class TextNumbers implements ValueNumbers {
   readonly #interner: TextInterner;
-  /** What `find` knows of foreign codes: a number, -1 for a text that never came, 0 not asked yet. */
+  /** Results of `find` for foreign codes: a number, -1 for a text that never came, 0 not asked yet. */
   readonly #foundBy = new Map<Dictionary, Int32Array>();
 
   constructor(fill: number) {
@@ -150,7 +150,7 @@ const movesFrom = 1 << 16;
 const slotsAtOnce = 256;
 const comeBetween = 8;
 
-/** Integers, instants and booleans by their 64 bits, doubles by theirs: one number per value whatever the layout. */
+/** One number per value in all layouts: integers, instants and booleans by their 64 bits, doubles by theirs. */
 class ScalarNumbers implements ValueNumbers {
   readonly #doubles: boolean;
   readonly #type: ColumnType;
@@ -381,7 +381,7 @@ class ScalarNumbers implements ValueNumbers {
     while (length <= value) length *= 2;
     const small = new Int32Array(length);
     small.set(this.#small);
-    // What was found by its hash until now is found by its place from here on.
+    // Moves values from the hash table to the direct table, which now has room for them.
     for (let index = 0; index < this.size; index++) {
       const met = this.#valueOf(index);
       if (met >= this.#small.length && met < length && Number.isInteger(met)) small[met] = index + 1;

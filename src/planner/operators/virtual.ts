@@ -1,4 +1,4 @@
-/** Rows of a relation that nobody stores, in small pieces: they are made while they are read. */
+/** Rows of a virtual relation, made in small pieces while they are read. */
 import { ServiceError } from '../../errors.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';

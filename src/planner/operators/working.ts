@@ -1,4 +1,4 @@
-/** What the last round of a recursion added, for its step to go on from. */
+/** The rows that the last round of a recursion added, as input of its step. */
 import { ServiceError } from '../../errors.ts';
 import type { WorkingNode } from '../logical-plan.ts';
 import type { Batch, Execution, Operator, WorkingRows } from './operator.ts';

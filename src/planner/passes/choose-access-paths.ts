@@ -32,7 +32,7 @@ function chosen(node: PlanNode): PlanNode {
   return mapInputs(node, chosen);
 }
 
-/** What a column of a function equals becomes the argument that says so: the function need not make the other rows. */
+/** Passes an equality on a function's column as the matching argument, so that the function need not make other rows. */
 function sought(call: FunctionNode, filter: FilterNode): FunctionNode {
   const { seeks, columns, values } = call;
   if (seeks === undefined) return call;
@@ -47,7 +47,7 @@ function sought(call: FunctionNode, filter: FilterNode): FunctionNode {
   return call;
 }
 
-/** Rows of a relation that nobody stores are made for the values that the filter names. */
+/** Passes the values that the filter names to a virtual relation, so that it makes only their rows. */
 function looked(node: VirtualNode, filter: FilterNode): VirtualNode {
   const among = conjunctsOf(filter.predicate).flatMap((conjunct) => {
     const [column, values] =
@@ -69,7 +69,7 @@ function narrowed(scan: ScanNode, filter: FilterNode): ScanNode {
   const zones: Zone[] = [];
   for (const conjunct of conjunctsOf(filter.predicate)) {
     if ([...columnsIn(conjunct)].some((index) => index >= scan.columns.length)) continue;
-    // A masked column is NULL here, whatever storage holds: what is asked of it must not show in what is read.
+    // A masked column is NULL here, whatever storage holds: a condition on it must not influence which rows are read.
     if ([...columnsIn(conjunct)].some((index) => scan.masked.has(scan.columns[index]!.name))) continue;
     // The shortest list of keys wins; the others are still tested by the filter.
     const found = scan.masked.has('_pk') ? null : keysOf(conjunct, scan);
@@ -96,7 +96,7 @@ function keysOf(conjunct: Bound, scan: ScanNode): readonly Bound[] | null {
   return null;
 }
 
-/** Storage knows the extremes of a declared key of texts as those of `_pk`, whatever else the rows call `id`. */
+/** Storage has the extremes of a declared text key under `_pk`, even where rows have another column named `id`. */
 function onKey(zone: Zone, scan: ScanNode): Zone {
   const isKey = zone.column === scan.primaryKey && zone.type === 'string' && !scan.masked.has('_pk');
   return isKey ? { ...zone, column: '_pk' } : zone;

@@ -1,7 +1,7 @@
 /**
- * What every arm of an OR says, said once in front of it: (a AND b) OR (a AND c) is a AND (b OR c). An equality between two
- * tables then joins them by their keys. And what the arms say of one table alone, each arm something, is a condition on that
- * table: (a = 1 AND x) OR (a = 2 AND y) leaves no row where a is neither 1 nor 2.
+ * Moves conditions that every arm of an OR shares in front of it: (a AND b) OR (a AND c) is a AND (b OR c). An equality between
+ * two tables then joins them by their keys. Where every arm has a condition on one table alone, these conditions together become
+ * a condition on that table: (a = 1 AND x) OR (a = 2 AND y) leaves no row where a is neither 1 nor 2.
  */
 import { type Bound, columnsIn, mayRaise, sameExpression } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, mapInputs, mapRoots, type PlanNode } from '../logical-plan.ts';

@@ -1,15 +1,14 @@
 /**
- * Queries that stand in expressions become joins: no plan runs a query once for each row around it. It is no matter of
- * speed, so no set of passes is without it: the binder calls it.
+ * Queries that stand in expressions become joins: no plan runs a query once for each row around it. Correctness depends on it,
+ * not only speed, so it is no optional pass: the binder calls it.
  *
  *   EXISTS, IN, ANY as a condition of WHERE     semi join; under NOT an anti join
  *   the same anywhere else                      mark join: one more column
  *   a query that stands for a value             single join
  *
- * What the query says of the rows around it moves up into the join's condition. Under an aggregate it must be equalities,
- * which become group keys. Where it can't move (under LIMIT, set operations, outer joins, or an aggregate that asks for
- * more), the query is asked once for each different set of the cells that it looks at, all of them at once, and joined by
- * those.
+ * Conditions on the outer rows move up into the join's condition. Under an aggregate it must be equalities, which become group
+ * keys. Where it can't move (under LIMIT, set operations, outer joins, or an aggregate with other conditions), the query runs
+ * once over all distinct sets of the outer cells that it reads, and is joined by these.
  */
 import { ServiceError } from '../../errors.ts';
 import { type Bound, columnsIn, mapChildren, replaceColumns, some } from '../expressions/bound-expression.ts';
@@ -40,14 +39,14 @@ function joined(node: PlanNode): PlanNode {
   return own.kind === 'filter' ? withoutMarks(own) : own;
 }
 
-/** A query without what names the level, and what that was. */
+/** A query without its references to the level, and those references. */
 interface Lifted {
   readonly node: PlanNode;
   /** Over the node's columns and those of the level. */
   readonly conditions: readonly Bound[];
-  /** What the query's own columns are, over the same. */
+  /** The query's own columns as expressions over the same input. */
   readonly outputs: readonly Bound[];
-  /** The query has its row whatever the conditions leave: an aggregate without keys. */
+  /** The query yields one row even if the conditions leave none: an aggregate without keys. */
   readonly isBare: boolean;
 }
 
@@ -164,10 +163,10 @@ function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | 
     case 'aggregate':
       return liftAggregate(node, level, type);
     case 'sort':
-      // Nobody asks in which order.
+      // A semi join ignores the order.
       return node.limit === null ? lift(node.input, level, type) : null;
     case 'distinct':
-      // Nobody asks how often.
+      // A mark join ignores duplicates.
       return type === 'mark' ? lift(node.input, level, type) : null;
     default:
       return null;
@@ -176,7 +175,7 @@ function lift(node: PlanNode, level: number, type: ApplyNode['type']): Lifted | 
 
 function liftFilter(node: FilterNode, level: number, type: ApplyNode['type']): Lifted | null {
   const input = lift(node.input, level, type);
-  // The row of an aggregate without keys is there whatever HAVING says of it only once the join has made it.
+  // HAVING removes the row of an aggregate without keys only after the join has made it.
   if (!input || input.isBare) return null;
   const all = conjuncts(node.predicate).map((each) => replaceColumns(each, (column) => input.outputs[column.index]!));
   const inside = all.filter((each) => !namesIn(each, level));
@@ -209,7 +208,7 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
   const rights = right.outputs.map(moved);
   const both = [...left.outputs, ...rights];
   const all = node.residual ? conjuncts(node.residual).map((each) => replaceColumns(each, (column) => both[column.index]!)) : [];
-  // What an outer join yields of its right side must be columns, which may be NULL.
+  // An outer join must yield columns for its right side, because they may be NULL.
   if (node.type !== 'inner' && left.outputs.some((each) => namesIn(each, level))) return null;
   if (all.some((each) => namesIn(each, level)) && node.type !== 'inner') return null;
   const residual = all.filter((each) => !namesIn(each, level));
@@ -331,7 +330,7 @@ function withoutMarks(filter: FilterNode): PlanNode {
   return kept.length === 0 ? input : { ...filter, input, predicate: conjunction(kept) };
 }
 
-/** What is true exactly where the condition is, by marks, which are never NULL, where it is made of some. */
+/** An expression without NULL that is true exactly where the condition is; marks in it are never NULL. */
 function whenTrue(bound: Bound, isMark: (bound: Bound) => boolean): Bound {
   if (!some(bound, isMark)) return isNull(bound) ? falsehood : bound;
   if (bound.kind === 'and' || bound.kind === 'or')

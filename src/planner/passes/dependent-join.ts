@@ -1,7 +1,7 @@
 /**
- * A query that is asked for many sets of cells at once: all the different ones that the rows around it hold. The cells go
- * down to where the query names them and come up as further columns behind its own, so that whatever groups, cuts or
- * compares rows on the way does it for each set by itself.
+ * Runs a query for many sets of outer cells at once: all distinct sets that the outer rows hold. The cells are joined in where
+ * the query names them and passed up as further columns behind its own, so that operators on the way that group, cut or compare
+ * rows do so for each set by itself.
  */
 import { ServiceError } from '../../errors.ts';
 import { type Bound, childrenOf, mapChildren } from '../expressions/bound-expression.ts';
@@ -26,7 +26,7 @@ type Outer = Extract<Bound, { kind: 'outer' }>;
 export interface Dependent {
   /** The query's columns, then its cells. */
   readonly node: PlanNode;
-  /** What the query names of the rows around it. */
+  /** The outer cells that the query reads. */
   readonly cells: readonly Outer[];
 }
 
@@ -79,7 +79,7 @@ function zeroOf(type: Bound['type']): bigint | number | boolean | string {
   }
 }
 
-/** What a query names of the rows around it, each cell once: in the node first, then in its inputs from left to right. */
+/** The outer cells that a query reads, each once: those of the node first, then those of its inputs from left to right. */
 function cellsOf(node: PlanNode, level: number): readonly Outer[] {
   return outersOf(node).filter((outer) => outer.level === level);
 }
@@ -391,7 +391,9 @@ class Pushing {
   }
 }
 
-/** What an aggregate comes to of nothing, where an outer join has made its row: a count 0, a list an empty one, all else NULL. */
+/**
+ * The result of an aggregate over no rows, where an outer join made its row: 0 for a count, an empty list for a list, else NULL.
+ */
 export function ofNothing(bound: Bound, { calls }: AggregateNode, call: number): Bound {
   const { function: name } = calls[call]!;
   if (name !== 'count' && name !== 'collect') return bound;

@@ -77,7 +77,7 @@ function joinedRows(node: JoinNode, statistics: Statistics): number {
   return node.type === 'inner' ? Math.max(1, met) : Math.max(kept, met);
 }
 
-/** Rows of the table that a column of a node is stored in, or of whatever else it comes from. */
+/** Rows of the table that stores a column of a node, or of the node that computes it. */
 export function tableRowsOf(node: PlanNode, column: number, statistics: Statistics): number {
   switch (node.kind) {
     case 'filter':
@@ -102,7 +102,7 @@ export function tableRowsOf(node: PlanNode, column: number, statistics: Statisti
   }
 }
 
-/** What a filter lets through, conditions taken to be independent; and whether a sketch had a part in it. */
+/** The share of rows that a filter passes, with conditions taken as independent; and whether a sketch was used. */
 export function shareOf({ predicate, input }: FilterNode, statistics: Statistics): { share: number; isSketched: boolean } {
   const conjuncts = conjunctsOf(predicate);
   let known = 1;
@@ -142,7 +142,7 @@ function guess(bound: Bound): number {
   }
 }
 
-/** Null where no sketch says anything of the condition. */
+/** Null where no sketch covers the condition. */
 function knownShare(bound: Bound, input: PlanNode, statistics: Statistics): number | null {
   const sketched = (operand: Bound): ColumnSketch | null =>
     operand.kind === 'column' ? sketchAt(input, operand.index, statistics) : null;

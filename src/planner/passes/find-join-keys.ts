@@ -74,7 +74,7 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
   return { kind: 'project', input: join, expressions, columns: node.columns };
 }
 
-/** What is equal on both sides, each computed from one of them. */
+/** The two sides of an equality, where each is computed from one side of the join. */
 function pairOf(conjunct: Bound, width: number): KeyPair | null {
   if (conjunct.kind !== 'compare' || conjunct.op !== '=') return null;
   const { left, right } = conjunct;

@@ -24,7 +24,7 @@ export function orderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan
   // Left rows are held then, beside those of the right side that they leave.
   const leads = ({ left, right, rightKeys }: JoinNode): boolean =>
     cellsOf(left) * timesSmaller <= Math.max(...rightKeys.map((key) => rowsTold(right, key)));
-  /** Rows of the largest scan that keys are told to, of those that its own conditions leave. */
+  /** Rows of the largest scan to which the keys can be passed, after its own conditions. */
   const rowsTold = (node: PlanNode, column: number): number => {
     if (!takesKeys(node, column)) return 0;
     if (node.kind === 'scan' || (node.kind === 'filter' && node.input.kind === 'scan')) return rowsOf(node, context);
@@ -42,7 +42,7 @@ function tablesIn(node: PlanNode): number {
   return input && others.length === 0 && node.kind !== 'aggregate' ? tablesIn(input) : 1;
 }
 
-/** Left rows go by and are told apart by their partners. */
+/** Left rows stream by; only whether they have partners matters. */
 function isOuterLeft({ type }: JoinNode): boolean {
   return type === 'semi' || type === 'anti' || type === 'mark' || type === 'single';
 }

@@ -1,4 +1,4 @@
-/** What a pass is given besides the plan. */
+/** The context of a pass besides the plan. */
 import type { SketchOf } from '../column-sketch.ts';
 import type { LogicalPlan, ScanNode } from '../logical-plan.ts';
 

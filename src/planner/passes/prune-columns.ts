@@ -121,7 +121,7 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
       return { node: { ...node, input, reads, columns, own }, moved: numbered(kept) };
     }
     case 'join':
-      // Nobody asks for the mark.
+      // The mark is not read.
       if (node.type === 'mark' && !needed.has(node.left.columns.length)) return pruned(node.left, needed);
       return prunedJoin(node, needed);
     case 'over': {
@@ -189,7 +189,7 @@ function pruned(node: PlanNode, needed: ReadonlySet<number>): Pruned {
   }
 }
 
-/** What a walk begins at, and what it keeps clear of, are the last columns of its input. */
+/** The last columns of a walk's input are the nodes where it begins and those that it avoids. */
 function prunedWalk(node: FunctionNode, needed: ReadonlySet<number>): Pruned {
   const { input, graph } = node;
   const width = input!.columns.length;

@@ -1,9 +1,9 @@
 /**
- * Conditions go to where rows are fewest: below projections, set operations and groups, and to the side of a join that
- * they speak of. A condition on both sides of an inner join becomes part of the join. Neighbouring filters become one, so
- * that one kernel tests all of it.
+ * Conditions go to where rows are fewest: below projections, set operations and groups, and to the side of a join that they read.
+ * A condition on both sides of an inner join becomes part of the join. Neighbouring filters become one, so that one kernel tests
+ * all of it.
  *
- * What can fail on a row stays where it meets the rows that the statement meant it for.
+ * A condition that can fail stays where it was written, so that it runs on no other rows.
  */
 import { type Bound, childrenOf, columnsIn, mayRaise, replaceColumns } from '../expressions/bound-expression.ts';
 import {
@@ -29,7 +29,7 @@ export function pushDownFilters(plan: LogicalPlan): LogicalPlan {
 function pushed(node: PlanNode, conditions: readonly Bound[]): PlanNode {
   switch (node.kind) {
     case 'filter': {
-      // What can fail is asked of the rows that this filter leaves.
+      // A condition that can fail runs only on the rows that this filter leaves.
       const [below, above] = divided(conditions, (each) => !mayRaise(each));
       return filtered(pushed(node.input, [...conjunctsOf(node.predicate), ...below]), above);
     }
@@ -88,7 +88,7 @@ function throughProject(node: ProjectNode, conditions: readonly Bound[]): PlanNo
 function onInput(condition: Bound, project: ProjectNode): Bound | null {
   const parts = [...columnsIn(condition)].map((index) => project.expressions[index]!);
   const plain = parts.every(({ kind }) => kind === 'column');
-  // What is computed anyway may be computed twice, but not where it can fail on rows that another condition removes.
+  // An expression may be computed a second time here, but not if it can fail on rows that another condition removes.
   if (!plain && (parts.some(mayRaise) || parts.some(({ type }) => type === 'null'))) return null;
   return replaceColumns(condition, (column) => project.expressions[column.index]!);
 }
@@ -111,12 +111,12 @@ function throughAggregate(node: AggregateNode, conditions: readonly Bound[]): Pl
 }
 
 /**
- * A side whose rows come out without a partner keeps them: only conditions on that very side go into it, and what ON says
- * of it stays with the join.
+ * A side whose unmatched rows come out keeps them: only conditions on that very side move into it, and ON's conditions on it stay
+ * with the join.
  */
 function throughJoin(node: JoinNode, conditions: readonly Bound[]): PlanNode {
   const width = node.left.columns.length;
-  // What says whether a left row has a partner says nothing of which rows there are.
+  // Conditions on whether a left row has a partner don't restrict the right rows.
   const keepsLeft = node.type !== 'inner' && node.type !== 'right' && node.type !== 'semi';
   const keepsRight = node.type === 'right' || node.type === 'full';
   const toLeft: Bound[] = [];

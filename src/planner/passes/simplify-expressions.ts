@@ -1,6 +1,6 @@
 /**
- * What does not depend on a row is computed once: every column-free subtree becomes a parameter of the plan. Nested AND
- * and OR become flat lists, which the passes after this one take apart.
+ * Every column-free subtree becomes a parameter of the plan, computed once per execution. Nested AND and OR become flat lists,
+ * which the passes after this one take apart.
  */
 import { type Bound, type BoundColumn, childrenOf, mapChildren, raises } from '../expressions/bound-expression.ts';
 import { type LogicalPlan, mapExpressions, mapRoots } from '../logical-plan.ts';
@@ -52,7 +52,7 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
 const variable = 1;
 const raising = 2;
 
-/** What a subquery yields is not known before the statement runs, no more than what a row holds. */
+/** The result of a subquery is as unknown before the statement runs as the cells of a row. */
 function ownFacts(bound: Bound): number {
   switch (bound.kind) {
     case 'column':

@@ -1,6 +1,6 @@
 /**
- * What of a search is only asked for where it holds: rows that a condition of its own requires are looked up in the index and
- * read, instead of all of them; and where nothing but the best of these are wanted, the others are not read either.
+ * Restricts a search to rows that can match: rows that a condition requires are looked up in the index instead of reading all
+ * rows; and where only the best of them are wanted, the others are not read either.
  */
 import type { Bound } from '../expressions/bound-expression.ts';
 import {

@@ -1,4 +1,4 @@
-/** What was found out about the rows of a stretch. */
+/** The results of a search over the rows of a stretch. */
 export interface Found {
   /** By match: a bit a row; null: of the only match, those rows alone that are read. */
   readonly matches: readonly Int32Array[] | null;

@@ -1,4 +1,4 @@
-/** A text with the words marked that are sought in it: between <em> and </em>, whatever else the text holds. */
+/** Marks the sought words in a text: between <em> and </em>; the rest of the text stays as it is. */
 import { jsonTexts } from '../../projections/rows/indexes/text/json-texts.ts';
 import { type TokenSpan, tokenSpans } from '../../projections/rows/indexes/text/tokens.ts';
 import type { TextMatcher } from '../expressions/match.ts';
@@ -49,7 +49,7 @@ function soughtIn(matcher: TextMatcher, spans: readonly TokenSpan[]): readonly T
   return spans.filter(({ term }) => matcher.leavesOf(term).some((leaf) => scores[leaf]));
 }
 
-/** Pairs of characters overlap: what is marked twice is marked once. */
+/** Joins overlapping pairs of characters, so that each character is marked once. */
 function merged(spans: readonly TokenSpan[]): readonly (readonly [number, number])[] {
   const runs: [number, number][] = [];
   for (const { start, end } of spans) {

@@ -48,9 +48,9 @@ interface Candidate extends RankedRow {
 /** The text as a model sees it. */
 interface Sought {
   readonly direction: Direction;
-  /** Vectors of rows that nobody gave one; null where none count. */
+  /** Embeddings of rows whose type has no vector column; null where none count. */
   readonly stored: EmbeddingReader | null;
-  /** Name of the model that was asked; null where the vector came with the question, of whatever model. */
+  /** Name of the model that made the query's vector; null where the caller sent the vector. */
   readonly model: string | null;
 }
 
@@ -165,7 +165,7 @@ export class HybridOperator extends PiecesOperator {
     yield* rankedRows(node, execution, fused, scoreColumn);
   }
 
-  /** The rows as a reranker orders them, by their text columns as they are shown; as they stand where it does not answer. */
+  /** The rows in the order of a reranker, by their visible text columns; in their own order where it does not answer. */
   *#reranked(rows: readonly Candidate[]): Generator<Batch, readonly Candidate[]> {
     const { node, values, execution } = this.#opening;
     const { kernels, memory, notices, reranker } = execution;

@@ -10,7 +10,7 @@ type Stems = ReadonlyMap<string, readonly number[]>;
 const termsAtOnce = 256;
 const kept = new WeakMap<TextIndex, Map<string, Stems>>();
 
-/** Has to be through before `termsOfStem` is asked. */
+/** Must finish before `termsOfStem` is called. */
 export function* stemmed(index: TextIndex, language: string): Generator<undefined, void> {
   let languages = kept.get(index);
   if (!languages) kept.set(index, (languages = new Map()));

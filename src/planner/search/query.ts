@@ -1,5 +1,5 @@
 /**
- * What MATCH asks for: the words of its text as tests on terms, and how their rows go together.
+ * Parses the text of MATCH: its words as tests on terms, and how their rows are combined.
  *
  *   default   rows with any of the words; `*word` ends so, `word*` begins so, `*word*` holds it
  *   ALL       all of the words, in any column and order
@@ -38,7 +38,7 @@ export type Leaf =
   /** `language`: whose stem, where it is not that of the indexes. */
   | { readonly kind: 'stem'; readonly text: string; readonly language: string | null };
 
-/** What must be there: a leaf by its number, all of these or any, or what must not. None of nothing is there. */
+/** A condition on leaves: a leaf by its number, all or any of several conditions, or a negation. `any` of nothing is false. */
 export type Condition =
   | number
   | { readonly all: readonly Condition[] }
@@ -87,9 +87,9 @@ export interface QueryOptions {
   readonly rules: TextRules;
 }
 
-/** What a text is read by, whatever it seeks. */
+/** The rules by which the text of any search is read. */
 export interface TextRules {
-  /** Whose stems; and those of the indexes. */
+  /** The language of the stems; and that of the indexes. */
   readonly language: string;
   readonly indexed: string;
   readonly stopWords: ReadonlySet<string>;
@@ -254,7 +254,7 @@ class Parser {
   }
 
   #term(text: string): Leaf {
-    // What is stored of longer runs are pairs: one character is sought in them.
+    // Longer runs of ideographs are stored as pairs: a single character is sought within them.
     if (ideograph.test(text)) return { kind: 'part', text, edits: 0 };
     return this.#withSynonyms(text, (term, isOwn) => ({ kind: 'term', text: term, edits: isOwn ? this.#edits(term) : 0 }));
   }
@@ -316,7 +316,7 @@ function strict(mode: 'ALL' | 'LAST', all: readonly Word[]): TextQuery {
   return { ...any(leaves), shape };
 }
 
-/** What `rarest` comes to, by how many rows hold each leaf: of those that are as rare as each other the first. */
+/** Resolves `rarest` by how many rows hold each leaf; ties go to the first. */
 export function rarestOf(frequencies: readonly number[]): Condition {
   const rising = [...frequencies.keys()].sort((a, b) => frequencies[a]! - frequencies[b]! || a - b);
   return { all: rising.slice(0, Math.ceil(frequencies.length / 2)) };

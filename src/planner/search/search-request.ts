@@ -1,4 +1,4 @@
-/** What a search asks for, whichever shape or door it came in by. Source: specification, "Search". */
+/** A search in any shape and from any door. Source: specification, "Search". */
 import type { MatchMode, TypoTolerance } from './query.ts';
 
 export interface SearchQuery {
@@ -53,7 +53,7 @@ export type SearchCondition =
 
 /** Questions of one snapshot. */
 export interface SearchRequest {
-  /** What the access record calls it. */
+  /** The kind of search in the access record. */
   readonly name: 'search' | 'batch search' | 'multi-search';
   readonly queries: readonly SearchQuery[];
   /** Reciprocal-rank fusion of their answers. */

@@ -33,7 +33,7 @@ export interface Scoring {
   readonly tables: WordScores[];
 }
 
-/** What a word counts that differs from what is written, beside one that does not. */
+/** The weight of a term that differs from the sought word, relative to an exact match. */
 const nearShare = 0.5;
 
 /** So few words are looked at in all their combinations: which may come to a score. */
@@ -145,7 +145,7 @@ export class StretchSearch {
   /** A bit a row of those that may be seen, by the shape of the query or what it came to. */
   matching(shape: TextQuery['shape'] = this.query.shape): Int32Array {
     const found = this.#matching(shape);
-    // What is told by what a row does not hold is told of all rows.
+    // A negation sets bits beyond the last row: clears them.
     const rest = this.rows & 31;
     if (rest > 0) found[found.length - 1]! &= (1 << rest) - 1;
     const [first, ...others] = this.#fields.map(({ shown }) => shown);
@@ -162,7 +162,7 @@ export class StretchSearch {
     if (shape === 'any') {
       const found = new Int32Array(this.#words);
       for (let leaf = 0; leaf < leaves.length; leaf++) {
-        // What is shown of the only column is told of all leaves together.
+        // The visibility of the only column is applied once, after all leaves.
         if (this.#fields.length === 1 && !this.#leafRows[leaf]) this.#mark(0, leaf, found);
         else join(found, this.#rowsOf(leaf));
       }
@@ -299,13 +299,13 @@ export class StretchSearch {
     return noting;
   }
 
-  /** What a term counts of a leaf. */
+  /** The weight of a term among those of its leaf. */
   #shareOf(field: number, leaf: number, term: number): number {
     const sought = this.#queries[field]!.leaves[leaf]!;
     return isTolerant(sought) && !passesAsWritten(sought, this.#fields[field]!.index.term(term)) ? nearShare : 1;
   }
 
-  /** Finds what rows score at most by what they hold; gives the most of all. */
+  /** Computes upper bounds of the score for every set of leaves; returns the largest. */
   #findMost(scoring: Scoring): number {
     const all = 1 << this.query.leaves.length;
     for (let bits = 1; bits < all; bits++) {
@@ -327,8 +327,8 @@ export class StretchSearch {
   }
 
   /**
-   * A bit a row of those that may score as much as this: what a word adds at most follows from how often it stands in any row, and
-   * from how short a row is that holds it. null: that can't be told of few words.
+   * One bit per row that may reach this score. The bound of a word follows from how often it stands in any row, and from the
+   * shortest row that holds it. Null: one of the words has no such bound.
    */
   reaching(scoring: Scoring, least: number): Int32Array | null {
     const bounds: Bound[] = [];
@@ -499,7 +499,7 @@ export class StretchSearch {
   }
 }
 
-/** What is shown of a column, by what shows it: the same rows are shown to whoever asks under an equal condition. */
+/** Lengths of the visible texts by the bits of the visible rows: callers under an equal condition share these bits. */
 const figuresKnown = new WeakMap<Int32Array, WeakMap<TextIndex, FieldFigures>>();
 
 function figuresOf(index: TextIndex, shown: Int32Array): FieldFigures {

@@ -36,7 +36,7 @@ export class SearchRules {
     return { language: own ?? language ?? this.#indexed, indexed: this.#indexed, stopWords, synonyms };
   }
 
-  /** What words of a column weigh; undefined where nobody said. */
+  /** The weight of a column's words; undefined where none is configured. */
   weight(type: string, column: string): number | undefined {
     return this.#config.fieldWeights.get(splitTypeName(type)?.type ?? type)?.get(column);
   }

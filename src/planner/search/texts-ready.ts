@@ -1,6 +1,6 @@
 /**
- * For EXPLAIN: whether the texts of all rows that a search may see are indexed by now. That is asked of the rows that the gate lets
- * out, and told in a word: how many stretches there are would tell of rows that it does not.
+ * For EXPLAIN: whether the texts of all rows that a search may see are indexed by now. Only rows that pass the gate count, and
+ * the answer is one word: the number of stretches would reveal hidden rows.
  */
 import type { ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';

@@ -1,20 +1,20 @@
-/** BM25F: what words add to the score of a row. */
+/** BM25F: the share of each word in the score of a row. */
 
 /** Saturation of how often a term stands in a row, and how much a long row counts for less. */
 const K1 = 1.2;
 const B = 0.75;
 
-/** What a leaf weighs: the rarer it is, the more. */
+/** The weight of a leaf: rarer leaves weigh more. */
 export function rarity(rows: number, frequency: number): number {
   return Math.log(1 + (rows - frequency + 0.5) / (frequency + 0.5));
 }
 
-/** BM25F: what one column adds to the weight of a word in a row. */
+/** The contribution of one column to the weight of a word in a row. */
 export function fieldWeight(weight: number, often: number, length: number, average: number): number {
   return weight * (often / (1 - B + (B * length) / average));
 }
 
-/** What a word adds to the score of a row. */
+/** The contribution of a word to the score of a row. */
 export function wordScore(idf: number, weighted: number): number {
   return idf * ((weighted * (K1 + 1)) / (weighted + K1));
 }
@@ -23,7 +23,7 @@ export function wordScore(idf: number, weighted: number): number {
 const USUAL_TIMES = 4;
 const USUAL_LENGTH = 128;
 
-/** What rows score by one word of one column. */
+/** Scores of rows for one word of one column. */
 export class WordScores {
   readonly #idf: number;
   readonly #weight: number;

@@ -1,10 +1,10 @@
-/** Asking the planner over rows that an invocation of one's own has governed. */
+/** Asks the planner over the rows of an invocation that the caller already has. */
 import type { Caller } from '../../governance/caller.ts';
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 
 /**
- * As much of an invocation as a question asks for: its snapshot, and nothing to write or to record, which is the business
- * of whoever asks. Statements other than questions have no use for it.
+ * The part of an invocation that a query needs: its snapshot. It can't write, and the caller records the access. Other statements
+ * can't use it.
  */
 export function asking(caller: Caller, snapshot: GovernedSnapshot): Invocation {
   const asked: Pick<Invocation, 'caller' | 'correlationId' | 'describe' | 'snapshot'> = {

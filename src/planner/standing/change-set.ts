@@ -1,10 +1,10 @@
 /**
- * What happened to the rows of a type after an instant: the versions that came, what each of them closed, and keys removed
- * for good. Copied out of storage once and shared by all standing queries of one scope, so that their number costs nothing
- * there. Cells are those that a version had when it came: its end in system time, which lies later, is not among them.
+ * The changes to the rows of a type after an instant: the new versions, the versions that each of them closed, and keys removed
+ * for good. Copied out of storage once and shared by all standing queries of one scope, so that their number costs nothing there.
+ * Cells are those that a version had when it came: its end in system time, which lies later, is not among them.
  *
- * Where not only the path of a row decides who sees it, a version may be closed by one that the caller does not see: then it
- * is closed by nothing but its end, which every question shows.
+ * Where visibility depends on more than a row's path, the version that closes another may be hidden from the caller: then only
+ * the end of the closed version shows the change, as in every query.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';

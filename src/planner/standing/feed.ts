@@ -1,6 +1,6 @@
 /**
- * What all standing queries over one type, branch and organisation path have in common: the news that something changed,
- * at most so often, and the newest change set, read from storage once for all of them.
+ * The shared part of all standing queries over one type, branch and organisation path: the notice that rows changed, throttled,
+ * and the newest change set, read from storage once for all of them.
  */
 import type { Clock } from '../../clock.ts';
 import type { ChangeSet } from './change-set.ts';
@@ -12,7 +12,7 @@ export class Feed {
   round = 0;
   /** Read in the round of this number. */
   latest: { readonly round: number; readonly changes: ChangeSet } | null = null;
-  /** While somebody reads the next change set: the others wait for it. */
+  /** Pending while one subscription reads the next change set; the others wait for it. */
   reading: Promise<void> | null = null;
   readonly #clock: Clock;
   readonly #gapMs: () => number;
@@ -26,7 +26,7 @@ export class Feed {
     this.#gapMs = gapMs;
   }
 
-  /** Rows became visible. Whatever else does before the round begins is part of it. */
+  /** Rows became visible. Changes made before the round begins are part of it. */
   changed(): void {
     if (this.#scheduled) return;
     const wait = this.#lastRoundMs + this.#gapMs() - this.#clock.monotonicMs();
@@ -52,7 +52,7 @@ export class Feed {
     });
   }
 
-  /** Whether somebody here may see a row of this organisation path. */
+  /** Whether any subscription here may see a row of this organisation path. */
   shows(path: string | null): boolean {
     for (const subscription of this.subscriptions) if (subscription.shows(path)) return true;
     return false;

@@ -84,7 +84,7 @@ export class LookupTables {
     return table.status();
   }
 
-  /** REL_NOT_FOUND where this path has no such table, whoever else has one. */
+  /** Throws REL_NOT_FOUND where this path has no such table, even if another path has one. */
   drop(name: string, owner: string | null): void {
     const owned = this.#tables.get(owner);
     const table = owned?.get(name);
@@ -207,7 +207,7 @@ class Table implements LookupTable {
   }
 }
 
-/** A table is seen by the path that it belongs to and by those below; one that belongs to nobody by callers without a path. */
+/** A table is visible to the path that owns it and to paths below; one without an owner to callers without a path. */
 function isVisible(owner: string | null, path: string | null): boolean {
   return owner === null || path === null ? owner === path : covers(owner, path);
 }
@@ -279,7 +279,7 @@ function placesOf(header: readonly (string | null)[], key: string, fields: reado
   return { key: first!, fields: rest };
 }
 
-/** By number, behind the header, and never what stands there. */
+/** The error names the row by its number behind the header, and never shows its cells. */
 function refused(row: number, what: string): ServiceError {
   return new ServiceError('REL_INVALID', `row ${row} of the lookup file ${what}`);
 }

@@ -1,14 +1,14 @@
 /**
- * What is cached of views. A view is a name for a query and nothing more: whoever names it asks that query under their own
- * grant. A cached answer is one that this grant was given not long ago, and is used where it is exactly that:
+ * Caches answers of views. A view is a name for a query and nothing more: a statement that names it runs that query under the
+ * caller's own grant. A cached answer is a recent one of the same grant, and is used where all of these hold:
  *
  * - by the same branch, grant, types and views as it was asked under, and younger than the view's refresh period;
  * - with no row removed for good since, of what it was made of;
  * - made without any column that is masked for this grant: how a mask shows a cell is no value that a question may go on with;
  * - for a question without AS OF that names this view alone: its answer is then of the cached answer's instant, and says so.
  *
- * In all other cases, and above SERVICE_MV_MAX_ROWS, the question is answered from the rows themselves. An answer is kept
- * up to date in the background while somebody asks for it, under the grant and the credential of who did last.
+ * In all other cases, and above SERVICE_MV_MAX_ROWS, the query reads the rows themselves. An answer is kept up to date in the
+ * background while callers read it, under the grant and the credential of the last reader.
  */
 import { setMaxListeners } from 'node:events';
 import type { Clock, Ids } from '../../clock.ts';
@@ -182,10 +182,10 @@ export class MaterializedViews {
       entry.reads = 0;
       try {
         const renewed = await this.#renewed(entry);
-        // Dropped meanwhile: nobody can ask for it.
+        // If the view was dropped meanwhile, the answer can't be read any more.
         entry.cached = this.#entries.get(key) === entry ? renewed : null;
       } catch {
-        // Whoever asks meets the same error from the rows themselves, or can't ask any more.
+        // The next reader meets the same error when reading the rows themselves, or may not read any more.
         entry.cached = null;
       }
       if (entry.cached === null) break;
@@ -211,7 +211,7 @@ export class MaterializedViews {
     });
   }
 
-  /** The cached answer with what came since; null where it has to be asked again. */
+  /** The cached answer with later changes applied; null where the query has to run again. */
   async #continued({ parsed, view, cached, grantKey }: Entry, snapshot: GovernedSnapshot): Promise<Cached | null> {
     const { maintenance } = parsed;
     if (maintenance.by === 'again' || cached === null || cached.readsEnds || !isGood(cached, snapshot)) return null;
@@ -238,7 +238,7 @@ export class MaterializedViews {
     const watched: RowReader = {
       scan(request) {
         types.add(request.type);
-        // What a row holds, or whether it is the last one, may decide whether it is seen: then its end changes the answer.
+        // Visibility may depend on a row's cells, or on its being the last version: then the end of a version changes the answer.
         const isOfView = snapshot.catalog.type(request.type) === undefined;
         if (request.columns.includes('system_to') || (!isOfView && snapshot.seenBy(request.type) === 'row')) readsEnds = true;
         for (const masked of snapshot.masked(request.type).keys()) {

@@ -1,15 +1,15 @@
 /**
- * Several subscriptions on one connection. Each is followed as if it were alone; their events are told in the order in which
- * they come. What must hold: the id of an event says how far each subscription was told when it was written, so a resumption
- * misses nothing and tells nothing twice, however the events were mixed.
+ * Several subscriptions on one connection. Each is followed as if it were alone; events are sent in the order in which they come.
+ * Invariant: the id of an event holds the cursor of each subscription at the time of writing, so a resumption misses nothing and
+ * repeats nothing, however the events were mixed.
  */
 import { ServiceError } from '../../errors.ts';
 import type { WatchClient } from './subscription.ts';
 
-/** How far subscriptions were told, by the end of their ids. */
+/** Cursors of subscriptions, by the end of their ids. */
 export type Told = ReadonlyMap<string, bigint>;
 
-/** Digits that tell apart the subscriptions of one caller. */
+/** Digits that distinguish the subscriptions of one caller. */
 const tagLength = 12;
 const tagOf = (subscription: string): string => subscription.slice(-tagLength);
 
@@ -50,7 +50,7 @@ export class MergedStream {
     return this.#over.signal;
   }
 
-  /** How far a subscription was told on an earlier stream. */
+  /** Sets the cursor that a subscription had on an earlier stream. */
   knows(subscription: string, toldBefore: bigint | null): void {
     if (toldBefore !== null) this.#told.set(tagOf(subscription), toldBefore);
   }

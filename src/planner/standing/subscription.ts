@@ -1,4 +1,4 @@
-/** One standing query and whoever is following it. */
+/** One standing query and the client that follows it. */
 import { assert } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
@@ -31,20 +31,20 @@ export class Subscription {
   readonly id: string;
   readonly caller: Caller;
   readonly purpose: string;
-  /** What opens types that are guarded, for every delivery as for the first. */
+  /** Statements of access to guarded types, used for every delivery as for the first. */
   readonly stated: { readonly breakGlass: string | null; readonly accessScopeRef: string | null };
   readonly statement: WatchStatement;
-  /** What the subscription began at: rows as of here, events from here on. */
+  /** The basis of the subscription: its rows are as of here, its events begin here. */
   readonly basis: bigint;
-  /** What of the type's columns the query reads, under the ontology version and the grant it was learnt for. */
+  /** Columns of the type that the query reads, learnt under one ontology version and grant. */
   columns: ReadonlySet<string> = new Set();
   ontologyVersion = -1;
   learntUnder: string | null = null;
-  /** Whether a row of an organisation path may be seen, as far as was learnt. */
+  /** Whether a row of an organisation path may be visible, as far as was learnt. */
   shows: (path: string | null) => boolean = () => false;
   grantKey: string;
   state: 'waiting' | 'streaming' | 'ended' = 'waiting';
-  /** While waiting: when it ends unless somebody follows it. */
+  /** While waiting: when it ends unless a client follows it. */
   expiresAtMs: number;
 
   constructor(about: {
@@ -79,10 +79,10 @@ export class Subscription {
       provenanceOf: () => undefined,
     };
     const over = asking(this.caller, { ...snapshot, rows: nothing });
-    // As it was given first: what is wrong with it is told in its own places.
+    // Runs the query as the client wrote it first, so that errors carry the locations of its own text.
     await planner.query(over, { sql: this.statement.asked });
     await planner.query(over, { sql: this.statement.sql });
-    // What a reading of these columns would be refused with, a subscription is refused with.
+    // Refuses a subscription with the error that reading these columns would meet.
     const named = [...columns].filter((column) => !column.startsWith('#'));
     rows.estimate({ type: this.statement.type, columns: named, time: { system: snapshot.instant, valid: 'all' } });
     this.columns = columns;

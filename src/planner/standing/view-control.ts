@@ -66,6 +66,6 @@ export async function dropMaterializedView(request: ControlRequest): Promise<Ans
 function querySource({ text, tokens }: LexedStatement, refreshed: boolean): string {
   const as = tokens.findIndex(({ key }) => key === 'AS');
   const end = tokens.findLastIndex(({ key }) => key === (refreshed ? 'REFRESH' : ';'));
-  // What is not closed by either ends with the text.
+  // Without REFRESH and semicolon the query ends with the text.
   return text.slice(tokens[as + 1]!.start, end < 0 ? text.length : tokens[end]!.start).trim();
 }

@@ -1,4 +1,4 @@
-/** What a view's text stands for, and how what is cached of it can follow the log. */
+/** The query of a view, and the way in which its cached answer can follow the log. */
 import { ServiceError } from '../../errors.ts';
 import type { ViewDefinition } from '../binding/environment.ts';
 import { lexStatement } from '../languages/sql-lexer.ts';
@@ -63,7 +63,7 @@ export function tablesOf(query: Query): ReadonlySet<string> | null {
   return functions ? null : names;
 }
 
-/** What changes without a change of the rows that FROM names. */
+/** Expressions whose value changes without a change of the rows that FROM names. */
 const asksAgain: ReadonlySet<string> = new Set(['now', 'in-query', 'scalar-query', 'exists', 'quantified', 'over']);
 
 function maintenanceOf(query: Query): Maintenance {
@@ -94,7 +94,7 @@ function groupColumns({ projection, groupBy }: Select): readonly GroupColumn[] |
     if (item.kind === 'expression' && item.expression.kind === 'column') shown.add(item.expression.name);
     columns.push(column);
   }
-  // Without every key among its columns, rows of an answer can't be told apart by group.
+  // Rows of an answer can be matched by group only if every key is among the columns.
   return shown.size === keys.size ? columns : null;
 }
 

@@ -1,16 +1,16 @@
 /**
- * From what changed to the events of one subscription, as server-sent event text. Pure.
+ * Turns changes into the events of one subscription, as server-sent event text. Pure.
  *
  *   insert   a version matches, and none that matched was closed by it
  *   update   a version matches and closed one that did: `row` takes the place of `before`
- *   delete   a DELETE ended a row that matched; or a key was removed for good: what is left is its name,
- *            told whether or not its row matched, which nobody can say any more. Of a subject that was erased not even
- *            that is left (`unnamed`): who holds rows of the path has to look which of them still stand
+ *   delete   a DELETE ended a row that matched; or a key was removed for good: then only its name is left, sent whether or
+ *            not its row matched, which can't be known any more. Of an erased subject not even the name is left
+ *            (`unnamed`): a client that holds rows of the path has to check which of them still exist
  *   leave    a version that does not match closed one that did
  *
- * Events come in order of system_from, and `id` is the system_from of the version. Where one version makes several events
- * (it closed more than one that matched), only the last carries the id: who resumes after it has had all of them.
- * Whoever applies them to the rows that matched at some instant has the rows that match at any later one.
+ * Events come in order of system_from, and `id` is the system_from of the version. Where one version makes several events (it
+ * closed more than one that matched), only the last carries the id: a client that resumes after it has had all of them. Applied to the rows
+ * that matched at some instant, they yield the rows that match at any later one.
  */
 import type { ChangeSet } from './change-set.ts';
 
@@ -59,7 +59,7 @@ export function initialEvents(subscription: string, rows: Iterable<readonly [big
   return writer;
 }
 
-/** Nothing happened up to this instant that was not told: a stream can be resumed after it. */
+/** All changes up to this instant were sent: a stream can be resumed after it. */
 export function heartbeat(subscription: string, instant: bigint): string {
   return `id: ${instant}\nevent: heartbeat\ndata: {"subscription":${JSON.stringify(subscription)},"system_from":${instant}}\n\n`;
 }
@@ -69,7 +69,7 @@ export function errorEvent(text: string): string {
   return `event: error\ndata: ${text}\n\n`;
 }
 
-/** What stands first on a stream: how long clients wait before they connect again. */
+/** The first line of a stream: how long clients wait before they connect again. */
 export const retryLine = 'retry: 1000\n\n';
 
 class EventWriter implements WatchEvents {

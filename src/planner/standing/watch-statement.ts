@@ -1,8 +1,8 @@
 /**
- * What may stand behind WATCH: the rows of one type under a condition that only the row itself decides. Then every version
- * matches or does not, once and for all, and each commit tells all that changed. A join or an aggregate has no rows of its
- * own that could come and go, ORDER BY and LIMIT make a row's place depend on others, and `now()` or a lookup table
- * changes the answer without a commit: all of these are refused by name.
+ * WATCH takes the rows of one type under a condition that the row alone decides. Then every version matches or does not, once and
+ * for all, and each commit holds all changes. A join or an aggregate has no rows of its own that could come and go, ORDER BY and
+ * LIMIT make a row's place depend on others, and `now()` or a lookup table changes the answer without a commit: all of these are
+ * refused by name.
  */
 import { ServiceError } from '../../errors.ts';
 import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';

@@ -1,11 +1,11 @@
 /**
- * WATCH: queries that stand, and push what comes to match them. Source: specification, "Events".
+ * WATCH: standing queries push the rows that begin to match them. Source: specification, "Events".
  *
  *   register   an invocation of its own: purpose, policy, cap -> the rows at the instant n are fixed by n alone
  *   follow     rows at n, then for each round of news: what changed since the cursor -> events -> invocation -> client
  *
- * What must hold:
- * - Between the rows at n and the events after it nothing is missing and nothing is told twice; the same after a
+ * Invariants:
+ * - Between the rows at n and the events after it nothing is missing and nothing is sent twice; the same after a
  *   resumption, because all of it is read from storage by system time and nothing from a queue.
  * - Each delivery is an invocation under the caller as it is now, recorded before its text leaves. A caller whose credential
  *   has ended is cut off within a second.
@@ -34,13 +34,13 @@ export interface StandingParts {
   readonly ids: Ids;
   /** Per tenant. */
   readonly subscriptionsMax: number;
-  /** What was agreed with a tenant instead; null or undefined where nothing was. */
+  /** The limit agreed with a tenant instead; null or undefined where none was. */
   readonly subscriptionsAgreed?: (tenant: string) => number | null | undefined;
   /** Gives other work a turn. */
   readonly yieldTurn: () => Promise<void>;
 }
 
-/** How long a subscription waits for somebody to follow it, and to come back. */
+/** How long a subscription waits for a client to follow it, or to come back. */
 const waitingMs = 60_000;
 const heartbeatMs = 15_000;
 /** How often credentials are looked at: an ended one must be noticed within a second. */
@@ -58,7 +58,7 @@ interface Stream {
   readonly subscription: Subscription;
   readonly client: WatchClient;
   readonly ended: AbortController;
-  /** Everything up to here was told. */
+  /** Everything up to here was sent. */
   cursor: bigint;
   seenRound: number;
   /** Settles when everything handed over so far was taken. */
@@ -138,7 +138,7 @@ export class StandingQueries {
     return found;
   }
 
-  /** Those of this caller that nobody follows, in the order of their registration. */
+  /** Subscriptions of this caller that no client follows, in the order of their registration. */
   registeredBy(caller: Caller): readonly Subscription[] {
     return [...this.#subscriptions.values()].filter((each) => each.state === 'waiting' && isOf(each, caller));
   }
@@ -150,7 +150,7 @@ export class StandingQueries {
     }
   }
 
-  /** Nobody else may follow it from here on; `follow` or `release` comes next. */
+  /** Reserves the subscription for one follower; `follow` or `release` comes next. */
   claim(subscription: Subscription): Subscription {
     if (subscription.state !== 'waiting') throw new ServiceError('REL_CONFLICT', 'the subscription is being followed already');
     subscription.state = 'streaming';
@@ -259,7 +259,7 @@ export class StandingQueries {
     this.#subscriptions.clear();
   }
 
-  /** From outside, whatever the stream is waiting for: a client that does not read is no reason to stay. */
+  /** Ends a stream from outside, even while it waits: a client that does not read is no reason to stay. */
   #cut(stream: Stream, why: unknown): void {
     if (stream.ended.signal.aborted) return;
     stream.ended.abort();
@@ -327,7 +327,7 @@ export class StandingQueries {
     await this.#write(stream, heartbeat(subscription.id, subscription.basis));
   }
 
-  /** What changed after the stream's cursor and matches, told. Null: nothing did, up to the round that it has seen. */
+  /** Sends the matching changes after the stream's cursor. Null: there are none, up to the round that it has seen. */
   async #deliver(stream: Stream, feed: Feed): Promise<ChangeSet | null> {
     const { subscription } = stream;
     if (feed.reading !== null) await feed.reading;
@@ -343,7 +343,7 @@ export class StandingQueries {
         else subscription.grantKey = grantKey;
         return grantKey === changes.grantKey;
       });
-      // What was read under another grant is not for this one.
+      // Changes read under another grant must not be sent under this one.
       if (!same) return changes;
       await this.#write(stream, events.text);
     }
@@ -493,7 +493,7 @@ export class StandingQueries {
     return stream.written;
   }
 
-  /** While anything is registered: ends what nobody follows and what no credential stands behind, and shows signs of life. */
+  /** While anything is registered: ends unfollowed subscriptions and those whose credential has ended, and sends heartbeats. */
   async #sweep(): Promise<void> {
     this.#sweeping = true;
     while (this.#subscriptions.size > 0 && !this.#closed) {
