@@ -1,12 +1,12 @@
 /**
- * EXPLAIN ANALYZE: what the operators of a run came to. Every figure is of rows that the caller sees, and none depends on
- * what lies between them:
+ * EXPLAIN ANALYZE: the figures of a run's operators. Every figure is of rows that the caller sees, and none depends on what lies
+ * between them:
  *
- * - A scan and the condition on it are one step. How many rows it looked at follows from how rows that the caller may not see
- *   are laid out beside the others, so only what came out of both is told.
- * - What an index of vectors leaves for the sort above it goes by how rows lie too: only what the sort gives is told.
- * - What ends early, because a LIMIT is full or one row is enough for EXISTS, ends with a block, and blocks differ too. There
- *   only what was taken is told.
+ * - A scan and the condition on it are one step. The number of rows that it read depends on how hidden rows are laid out beside
+ *   the others, so only the number of rows that came out of both is shown.
+ * - The number of rows that an index of vectors leaves for the sort above it depends on the layout too: only the sort's is shown.
+ * - An input that ends early, because a LIMIT is full or one row is enough for EXISTS, ends with a block, and blocks differ too.
+ *   There only the number of rows taken is shown.
  */
 import { filtersByKernel } from './kernels/kernel-chain.ts';
 import { isClosedType } from './graph/graph-types.ts';
@@ -19,7 +19,7 @@ import type { OperatorFigures } from './planner-contract.ts';
 
 export type NodeFigures = Pick<OperatorFigures, 'state' | 'rowsIn' | 'rowsOut' | 'timeMs' | 'memoryBytes' | 'index'>;
 
-/** Rows that whoever stands above took of a node: all that there are, so many, or nobody can say. */
+/** Rows that the node above took of a node: all of them, a number, or null where it can't be known. */
 type Taken = 'all' | number | null;
 
 export class Analysis {
@@ -68,22 +68,22 @@ export class Analysis {
     return figures;
   }
 
-  /** With that of what is one step with it. */
+  /** The time of a node and of the nodes that are one step with it. */
   #msOf(node: PlanNode): number {
     const within = inputsOf(node).filter((input) => isWithin(input, node));
     return within.reduce((sum, input) => sum + this.#msOf(input), this.#measurements.of(node)?.ms ?? 0);
   }
 
-  /** What a node took of its input number `i`. */
+  /** Rows that a node took of its input number `i`. */
   #takenOf(node: PlanNode, i: number, taken: Taken): Taken {
     if (node.kind === 'limit' && taken === 'all') {
-      // A sort that is told the limit gives no more anyway.
+      // A sort that gets the limit delivers no more rows anyway.
       if (node.input.kind === 'sort' && node.input.limit) return 'all';
       const most = firstRows(node.limit, node.offset, this.#execution);
       return this.#rows(node) < most ? 'all' : most;
     }
     if (taken === 'all' || taken === null) return taken;
-    // Whoever gave a row has read to its end what it reads first.
+    // A node that delivered a row has read its held inputs to the end.
     const whole = taken > 0 ? 'all' : null;
     switch (node.kind) {
       case 'project':
@@ -138,7 +138,7 @@ function isTold(node: PlanNode): boolean {
   return node.kind !== 'scan' || node.zones.length === 0;
 }
 
-/** What is one step with what stands on it. */
+/** Whether an input is one step with the node above it. */
 function isWithin(input: PlanNode, node: PlanNode): boolean {
   if (node.kind === 'search') return true;
   if (node.kind === 'project' && node.nearest) return input.kind === 'scan';

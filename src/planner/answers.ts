@@ -1,4 +1,4 @@
-/** Answers that no plan made: a plan's own lines, what a control statement did. */
+/** Answers without a plan's rows: the lines of a plan, or the result of a control statement. */
 import { VectorBuilder } from '../log/values/vector-builder.ts';
 import type { Cell } from '../log/values/value.ts';
 import type { Answer, OutputColumn } from './planner-contract.ts';

@@ -36,7 +36,7 @@ export function bindQuery(request: BindRequest): LogicalPlan {
   return hasApply(plan) ? refuseOuter(decorrelate(plan)) : plan;
 }
 
-/** What names a thing of the catalogue is its number until it leaves; then it is the name. */
+/** Replaces the numbers of catalogue objects by their names in the columns that leave. */
 function withNames({ node, columns }: BoundQuery, { catalogue }: Environment): PlanNode {
   if (catalogue === undefined || columns.every(({ wire }) => wire === undefined || !catalogue.isReference(wire))) return node;
   const outputs = throughColumns(node).map(({ name, bound }, i): Output => {
@@ -53,7 +53,7 @@ function hasApply(plan: LogicalPlan): boolean {
   return nodesOf(plan).some(({ kind }) => kind === 'apply');
 }
 
-/** What the AS OF of a statement says, on both axes. */
+/** The times of a statement's AS OF, on both axes. */
 export function timeOf({ asOf, body, oneInstant }: Query, literals: readonly Literal[], wide: boolean): LogicalPlan['time'] {
   const stated = { asOf, literals, wide };
   if (oneInstant) return functionTime(stated);

@@ -1,6 +1,6 @@
 /**
- * What is remembered of a column to guess how many rows meet a condition: how many there are and how many of them are NULL,
- * about how many values differ (HyperLogLog), and a sample of at most 1,024. About 18 KiB, whatever the column. What must hold:
+ * A summary of a column, to estimate how many rows meet a condition: the counts of rows and NULLs, about how many values differ
+ * (HyperLogLog), and a sample of at most 1,024. About 18 KiB for any column. Invariants:
  *
  * - it is a function of the cells in their order and nothing else: rows read in one go or in ten, in blocks of any size and
  *   from any layout make the same sketch, since what is sampled is told by the number of a cell alone;

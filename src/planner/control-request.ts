@@ -1,4 +1,4 @@
-/** What the handler of a control statement is given. */
+/** The request that the handler of a control statement gets. */
 import type { Clock } from '../clock.ts';
 import type { ErasureDesk } from '../governance/erasure/erasure-desk.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
@@ -29,7 +29,7 @@ export interface ControlRequest {
   /** Monotonic milliseconds at which the statement began. */
   readonly startedMs: number;
   readonly placeOf: (slot: number) => Place;
-  /** What outlives its statement; null where a planner is used without it. */
+  /** Services for standing queries and other state that outlives a statement; null where the planner has none. */
   readonly standing: Standing | null;
   /** Runs a query, as the planner does. */
   readonly query: (invocation: Invocation, request: QuestionRequest) => Promise<Answer>;

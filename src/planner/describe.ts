@@ -57,7 +57,7 @@ export function slotTypes(
   });
 }
 
-/** What the bound tree says of slots that were bound as NULL. The first that says something counts. */
+/** Infers types of slots that were bound as NULL from the bound tree. The first inference counts. */
 export function inferredTypes(plan: LogicalPlan, open: ReadonlySet<number>): ReadonlyMap<number, ParameterType> {
   const found = new Map<number, ParameterType>();
   const note = (bound: Bound | null, type: ValueType | 'date'): void => {

@@ -139,7 +139,7 @@ export async function run(options: ExecutorOptions, request: RunRequest): Promis
   return { batches, rowCount, facets };
 }
 
-/** What a plan has to wait for before it runs: looked for once, for a plan may run ten thousand times a second. */
+/** Things that a plan has to await before it runs, cached by plan: a plan may run ten thousand times a second. */
 interface Ahead {
   readonly searches: readonly SearchNode[];
   readonly waits: boolean;
@@ -169,7 +169,7 @@ export function runAtOnce(plan: LogicalPlan, execution: Execution): readonly Out
   return output.finish().batches;
 }
 
-/** What a table function has to wait for is there before its operator is built. */
+/** Awaits what a table function needs before its operator is built. */
 async function prepared(root: PlanNode, { execution, signal }: RunRequest): Promise<Execution> {
   const node = functionIn(root);
   if (node === null) {
@@ -188,7 +188,7 @@ function functionIn(node: PlanNode): FunctionNode | null {
   return only && others.length === 0 ? functionIn(only) : null;
 }
 
-/** What ranks the rows of one type by a distance, and all that a statement reads. */
+/** The projection that ranks the rows of one type by a distance, where the statement reads nothing else. */
 function nearestIn(node: PlanNode): ProjectNode | null {
   if (node.kind === 'project' && node.nearest && node.input.kind === 'scan') return node;
   const [only, ...others] = inputsOf(node);
@@ -207,7 +207,7 @@ function functionOf({ name }: FunctionNode): TableFunction {
   return found;
 }
 
-/** What a subquery of at most one row comes to, or whether it has any. */
+/** The value of a subquery of at most one row, or whether it has any row. */
 class OnlyCell {
   readonly #type: ColumnType;
   readonly #as: 'scalar' | 'exists';
@@ -249,7 +249,7 @@ class Driver {
     this.#sliceStart = now - (sliceMs - firstSliceMs);
   }
 
-  /** Takes batches until there are none, or until one is enough; null where nobody had to be given a turn for that. */
+  /** Takes batches until there are none, or until one is enough; null where it finished without giving others a turn. */
   drain(root: Operator, take: (batch: Batch) => boolean | void): Promise<void> | null {
     let turn: Promise<void> | null = null;
     try {
@@ -365,7 +365,7 @@ async function countFacets(
   return driver.finish(counter.finish());
 }
 
-/** Kernels of a node are compiled once, whatever number of executions and rounds of a recursion ask for them. */
+/** Compiles the kernels of a node once, for all executions and rounds of a recursion. */
 function kernelsOf<K extends NodeKernels>(kernels: PlanKernels, node: PlanNode, make: () => K): K {
   let own = kernels.get(node);
   if (own === undefined) kernels.set(node, (own = make()));
@@ -380,8 +380,8 @@ interface Rounds {
 }
 
 /**
- * `rowsAtOnce` is how many rows of a scan whoever is above takes in one block, where that is more than others take; `narrowings`
- * are keys that its rows must have to be of use above.
+ * `rowsAtOnce` is how many rows of a scan the node above takes in one block, where that is more than usual; `narrowings` are keys
+ * that rows must have to be of use above.
  */
 function buildOperator(
   node: PlanNode,
@@ -518,13 +518,13 @@ function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution
   return { system: known, valid: valid === 'all' ? known : valid };
 }
 
-/** What is asked of an input by what is asked of its node. */
+/** The narrowings of an input that follow from those of its node. */
 function narrowedInput(node: PlanNode, input: PlanNode, narrowings: readonly Narrowing[]): Narrowing[] {
   const i = inputsOf(node).indexOf(input);
   return narrowings.flatMap(({ column, filter }) => narrowedBelow(node, i, column).map((below) => ({ column: below, filter })));
 }
 
-/** For each key of the join that a scan on one side can be told, once the other side is read. */
+/** A filter for each key of the join that a scan on one side can use, once the other side is read. */
 function keyFilters(node: JoinNode, side: 'left' | 'right'): JoinNarrowing[] {
   const isFirst = side === 'left' ? node.build === 'left' || node.leads === true : node.build === 'right' && node.leads !== true;
   if (isFirst || !narrows(node, side)) return [];

@@ -30,7 +30,7 @@ import type { TextsReady } from './search/texts-ready.ts';
 import { wayToMeaning } from './search/hybrid-operator.ts';
 import { type Way, wayOf, wayToNearest } from './vectors/near.ts';
 
-/** What kernels work for, where columns rest in their reach. */
+/** Marks nodes that kernels run over the columns in place. */
 const kernel = '; kernel';
 
 /** By search: whether what it searches is indexed. */
@@ -126,7 +126,7 @@ export function policyLines(explanation: PolicyExplanation): string[] {
   ];
 }
 
-/** Types that nobody named and the caller may not read are no part of a graph. */
+/** Leaves out types of a graph that the statement did not name and the caller may not read. */
 function shownInputs(node: PlanNode, { snapshot }: Execution): readonly PlanNode[] {
   if (node.kind !== 'function' || !node.graph) return inputsOf(node);
   const { types, edges } = node.graph;
@@ -151,7 +151,7 @@ function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
   };
 }
 
-/** What a filter over sketched columns lets through. */
+/** The estimated rows of a filter over sketched columns. */
 function promised(node: PlanNode, statistics: Statistics): string {
   if (node.kind !== 'filter' || !shareOf(node, statistics).isSketched) return '';
   return `; about ${Math.round(rowsOf(node, statistics))} rows`;
@@ -265,7 +265,7 @@ function callText(call: AggregateCall, input: PlanNode, execution: Execution): s
   return `${call.function}(${call.distinct ? 'distinct ' : ''}${columnText(call.column, input, execution)}${second})`;
 }
 
-/** What a column of a node is made of, where it has no name of its own. */
+/** The column's name, or its expression where it has no name of its own. */
 function columnText(column: number, node: PlanNode, execution: Execution): string {
   const name = node.columns[column]!.name;
   return node.kind === 'project' && name.startsWith('#') ? text(node.expressions[column]!, node.input.columns, execution) : name;
@@ -323,7 +323,7 @@ function scan(node: ScanNode, execution: Execution, isAnalyzed: boolean): string
   return `scan ${node.type} (${parts.join('; ')})`;
 }
 
-/** What is masked of what a scan reads, and how: never what it shows. */
+/** Masked columns that a scan reads, with the kind of their mask, never a value. */
 function maskedIn({ masked, columns }: ScanNode): readonly string[] {
   if (masked.size === 0) return [];
   const read = new Set(columns.map(({ name }) => name));

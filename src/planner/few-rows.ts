@@ -1,4 +1,4 @@
-/** Copies of a few rows: vectors of a block are the store's until the next turn, an answer outlives it. */
+/** Copies of a few rows: the vectors of a block belong to the store until the next turn, an answer outlives it. */
 import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { RowBlock } from '../projections/access-paths.ts';

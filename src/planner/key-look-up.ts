@@ -22,7 +22,7 @@ export function lookUp(invocation: Invocation, request: KeyLookUp, boundsOf: Tim
   return answer();
 }
 
-/** `yieldTurn` throws where it has taken too long, or nobody waits for it. */
+/** `yieldTurn` throws where the lookup has taken too long, or its caller is gone. */
 export async function lookUpInTurns(
   invocation: Invocation,
   request: KeyLookUp,
@@ -87,7 +87,7 @@ function prepare(invocation: Invocation, request: KeyLookUp, boundsOf: TimeOf): 
   return { read, answer };
 }
 
-/** What is made of a list of columns: whatever is kept by the list of their names further down is kept once. */
+/** Values derived from a list of columns, cached by that list. */
 interface Listed {
   readonly columns: readonly OutputColumn[];
   readonly names: readonly string[];

@@ -15,7 +15,7 @@ import type { Frame, Literal, OutputEntity, Place, SetOperation, Slot, WindowFun
 export interface PlanColumn {
   readonly name: string;
   readonly type: ColumnType;
-  /** What clients of Postgres are told that it is called, where that is something else. */
+  /** The column's name for clients of Postgres, where it differs. */
   readonly label?: string;
 }
 
@@ -74,13 +74,13 @@ export interface ValuesNode {
   readonly columns: readonly PlanColumn[];
 }
 
-/** Rows of a relation that nobody stores: they are made of the snapshot, as its caller sees it, when they are read. */
+/** Rows of a virtual relation, which are not stored: they are made of the caller's snapshot when they are read. */
 export interface VirtualNode {
   readonly kind: 'virtual';
   /** `schema.name`. */
   readonly relation: string;
   readonly columns: readonly VirtualColumn[];
-  /** What the filter above says that columns equal. */
+  /** Values that the filter above requires of columns. */
   readonly among?: readonly { readonly column: string; readonly values: readonly Bound[] }[];
 }
 
@@ -138,7 +138,7 @@ export interface SearchNode {
   readonly ranks?: true;
   /** Only rows that score best are asked for, of those that hold all of `required`: at least so many, an offset on top. */
   readonly best: { readonly limit: Slot; readonly offset: Slot | undefined } | null;
-  /** Columns of the scan, by number, that are searched and of which nobody above asks more. */
+  /** Columns of the scan, by number, that are searched but not read by any node above. */
   readonly unread: readonly number[];
   readonly columns: readonly PlanColumn[];
 }
@@ -279,12 +279,15 @@ export interface JoinNode {
   /** Pairs that must be equal: column leftKeys[i] of left and rightKeys[i] of right, of one type. NULL equals nothing. */
   readonly leftKeys: readonly number[];
   readonly rightKeys: readonly number[];
-  /** What else must be true of a pair, over the output columns. Outer joins apply it before they decide that a row has no partner. */
+  /**
+   * The rest of the condition on a pair, over the output columns. Outer joins apply it before they decide that a row has no
+   * partner.
+   */
   readonly residual: Bound | null;
   readonly build: 'left' | 'right';
   /** The right side is held, but left rows are read before it, so that of the right side only rows of their keys have to be. */
   readonly leads?: boolean;
-  /** Output columns that somebody above reads; the others come out as NULL. Absent: all of them. */
+  /** Output columns that a node above reads; the others come out as NULL. Absent: all of them. */
   readonly read?: readonly number[];
   readonly columns: readonly PlanColumn[];
 }
@@ -334,7 +337,7 @@ export interface OverCall {
   readonly frame: Omit<Frame, 'place'>;
 }
 
-/** What the round before added to the recursive table of this name. */
+/** The rows that the round before added to the recursive table of this name. */
 export interface WorkingNode {
   readonly kind: 'working';
   readonly table: string;
@@ -377,7 +380,7 @@ export interface FunctionNode {
   readonly columns: readonly PlanColumn[];
   /** For each column its number among the function's own; -1 for one of the type. */
   readonly own: readonly number[];
-  /** What a function over the graph reads; absent for every other. */
+  /** The graph that a graph function reads; absent for every other function. */
   readonly graph?: GraphInput;
   /**
    * Its rows are those of its input, each as often as it likes, with more columns behind; or those of its edges, one after the other.
@@ -395,7 +398,7 @@ export interface GraphInput {
   readonly weight: string | null;
   /** Words of the call, by the names of their arguments. */
   readonly choices: ReadonlyMap<string, string>;
-  /** All edges of its types are in the graph, whatever the statement asks of rows. */
+  /** All edges of its types are in the graph, regardless of conditions on rows. */
   readonly isWhole: boolean;
   /** LIMIT counts groups of rows: no node above cuts them. */
   readonly limitsGroups: boolean;
@@ -446,13 +449,13 @@ export interface LogicalPlan {
   /** Literals of views that the statement names: their slots come after those of the statement. */
   readonly viewLiterals: readonly Literal[];
   readonly guards: readonly Guard[];
-  /** What its comparisons may have to be told of. */
+  /** Caveats that its comparisons may have to give. */
   readonly caveats: readonly Caveat[];
   /** By column, where entities are in it. */
   readonly entities?: readonly (OutputEntity | null)[];
 }
 
-/** What a node reads, in the order of its fields. */
+/** The inputs of a node, in the order of its fields. */
 export function inputsOf(node: PlanNode): readonly PlanNode[] {
   switch (node.kind) {
     case 'scan':
@@ -526,7 +529,7 @@ export function yieldsRight(type: JoinNode['type']): boolean {
   return type !== 'semi' && type !== 'anti' && type !== 'mark';
 }
 
-/** What a join of this type yields. */
+/** The output columns of a join of this type. */
 export function joinColumns(type: JoinNode['type'], left: PlanNode, right: PlanNode): readonly PlanColumn[] {
   if (type === 'mark') return [...left.columns, { name: '#mark', type: 'boolean' }];
   return yieldsRight(type) ? [...left.columns, ...right.columns] : left.columns;

@@ -1,4 +1,4 @@
-/** What a planner is made with: its limits, and what of the store it may use beside the gate. */
+/** The options of a planner: its limits, and the parts of the store that it may use beside the gate. */
 import type { Clock } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
@@ -29,29 +29,29 @@ export interface PlannerOptions {
   /** Version of this program, as recipes of exhibits name it. */
   readonly version?: string;
   readonly limits?: Partial<PlannerLimits>;
-  /** Gives other work a turn; a queue of its own unless whoever opens the store has one for all. */
+  /** Gives other work a turn; a queue of its own, unless the store has one for all. */
   readonly yieldTurn?: () => Promise<void>;
   /** Standing queries and what else outlives its statement; without it these statements are refused. */
   readonly standing?: Standing;
   /** Names of branches whose plans no other branch's may push out. */
   readonly pinnedBranches?: readonly string[];
-  /** Columns that are sketched, of whatever type has them. */
+  /** Columns that are sketched, in every type that has them. */
   readonly sketchColumns?: readonly string[];
   /** Keys of nodes and edges that CREATE makes without one. */
   readonly newKey?: () => string;
   /** Where long questions about a graph are listed, and can be ended. */
   readonly jobs?: JobRunner;
-  /** Who works beside the event loop; without it everything is done in its turns. */
+  /** Workers beside the event loop; without them everything is done in its turns. */
   readonly workers?: WorkerKeeper | null;
   /** The model that texts are given to; without one their vectors are hashed. */
   readonly embedder?: Embedder | null;
-  /** Told which types were asked about by the model. */
+  /** Learns which types were searched by the model. */
   readonly embeddings?: EmbeddingWishes;
   /** The model that orders what HYBRID_SEARCH … RERANK found. */
   readonly reranker?: Reranker | null;
-  /** What searches start from that say nothing of typos; `exact` where this is absent. */
+  /** The preset of searches that say nothing of typos; `exact` where this is absent. */
   readonly searchPreset?: keyof typeof typoPresets;
-  /** By type: what its searches rank by that have no RANK BY. */
+  /** By type: the ranking rules of searches without RANK BY. */
   readonly rankings?: ReadonlyMap<string, readonly RankingRule[]>;
   /** Fewer passes give the same answers, only slower; the first one can't be left out. */
   readonly passes?: readonly Pass[];

@@ -1,4 +1,4 @@
-/** Where the columns of an answer come from, as clients of a wire protocol are told it: the column of a type, or a day. */
+/** The origin of an answer's columns, for clients of a wire protocol: the column of a type, or a day. */
 import { systemColumns } from '../log/values/value.ts';
 import { shownOf } from '../projections/access-paths.ts';
 import type { Bound } from './expressions/bound-expression.ts';

@@ -1,7 +1,7 @@
 /**
- * What a plan depends on besides its statement, as a key: what each name in it means to whoever asks. Names are of types, views
- * and lookup tables; a type counts by its definition and by which of its columns are masked, a view by its text and by what the
- * names in that mean. Neither who asks nor where, why or when is part of it: two tenants that mean the same share a plan.
+ * The part of a plan's key beside its statement: the meaning of each name to the caller. Names are of types, views and lookup
+ * tables; a type counts by its definition and by which of its columns are masked, a view by its text and by what the names in
+ * that mean. Caller, door, purpose and time are no part of it: two tenants for whom the names mean the same share a plan.
  */
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../errors.ts';
@@ -70,7 +70,7 @@ function namesIn(given: readonly unknown[] = []): readonly string[] {
   });
 }
 
-/** Texts that stand in keys as numbers. None is used twice, so that one which was let go of is nobody else's. */
+/** Texts that stand in keys as numbers. No number is used twice, so an evicted one never means another text. */
 const textsKept = { max: 4_096, maxSize: 8 << 20, sizeCalculation: (_: number, text: string): number => text.length + 1 };
 
 export class PlanNames {

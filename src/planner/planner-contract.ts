@@ -1,4 +1,4 @@
-/** What doors hold of the planner: a question in, governed columns out. */
+/** The planner as doors see it: a statement in, governed columns out. */
 import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
@@ -47,7 +47,7 @@ export interface QuestionOptions {
   readonly typo?: TypoTolerance | 'configured';
   /** An answer may be short of the nearest vectors, and of rows that are not indexed yet, where `eventual`; where `exact`, of nothing. */
   readonly consistency?: Consistency;
-  /** Whom relations of the catalogue are about; absent: nobody in particular. */
+  /** The session that catalogue relations describe; absent: a neutral one. */
   readonly session?: CatalogueSession | undefined;
   /** Refuses what is not a question (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
@@ -64,7 +64,7 @@ export interface RowTaker {
   readonly bytes: number;
   /** Reads all of the batch, which is valid until this returns; or false: these rows, and all after them, stay columns. */
   take(columns: readonly OutputColumn[], batch: OutputBatch): boolean;
-  /** What was taken is of no answer; all rows come once more. */
+  /** Discards the rows taken so far; all rows come again. */
   restart(): void;
 }
 
@@ -130,21 +130,21 @@ export interface Answer {
   readonly provenance: readonly ProvenanceEntry[] | null;
   /** FACETS: attribute to value to count over the matching set, and figures of the numeric ones. */
   readonly facets: Facets | null;
-  /** What the asker has to know of the rows: sentences, none where this is absent. */
+  /** Sentences about the rows for the caller; absent: none. */
   readonly notices?: readonly string[];
   /** Some rows may be missing: nearer ones than were found, or ones that are not indexed yet; or scores went on from an earlier answer. */
   readonly isApproximate?: boolean | undefined;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
   readonly actualRows: number | null;
-  /** What EXPLAIN ANALYZE measured, in the order of the plan's lines. */
+  /** The measurements of EXPLAIN ANALYZE, in the order of the plan's lines. */
   readonly operators?: readonly OperatorFigures[];
   readonly processingTimeMs: number;
   /** Rows that it may hold were erased since it was made: what has not left of it must not. */
   overtaken(): boolean;
 }
 
-/** What one operator came to, of the rows that the caller sees. */
+/** The figures of one operator, over the rows that the caller sees. */
 export interface OperatorFigures {
   /** `answer`, `set 1` and the like for a query that runs before it, `facets`. */
   readonly part: string;
@@ -154,7 +154,7 @@ export interface OperatorFigures {
   readonly operator: string;
   readonly line: string;
   readonly state: 'read' | 'stopped early' | 'not read' | 'within the line above';
-  /** null: not told. */
+  /** null: not disclosed. */
   readonly rowsIn: number | null;
   readonly rowsOut: number | null;
   readonly rowsExpected: number;
@@ -166,7 +166,7 @@ export interface OperatorFigures {
   readonly index: string | null;
 }
 
-/** What a statement came to that may have written. */
+/** The result of a statement that may have written. */
 export interface Executed {
   /** Rows of a question, or of RETURNING: without columns where nothing is returned. */
   readonly answer: Answer;
@@ -182,7 +182,7 @@ export interface Written {
   readonly deleted: number;
   /** Rows of an INSERT that left what was there as it is. */
   readonly kept: number;
-  /** What was made of a graph, where it was: nodes and relationships that are new, and cells that were sent. */
+  /** Graph elements written: new nodes and relationships, and cells sent. */
   readonly graph?: { readonly nodes: number; readonly relationships: number; readonly properties: number };
   /** ns, of the first and the last version that was written; 0 where none was. */
   readonly systemFrom: bigint;
@@ -203,9 +203,9 @@ export interface ParsedWrite {
 export type ExecuteRequest = ExecuteOptions & ((QuestionText & { readonly write?: never }) | { readonly write: ParsedWrite });
 
 export interface ExecuteOptions extends Pick<QuestionOptions, 'dialect' | 'purpose' | 'signal' | 'session'> {
-  /** Fsynced before it is acknowledged, whatever the settings say. */
+  /** Fsynced before it is acknowledged, even where the settings don't require it. */
   readonly sync?: boolean;
-  /** What a question without AS OF is about; `current` where this is absent. */
+  /** The default time of a query without AS OF; `current` where this is absent. */
   readonly time?: DefaultTime;
   /** CREATE and MERGE of patterns, and CALL … .write, run too: for the graph doors; `scores`: CALL … .write alone. */
   readonly graph?: true | 'scores' | undefined;
@@ -216,11 +216,11 @@ export interface PlannerContract {
   query(invocation: Invocation, request: QuestionRequest): Promise<Answer>;
 }
 
-/** What doors hold of it that do more than ask once. */
+/** The planner for doors that do more than run one statement. */
 export interface PlannerDoor extends PlannerContract {
   /**
-   * What a question would answer, and take, without being run; with `writes`, what RETURNING would. REL_INVALID for what is no
-   * question.
+   * The columns and parameters of a query, without running it; with `writes`, those of RETURNING. REL_INVALID for other
+   * statements.
    */
   describe(invocation: Invocation, request: DescribeRequest): Promise<Description>;
   /**
@@ -277,7 +277,7 @@ export interface Description {
   readonly parameters: readonly ParameterType[];
 }
 
-/** What a session is for, in its access record: a name of what was done, and what it was done with. */
+/** The name and arguments of an operation, for the access record of a session. */
 export interface SessionVerb {
   readonly template: string;
   readonly literals: readonly string[];
@@ -289,7 +289,7 @@ export interface PlannerSession {
    * was taken for, and is a question: REL_INVALID otherwise.
    */
   ask(request: QuestionRequest): Promise<Answer>;
-  /** What the questions are asked of: for who has to know what there is before a question can be made. Taken once. */
+  /** The snapshot of the session, for callers that must inspect it before they can build a query. Taken once. */
   snapshot(): GovernedSnapshot;
   /** Rows that any of the answers may hold were erased since it was made: what has not left of them must not. */
   overtaken(): boolean;

@@ -289,7 +289,7 @@ export class Planner implements PlannerDoor {
         (await this.#plans.make(asked, question, snapshot, served, known ? null : question, this.#planning(isLong, request)));
       const { plan } = cached;
       own.onPlan?.(cached);
-      // What was written briefly may have been long to plan, and is long to build then.
+      // A short text may still have a long plan, which takes long to build.
       const isSlow = isLong || (known === undefined && this.#clock.monotonicMs() - startedMs > sliceMs);
       if (asked.guardedTemplate !== asked.template) reading.describe({ template: asked.template });
       // Subqueries and views read types that FROM does not name.
@@ -313,7 +313,7 @@ export class Planner implements PlannerDoor {
         taker: takerOf(question, cached, request),
       });
       const provenance = plan.withProvenance ? await this.#provenance(plan, result.batches, execution) : null;
-      // It saw some of the rows that nobody is shown any more, and not others: it is made anew, while its time lasts.
+      // The run may have seen some rows that are erased by now, and not others: it runs again, while its time lasts.
       if (erasedMeanwhile()) {
         request.rows?.restart();
         continue;
@@ -494,7 +494,7 @@ export class Planner implements PlannerDoor {
     };
   }
 
-  /** Facts are made for a run that asks for them. */
+  /** Made lazily, for runs that read the catalogue. */
   #seen(reading: Reading, { session }: QuestionOptions, snapshot: GovernedSnapshot): () => SeenCatalogue {
     let seen: SeenCatalogue | null = null;
     return () =>
@@ -507,7 +507,7 @@ export class Planner implements PlannerDoor {
       }));
   }
 
-  /** As whoever reads it would be given them; none of one that can't be asked. */
+  /** The columns that a reader of the view would get; none of a view that can't be queried. */
   #viewColumns(view: string, snapshot: GovernedSnapshot): readonly OutputColumn[] {
     const asked = this.#lex(`SELECT * FROM "${view.replaceAll('"', '""')}"`, 'wide');
     try {
@@ -571,8 +571,8 @@ export class Planner implements PlannerDoor {
   }
 
   /**
-   * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of
-   * now, whatever instant it is about. Source: specification, "SQL dialect" rule 12; the live one is given here too.
+   * The decision that reading would meet, now or, with AS OF SYSTEM TIME, would have met then: reading itself meets that of now,
+   * for any instant. Source: specification, "SQL dialect" rule 12; the live one is given here too.
    */
   #policy(reading: Reading, query: Query, asked: Asked, { time }: QuestionOptions, startedMs: number): Answer {
     const now = this.#clock.now();
@@ -631,7 +631,7 @@ function isWrittenAfter(instant: bigint, types: readonly string[], { rows, catal
 /** Outside of a recursion. */
 const noWorking: Execution['working'] = new Map();
 
-/** Nobody looks on, and nothing is long. */
+/** A run without measurement, long work or a recursion around it. */
 const alone: Pick<Execution, 'watch' | 'longWork' | 'working'> = { watch: null, longWork: null, working: noWorking };
 
 /** Source: specification, "Tool protocol": a query costs 1. */
@@ -641,7 +641,7 @@ const refuseCatalogue = (): never => {
   throw new AssertionError('rows that are given are joined with no relation');
 };
 
-/** What a question without AS OF is about, as of an instant. */
+/** The default time of a query without AS OF, as of an instant. */
 function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {
   if (time === 'all') return { system: 'all', valid: 'all' };
   if (time === 'current') return { system: now, valid: now };
@@ -649,7 +649,7 @@ function defaultBounds(time: DefaultTime, now: bigint): Execution['time'] {
   return { system: system === 'now' ? now : system, valid: valid === 'now' ? now : valid };
 }
 
-/** What there is to say of the rows that were read, and what came up while they were. */
+/** Notices about the rows that were read, and those that came up during the run. */
 function noticesOf({ reads }: ReadyPlan, snapshot: GovernedSnapshot, own: readonly string[]): readonly string[] {
   const notices = [...reads.flatMap(({ type, columns }) => snapshot.notices(type, columns)), ...own];
   return notices.length === 0 ? none : [...new Set(notices)];

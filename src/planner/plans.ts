@@ -30,8 +30,8 @@ import { catalogueFunctions } from './virtual/calls.ts';
 import { virtualNode } from './virtual/node.ts';
 
 /**
- * Passes that ask for estimates: they, and what stands between them, run anew for each run. What they decide shows in the tree
- * of joins; whatever stands above a join follows from it.
+ * Passes that use estimates: they, and the passes between them, run anew for each run. Their decisions show in the tree of joins;
+ * all nodes above a join follow from it.
  */
 const arranging: ReadonlySet<Pass> = new Set([reorderJoins, associateJoins, orderJoins]);
 
@@ -42,11 +42,11 @@ const arrangementsMax = 16;
 /** A plan as one run takes it. */
 export interface ReadyPlan {
   readonly plan: LogicalPlan;
-  /** What its answers show: one array for all of them, so that a door can keep what it made of it. */
+  /** The columns of its answers: one array for all of them, so that a door can cache by it. */
   readonly columns: Answer['columns'];
   readonly kernels: PlanKernels;
   readonly readsMore: boolean;
-  /** What its scans read, for what a reader has to be told of rows that others share. */
+  /** Types and columns that its scans read, for notices about shared rows. */
   readonly reads: readonly { readonly type: string; readonly columns: readonly string[] }[];
 }
 
@@ -101,7 +101,7 @@ export class Plans {
     this.#names.clear();
   }
 
-  /** The plan of a run, where no work has to wait for others: null where `make` has to be asked. */
+  /** The cached plan of a run, where no work has to wait for others: null where `make` has to be called. */
   found(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): ReadyPlan | null {
     const shared = this.#shared(asked, question, snapshot, served);
     if (shared === null || (shared.ready === null && !this.#options.sketches.areOff)) return null;
@@ -164,7 +164,7 @@ export class Plans {
     });
   }
 
-  /** With all passes but those that arrange joins, at once; nobody keeps it. */
+  /** Plans with all passes but those that arrange joins, at once; the plan is not cached. */
   atOnce(question: Question, asked: Asked, snapshot: GovernedSnapshot): LogicalPlan {
     const plan = this.bound(question, asked, snapshot, null, asked.parameters);
     return [...this.#settling, ...this.#finishing].reduce((before, pass) => pass(before, ofNobody), plan);
@@ -260,7 +260,7 @@ export class Plans {
   }
 }
 
-/** What passes are given whose plans everybody shares. */
+/** The context of passes over shared plans, which must not use estimates. */
 const ofNobody: PassContext = {
   estimate: () => {
     assert(false, 'a pass that asks for estimates is among those that arrange joins');

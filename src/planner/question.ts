@@ -1,6 +1,6 @@
 /**
- * A question on its way to a plan, in whatever language it was asked: a key by which its tree and its plans are found, the
- * values of its slots, and where these stand in the text. And what is said of a question before it is bound.
+ * A statement in any language on its way to a plan: a key by which its tree and its plans are found, the values of its slots, and
+ * their locations in the text. And the facts of a query that are known before it is bound.
  */
 import { ServiceError } from '../errors.ts';
 import type { InvocationFacts } from '../governance/gate-contract.ts';
@@ -14,7 +14,10 @@ import type { Dialect, Literal, ParsedQuestion, Place, Query, QueryBody, Source,
 import type { GraphWrite, WriteStatement } from './write-statement.ts';
 
 export interface Asked {
-  /** Statements of one key have one tree: whatever the tree depends on is in it. Values of slots are not, their types are. */
+  /**
+   * Statements of one key have one tree: everything that the tree depends on is in the key. Values of slots are not, their types
+   * are.
+   */
   readonly key: string;
   /** As it is recorded. */
   readonly template: string;
@@ -81,7 +84,7 @@ export class AskedText implements Asked {
   }
 }
 
-/** What another language has parsed, or built: a tree, with its values apart. */
+/** A tree that another language has parsed or built, with its values apart. */
 export abstract class AskedTree<P extends Pick<ParsedQuestion, 'template' | 'parameters' | 'placeOf'>> implements Asked {
   abstract readonly key: string;
   readonly dialect: Dialect;
@@ -135,7 +138,7 @@ export interface Question {
   readonly withProvenance: boolean;
   readonly purposeSlot: number | null;
   readonly mode: 'run' | 'plan' | 'analyze' | 'policy';
-  /** A plan is told as one text of JSON. */
+  /** EXPLAIN's plan comes as one text of JSON. */
   readonly asJson?: true;
   /** For the record. */
   readonly facts: InvocationFacts;

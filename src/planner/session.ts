@@ -1,5 +1,5 @@
 /**
- * Several questions on one snapshot, in one invocation, with one access record. What must hold:
+ * Several queries on one snapshot, in one invocation, with one access record. Invariants:
  *
  * - every question reads the snapshot that the first one took: the same basis, grant and purpose;
  * - the record tells of every question that was asked, answered or not: its template, types and rows;
@@ -31,7 +31,7 @@ export class Session implements PlannerSession {
   readonly #verb: SessionVerb | null;
   readonly #ask: AskThrough;
   readonly #statements: { -readonly [K in keyof StatementFacts]: StatementFacts[K] }[] = [];
-  /** What was described of the first question, until a second one is asked: most sessions are of one. */
+  /** The facts of the first query, until a second one comes: most sessions have one. */
   #alone: InvocationFacts[] | null = [];
   readonly #answers: Answer[] = [];
   #snapshot: GovernedSnapshot | null = null;
@@ -97,7 +97,7 @@ export class Session implements PlannerSession {
     this.#invocation.describe({ ...facts, ...this.#summary() });
   }
 
-  /** What the record says of all of them together. */
+  /** The facts of all queries together, for the access record. */
   #summary(): InvocationFacts {
     const statements = this.#statements;
     const types = statements.flatMap(({ objectType }) => objectType?.split(',') ?? []);

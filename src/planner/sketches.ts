@@ -32,7 +32,7 @@ export class Sketches {
   readonly #clock: Clock;
   readonly #scheduler: Scheduler;
   readonly #kept = new LRUCache<string, Kept>({ max: sketchesMax });
-  /** Whoever asks while one is made waits for it, and goes on from there. */
+  /** Sketches in the making: a second caller waits for it, and extends it from there. */
   readonly #making = new Map<string, Promise<Kept>>();
 
   constructor(columns: readonly string[], clock: Clock, scheduler: Scheduler) {
@@ -68,7 +68,7 @@ export class Sketches {
       // A cached view is no type.
       if (catalog.type(type) === undefined) continue;
       for (const { name: column, type: cells } of node.columns) {
-        // What is made of a version for its reader may be another thing at another basis.
+        // Cells that the gate makes of a version for its reader may differ at another basis.
         if (!this.#columns.has(column) || Object.hasOwn(systemColumns, column) || !isSketched(cells)) continue;
         if (node.masked.has(column)) continue;
         read.set(`${type}\0${column}`, { type, column });

@@ -5,7 +5,7 @@
 import type { ColumnType } from '../log/values/value.ts';
 import type { AggregateName } from './expressions/functions/aggregates.ts';
 
-/** Where a node starts in its text: 1-based. */
+/** The location where a node starts in its text: 1-based. */
 export interface Place {
   readonly line: number;
   readonly column: number;
@@ -17,7 +17,7 @@ export type Literal = string | bigint | number | boolean | null;
 /** Types that a parameter may state. A date is an instant that begins a day. */
 export type ParameterType = ColumnType | 'date';
 
-/** What is known of a value beside its text; `unknown`: it comes later, and nobody has stated its type. */
+/** The stated type of a value; `unknown`: the value comes later, and its type was not stated. */
 export type StatedType = { readonly type: ParameterType; readonly isNull: boolean } | 'unknown';
 
 /** A value for `$1` whose type is stated apart, since no literal of a text has it: an instant, a date, json, a vector, a typed NULL. */
@@ -48,7 +48,7 @@ export interface ParsedStatement {
 
 /** A statement that a language other than SQL has parsed. Its template names the language's own words, and no value. */
 export interface ParsedQuestion extends ParsedStatement {
-  /** Statements of two languages never share a tree or a plan, whatever their templates are. */
+  /** Statements of two languages never share a tree or a plan, even if their templates are equal. */
   readonly language: string;
   /** Where a parameter stands in the text as it was given: errors about its value point there. */
   placeOf(slot: number): Place;
@@ -58,8 +58,8 @@ export interface ParsedQuestion extends ParsedStatement {
 export type Dialect = 'spec' | 'wide' | 'graph';
 
 /**
- * What a question without AS OF is about: every version, what is believed and true now, or an instant of either axis in
- * nanoseconds; an axis that is not named is about every version. An AS OF in the statement stands for itself.
+ * The default time of a query without AS OF: every version, the current and valid ones, or an instant of either axis in
+ * nanoseconds; an axis that is not named covers every version. An AS OF in the statement takes precedence.
  */
 export type DefaultTime = 'all' | 'current' | { readonly valid?: bigint | 'now'; readonly system?: bigint | 'now' };
 
@@ -132,7 +132,9 @@ export interface Query {
   readonly place: Place;
 }
 
-/** FOR UPDATE and its weaker forms, which say the same here: nobody waits, and COMMIT is refused where a row was written. */
+/**
+ * FOR UPDATE and its weaker forms, which mean the same here: no statement waits, and COMMIT is refused where another wrote a row.
+ */
 export interface RowLock {
   /** By the names that they have in the statement; empty: all of them. */
   readonly tables: readonly string[];
@@ -208,7 +210,7 @@ export type Source =
       readonly kind: 'function';
       readonly name: string;
       readonly arguments: readonly FunctionArgument[];
-      /** What is asked of the edges that it goes along: the binder takes it from the condition. */
+      /** The condition on the edges that it follows: the binder takes it from WHERE. */
       readonly edges?: Expression;
       readonly alias: string | null;
       readonly place: Place;
@@ -278,7 +280,7 @@ export interface WantedEntity {
   /** The name of its column. */
   readonly name: string;
   readonly as: 'node' | 'path' | 'relationship' | 'relationships';
-  /** What one relationship is made of: its json without its ends, and the names of these. */
+  /** The parts of one relationship: its json without its ends, and the names of these. */
   readonly edge: { readonly entity: Expression; readonly from: Expression; readonly to: Expression } | null;
   /** Name of the node, or of the one that a path begins at. */
   readonly start: Expression | null;
@@ -400,7 +402,7 @@ export type Expression =
       readonly right: Expression;
       readonly place: Place;
     }
-  /** What another language than SQL says of itself, and no slot of the statement. */
+  /** A constant of a language other than SQL, in no slot of the statement. */
   | { readonly kind: 'constant'; readonly cell: string | bigint | null; readonly place: Place }
   | { readonly kind: 'not'; readonly operand: Expression; readonly place: Place }
   | { readonly kind: 'negate'; readonly operand: Expression; readonly place: Place }
@@ -444,7 +446,7 @@ export type Expression =
       readonly kind: 'aggregate';
       readonly function: AggregateName;
       readonly operand: Expression | null;
-      /** What STRING_AGG puts between. */
+      /** The separator of STRING_AGG. */
       readonly second: Expression | null;
       readonly distinct: boolean;
       /** FILTER (WHERE …). */

@@ -1,18 +1,18 @@
 /**
- * Where keys of one side of a join may be told to the other: which scans of it need not yield rows that would meet nobody.
- * `operators/key-filter.ts` tells them; what a plan looks like says all of it, so passes and the executor agree.
+ * Decides where keys of one side of a join may narrow scans of the other, which then skip rows that would find no partner.
+ * `operators/key-filter.ts` passes the keys; the decision follows from the plan alone, so passes and the executor agree.
  */
 import { mayRaise } from './expressions/bound-expression.ts';
 import { inputsOf, type JoinNode, type PlanNode } from './logical-plan.ts';
 
-/** Whether rows of the left side that meet nobody of the right one may be left out, and the other way round. */
+/** Whether left rows without a partner on the right may be left out, or right rows without one on the left. */
 export function narrows({ type }: JoinNode, side: 'left' | 'right'): boolean {
   if (type === 'inner') return true;
   if (side === 'left') return type === 'semi' || type === 'right';
   return type !== 'right' && type !== 'full';
 }
 
-/** Whether there is a scan below a node that keys of one of its columns may be told to. */
+/** Whether a scan below a node can use keys of one of its columns. */
 export function takesKeys(node: PlanNode, column: number): boolean {
   if (node.kind === 'scan') return node.keys === null;
   if (node.kind === 'virtual') return node.columns[column]!.type === 'integer' || node.columns[column]!.type === 'string';
@@ -20,8 +20,8 @@ export function takesKeys(node: PlanNode, column: number): boolean {
 }
 
 /**
- * Columns of input number `i` whose values are among the keys where those of a column of the node are. None where leaving rows
- * out could change what comes of the others, or spare an expression a row on which it fails.
+ * Columns of input number `i` that hold only keys if a column of the node does. None where leaving rows out could change the
+ * result for the others, or hide an error of an expression.
  */
 export function narrowedBelow(node: PlanNode, i: number, column: number): readonly number[] {
   switch (node.kind) {
@@ -53,7 +53,7 @@ export function narrowedBelow(node: PlanNode, i: number, column: number): readon
 
 function belowJoin(node: JoinNode, i: number, column: number): readonly number[] {
   const { type, left, leftKeys, rightKeys, residual } = node;
-  // A second partner is an error of `single`, of whatever row.
+  // A second partner is an error of `single`, for every row.
   if ((residual && mayRaise(residual)) || type === 'right' || type === 'full' || type === 'single') return [];
   const width = left.columns.length;
   const equal = (from: readonly number[], to: readonly number[], key: number): number[] =>

@@ -1,12 +1,11 @@
 /**
- * Turns for work that has to wait for others now and then: one of those who wait goes on in each round of the event loop,
- * and what came in by sockets is looked at between any two of them. So whatever is running, a request waits for one slice of
- * work, not for one of each.
+ * Turns for work that has to wait for others now and then: one waiting task resumes in each round of the event loop, and sockets
+ * are served between any two of them. So a request waits for one slice of work, not for one of each running task.
  *
  * Kinds of work take turns with each other, and within a kind the longest-waiting goes on first: however many queries are
- * running, rows come in at the pace that they would beside one. Chores, which nobody waits for, go on when no other kind
- * waits, and in one of `CHORE_ROUNDS` turns at least. Erasures, whose subject is shown until they are through, have
- * `ERASURE_TURNS` for one of anybody else's.
+ * running, ingest keeps the pace that it would have beside one. Chores, for which no caller waits, run when no other kind waits,
+ * and in one of `CHORE_ROUNDS` turns at least. Erasures, whose subject is visible until they end, get `ERASURE_TURNS` turns for
+ * each one of other kinds.
  */
 export type WorkKind = 'queries' | 'bodies' | 'seals' | 'files' | 'erasures' | 'chores';
 
@@ -23,7 +22,7 @@ interface Lane {
 export class TurnQueue {
   readonly #defer: (task: () => void) => void;
   readonly #lanes = new Map<WorkKind, Lane>();
-  /** Lanes in which somebody waits, that whose turn is next first. */
+  /** Lanes with waiting tasks, the one whose turn is next first. */
   readonly #order: Lane[] = [];
   /** Turns of others since the last one of a chore. */
   #passed = 0;
@@ -65,7 +64,7 @@ export class TurnQueue {
     }
     if (lane.waiting.length > 0) this.#order.push(lane);
     if (this.#order.length > 0) this.#defer(this.#wake);
-    // What it goes on with runs once this task is over.
+    // The task resumes after this callback returns.
     resolve();
   };
 

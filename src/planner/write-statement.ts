@@ -1,6 +1,6 @@
 /**
- * INSERT, UPDATE and DELETE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals
- * of the statement, and behind these over two more: NULL, and the organisation path of whoever writes.
+ * INSERT, UPDATE and DELETE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals of
+ * the statement, and behind these over two more: NULL, and the organisation path of the writer.
  */
 import type { Projection } from './languages/pattern-tree.ts';
 import type {
@@ -85,7 +85,7 @@ export interface Portion {
   readonly place: Place;
 }
 
-/** What the graph doors write: a pattern that is made, or scores of a function as a column of its nodes. */
+/** A write of the graph doors: a pattern to make, or scores of a function as a column of its nodes. */
 export type GraphWrite =
   | (GraphWriteParts & {
       readonly kind: 'pattern';

@@ -16,7 +16,7 @@ const mostShort = 32_767;
 const mostSum = 2 ** 31 - 1;
 const coarseMost = 127;
 
-/** For one direction. Closed once nobody asks any more. */
+/** Candidates for one direction. Must be closed after the last use. */
 export class Candidates {
   readonly #query: Int16Array;
   readonly #scale: number;
@@ -27,7 +27,7 @@ export class Candidates {
   constructor(direction: Direction, width: number) {
     const { values, length } = direction;
     const most = values.reduce((greatest, value) => Math.max(greatest, Math.abs(value)), 0) / length;
-    // Whatever the row, the sum of the products fits 32 bits.
+    // Limits the magnitude so that the sum of products fits 32 bits for every row.
     const magnitude = Math.min(mostShort, Math.floor(mostSum / (coarseMost * width)));
     const scale = Math.fround(most / magnitude);
     let left = 0;
@@ -38,7 +38,7 @@ export class Candidates {
       left += (value / length - scale * component) ** 2;
     }
     this.#scale = scale;
-    // What stands for a row in bytes is at most twice as long as the row at length 1.
+    // A row's bytes decode to a vector at most twice as long as the row at length 1.
     this.#error = 2 * Math.sqrt(left) + rounding;
   }
 

@@ -12,7 +12,7 @@ import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
 const firstRows = 512;
 /** So few rows are worked out without asking which of them may be among the best: room to ask in would cost more. */
 const fewRows = 64;
-/** Rows of which those that may be among the best are told at once: the least of the best rises in between. */
+/** Rows for which candidates are found at once: the bound of the best rises in between. */
 const rowsAtOnce = 8_192;
 
 /** One column and the directions that its vectors are compared with. */
@@ -34,7 +34,7 @@ export class Slot {
 interface ComparedDirection {
   readonly direction: Direction;
   readonly estimates: Estimates;
-  /** Made once there is somebody to ask. */
+  /** Created on first use. */
   candidates: Candidates | null;
 }
 
@@ -147,7 +147,7 @@ export class CosineScorer implements Scorer {
     let floor = best.floor - error;
     for (let place = 0; place < count; place++) {
       const estimate = highest[place]!;
-      // What 32 bits can't tell, NaN among it, is worked out.
+      // Estimates of 32 bits that can't decide, NaN among them, are computed exactly.
       if (estimate === Number.NEGATIVE_INFINITY || estimate < least) continue;
       if (estimate >= surely && estimate < floor && seeds.size === 0) {
         counters.hits++;

@@ -14,7 +14,7 @@ const copiedBytes = 1 << 20;
 /** Rows whose estimates are made in one call, so that their numbers have room beside the vectors. */
 const rowsAtOnce = 8_192;
 
-/** Estimates for one direction. Closed once nobody asks any more. */
+/** Estimates for one direction. Must be closed after the last use. */
 export class Estimates {
   readonly #unit: Float32Array;
   readonly #workspaces = new Map<WebAssembly.Memory, Workspace>();
@@ -25,7 +25,7 @@ export class Estimates {
     this.#unit = unit;
   }
 
-  /** By place in the batch; NaN where nothing is known. Rows without a vector have what lies below their NULL. */
+  /** By place in the batch; NaN where nothing is known. Rows without a vector have an arbitrary value. */
   of(column: VectorColumn, { selection, first, count }: Batch, into: Float32Array): void {
     const memory = memoryOf(column.values);
     const workspace = memory && this.#workspace(memory);

@@ -40,10 +40,10 @@ export async function prepareSimilar(asked: Asked): Promise<Near | null> {
   return near(wayOf(asked), mostRanked(node, execution), execution);
 }
 
-/** What graphs rank by the cosine is fetched beyond what is asked for, where it is ranked anew by another distance. */
+/** Factor of rows fetched from graphs, which rank by the cosine, before they are ranked again by another distance. */
 const overFetched = 4;
 
-/** The same for ORDER BY a distance: exact, unless less was asked for. */
+/** The same decision for ORDER BY a distance: exact, unless the statement accepts less. */
 export function wayToNearest({ input, nearest }: ProjectNode, execution: Execution): Way {
   if (execution.consistency !== 'eventual') return exact('the answer has to be strong');
   if (nearest === undefined || input.kind !== 'scan') return exact('there is a condition');

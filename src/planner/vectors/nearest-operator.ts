@@ -105,7 +105,7 @@ export class NearestOperator extends PiecesOperator {
   }
 }
 
-/** What says of rows that they are farther than the farthest of the nearest, without their distance. */
+/** Rules out rows farther than the farthest of the nearest so far, without computing their distance. */
 class Bounds {
   readonly vector: Float32Array;
   /** null: nothing can be ruled out by the cosine. */
@@ -121,7 +121,7 @@ class Bounds {
     this.vector = vector;
     this.#isCosine = distance === '<=>';
     const direction = new Direction(vector);
-    // The inner product grows with the length of a row's vector, whatever the angle.
+    // The inner product grows with the length of a row's vector, at every angle.
     const rules = distance !== '<#>' && direction.length > 0 && Number.isFinite(direction.length);
     this.#direction = rules ? direction : null;
     this.#estimates = rules ? new Estimates(direction.unit()) : null;
@@ -133,8 +133,10 @@ class Bounds {
   }
 
   /**
-   * Cosine below which a row is farther. For the Euclidean distance, whatever the length of its vector: what comes nearest to a
-   * point q at an angle is |q| sin away.
+   * The cosine below which a row is farther than this. For the Euclidean distance it holds for vectors of every length: the
+   * closest point to q at an angle is
+   * q
+   * sin away.
    */
   least(farthest: number): number {
     if (farthest === Number.NEGATIVE_INFINITY) return Number.POSITIVE_INFINITY;
@@ -144,7 +146,7 @@ class Bounds {
     return share >= 1 ? Number.NEGATIVE_INFINITY : Math.sqrt(1 - share * share) - rounding;
   }
 
-  /** What bytes leave of a piece; `rulesOut` is about its places then. */
+  /** The rows of a piece that the bytes don't rule out; `rulesOut` then takes places in these. */
   left(piece: Batch, vectors: VectorColumn, farthest: number): Batch {
     if (this.#estimates === null) return piece;
     const least = this.least(farthest);
@@ -155,7 +157,7 @@ class Bounds {
     return left;
   }
 
-  /** What 32 bits can't tell, NaN among it, is not ruled out. */
+  /** Estimates of 32 bits that can't decide, NaN among them, rule nothing out. */
   rulesOut(place: number, least: number): boolean {
     return this.#estimates !== null && this.#cosines[place]! < least - this.#error;
   }
@@ -181,7 +183,7 @@ class Distances {
     this.#most = most;
   }
 
-  /** What is farther is not among the first; infinite as long as they are not that many. */
+  /** Rows farther than this are not among the first; infinite until there are that many. */
   get farthest(): number {
     if (this.#most === 0) return Number.NEGATIVE_INFINITY;
     return this.#heap.length < this.#most ? Number.POSITIVE_INFINITY : this.#heap[0]!;

@@ -1,4 +1,4 @@
-/** Who scores rows of a batch by how like they are, and offers the best of them. */
+/** A scorer rates the rows of a batch by similarity, and offers the best of them. */
 import { assert } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';

@@ -80,7 +80,7 @@ export class SimilarOperator extends PiecesOperator {
     yield* rankedRows(node, execution, rows, scoreColumn);
   }
 
-  /** Visible rows with the id or key that was asked for, whatever rows are ranked. */
+  /** Visible rows with the id or key that was asked for, among all rows of the type. */
   *#seeds(
     node: FunctionNode,
     columns: readonly PlanColumn[],
@@ -149,7 +149,7 @@ const none: ReadonlySet<bigint> = new Set();
 const systemFrom: PlanColumn = { name: 'system_from', type: 'timestamp' };
 const key: PlanColumn = { name: '_pk', type: 'string' };
 
-/** What the node ranks by, behind system_from and `_pk`. */
+/** The columns by which the node ranks, behind system_from and `_pk`. */
 function rankedColumns({ input, reads }: FunctionNode): readonly PlanColumn[] {
   assert(input !== null, 'SIMILAR ranks the rows of a type');
   return reads.slice(2).map((column) => input.columns[column]!);

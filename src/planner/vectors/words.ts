@@ -1,4 +1,4 @@
-/** Words of a text, for comparing texts by the words that they share: letters and digits, whatever their case and form. */
+/** Words of a text, to compare texts by the words that they share: letters and digits, with case and form folded. */
 export function* wordsIn(text: string): Generator<string, void> {
   for (const [word] of text
     .normalize('NFKC')

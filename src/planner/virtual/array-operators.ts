@@ -1,4 +1,4 @@
-/** Arrays in expressions: how they are made, looked into, compared and put together. */
+/** Array operators: construction, subscripts, comparison and concatenation. */
 import { commonOf, compare, castOf, elementOf, familyOf, type Names, typeNamed, type Value } from './types.ts';
 
 interface ArrayOperator {

@@ -52,7 +52,7 @@ export const catalogueFunctions: CatalogueFunctions = {
   elementOf,
 };
 
-/** What a call yields; all rows of a set, as an array. */
+/** The result of a call; for a set all of its rows, as an array. */
 function functionCall(of: CatalogueFunction, given: readonly string[]): CatalogueCall | null {
   const takes = given.map((type, i) => taken(of.takes[i]!, type));
   if (!takes.every((type) => type !== null)) return null;
@@ -82,7 +82,7 @@ function once(key: string, make: () => CatalogueCall): CatalogueCall {
   return call;
 }
 
-/** What an argument is cast to; null: it can't be. */
+/** The type to which an argument is cast; null: it can't be. */
 function taken(wanted: string, given: string): string | null {
   if (wanted === 'any') return given === 'unknown' ? 'text' : given;
   if (wanted === 'anyarray') return given === 'unknown' ? '_text' : elementOf(given) === null ? null : given;
@@ -124,7 +124,7 @@ function evaluatorOf(
   return (...cells) => cell(run(cells.map((each, i) => readers[i]!(each))));
 }
 
-/** What turns cells of a type into its values. */
+/** Converts cells of a type to its values. */
 function valueReader(type: string, names: Names): (cell: Cell) => Value {
   const parsed = elementOf(type) === null ? null : castOf('unknown', type, names)!;
   return (cell) => {

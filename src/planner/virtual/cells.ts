@@ -1,4 +1,4 @@
-/** Cells of the catalogue's types: what is no number and no boolean is a text, arrays as Postgres writes them. */
+/** Cells of the catalogue's types: values other than numbers and booleans are texts, arrays as Postgres writes them. */
 import type { Cell, ColumnType } from '../../log/values/value.ts';
 import { familyOf, type Names, textOf, type Value } from './types.ts';
 
@@ -15,7 +15,7 @@ export function columnType(type: string): ColumnType {
   }
 }
 
-/** What makes cells of the values of one type. */
+/** Converts values of one type to cells. */
 export function cellMaker(type: string, names: Names): (value: Value) => Cell {
   switch (columnType(type)) {
     case 'integer':

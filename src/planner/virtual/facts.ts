@@ -1,4 +1,4 @@
-/** What the catalogue tells of: tables with their columns, made of the types and views that the caller may know of. */
+/** The contents of the catalogue: tables with their columns, made of the types and views that the caller may know of. */
 import { splitTypeName } from '../../projections/access-paths.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { PropertyDefinition, TypeDefinition } from '../../log/entries/entry.ts';
@@ -180,7 +180,7 @@ function knownBy(tables: readonly Table[]): Known {
   };
 }
 
-/** Columns are made when somebody looks at them: a tenant may have 10,000 types. */
+/** Columns are made on first use: a tenant may have 10,000 types. */
 class TypeTable implements Table {
   readonly kind = 'r';
   readonly sql = null;

@@ -71,7 +71,7 @@ const tableOf = ({ facts }: FunctionContext, oid: number): Table | undefined => 
   return table?.oid === oid ? table : undefined;
 };
 
-/** What somebody is told to be able to do with a table: policies decide when it is done. */
+/** Privileges on a table as clients see them; the policies decide when it is used. */
 function mayTable(context: FunctionContext, oid: number): boolean | null {
   const table = tableOf(context, oid);
   if (table) return table.isReadable;

@@ -1,8 +1,8 @@
-/** What tools of graphs ask a database for: labels and types of relationships are the types that the caller may read. */
+/** Catalogue relations of graph tools: labels and types of relationships are the types that the caller may read. */
 import type { Facts } from './facts.ts';
 import type { Maker } from './maker.ts';
 
-/** Tools ask whether it speaks as theirs does: as `doors/graph` says it. */
+/** The version that tools check for; `doors/graph` announces the same. */
 export const graphVersion = '5.13.0';
 
 function* propertyNames({ tables }: Facts): Iterable<string> {

@@ -1,4 +1,4 @@
-/** What things of the catalogue are called, and which number a name stands for. */
+/** Names of catalogue objects, and the numbers behind them. */
 import { type Constraint, constraintsOf, type Facts, indexOf, keyedName, keyName } from './facts.ts';
 import { relationColumns } from './columns.ts';
 import { procedures } from './procedures.ts';
@@ -6,7 +6,7 @@ import { detailsOf, type Names, type ReferenceKind, typeNamed, typesByOid, wireO
 
 export const namespaces = { pg_catalog: 11, public: 2200, information_schema: 13_000 } as const;
 
-/** Who owns what nobody in particular made. */
+/** The owner of objects that no user made. */
 export const owner = { oid: 10, name: 'annals' } as const;
 export const userOid = 16_384;
 

@@ -76,7 +76,7 @@ const tables = tableFunctions.map(({ name, arguments: given, summary }) => ({
   summary,
 }));
 
-/** What reads and writes values of a type: drivers choose by it how they do so themselves. */
+/** The input and output functions of a type: drivers choose their own codec by them. */
 export interface ValueProcedures {
   readonly input: number;
   readonly output: number;

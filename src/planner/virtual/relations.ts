@@ -1,4 +1,4 @@
-/** Rows of the catalogue's relations, made when a question reads them. What has no rows here is empty. */
+/** Rows of the catalogue's relations, made when a query reads them. A relation without an entry here is empty. */
 import { ServiceError } from '../../errors.ts';
 import { procedures, valueProcedures } from './procedures.ts';
 import { relationColumns } from './columns.ts';
@@ -16,7 +16,7 @@ export interface Relation extends OwnRelation {
   cells(facts: Facts): Iterable<Cells>;
   rowOf(cells: Cells): Row;
   rows(facts: Facts): Iterable<Row>;
-  /** The rows with a value in a column; null: it takes a look at all rows. */
+  /** The rows with a value in a column; null: all rows have to be read. */
   found(facts: Facts, column: string, value: Value): Iterable<Cells> | null;
 }
 
@@ -46,7 +46,7 @@ const classBase = {
   relminmxid: 0,
 } as const;
 
-/** What all columns have alike. */
+/** Columns that are alike in all rows. */
 const attributeBase = {
   attstattarget: -1,
   attcacheoff: -1,
@@ -392,7 +392,7 @@ const makers: Readonly<Record<string, Maker>> = {
         yield { oid: family, opfmethod: 403, opfname: name, opfnamespace: namespaces.pg_catalog, opfowner: owner.oid };
     },
   },
-  // What others are doing is theirs.
+  // Shows only the caller's own session.
   'pg_catalog.pg_stat_activity': {
     *all({ session, databases }) {
       yield {

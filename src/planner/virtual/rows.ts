@@ -1,4 +1,4 @@
-/** Rows of the relations that nobody stores, made of what one caller sees: a type that is hidden from it is in none of them. */
+/** Rows of virtual relations, made of the objects that one caller sees: hidden types appear in none of them. */
 import { ServiceError } from '../../errors.ts';
 import { assert } from '../../errors.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
@@ -23,12 +23,12 @@ export interface VirtualRequest {
   readonly check: () => void;
 }
 
-/** What one caller sees of the catalogue. */
+/** The catalogue as one caller sees it. */
 export interface SeenCatalogue extends Catalogue, FunctionContext {
   rows(read: VirtualRead): Iterable<readonly Cell[]>;
 }
 
-/** For who asks through a door without users and databases. */
+/** The session of callers through a door without users and databases. */
 const nobody: Session = {
   user: owner.name,
   database: owner.name,

@@ -1,6 +1,6 @@
 /**
- * Types of the catalogue's values, and how one becomes another. Numbers of all kinds are numbers here, what names a thing of the
- * catalogue (`regclass` and its like) is its number until it is shown, arrays are arrays.
+ * Types of the catalogue's values, and the casts between them. Numbers of all kinds are numbers here, a reference to a catalogue
+ * object (`regclass` and its like) is its number until it is shown, arrays are arrays.
  */
 import { ServiceError } from '../../errors.ts';
 import { compareText } from '../../log/values/value.ts';
@@ -8,7 +8,7 @@ import { catalogueTypes, type WireType } from './wire-types.ts';
 
 export type Value = null | string | number | boolean | readonly Value[] | RecordValue;
 
-/** What `_pg_expandarray` yields: fields by name. */
+/** A row of `_pg_expandarray`: fields by name. */
 export interface RecordValue {
   readonly fields: Readonly<Record<string, Value>>;
 }
@@ -180,7 +180,7 @@ function commonText(a: string, b: string): string | null {
 const misfit = (value: string, type: string): ServiceError =>
   new ServiceError('REL_TYPE_MISMATCH', `${JSON.stringify(value.slice(0, 100))} is no ${detailsOf(type).formatted}`);
 
-/** What turns a value of one type into one of another; null: nothing does. */
+/** Casts a value of one type to another; null: there is no such cast. */
 export function castOf(source: string, target: string, names: Names): ((value: Value) => Value) | null {
   if (source === target) return (value) => value;
   const [from, to] = [familyOf(source), familyOf(target)];

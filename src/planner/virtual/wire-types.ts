@@ -23,7 +23,7 @@ export const wireTypes = {
   bool: type('bool', 16, 1, 1000),
   int8: type('int8', 20, 8, 1016),
   text: type('text', 25, -1, 1009),
-  /** What mappers make their columns of: Django reads no others. */
+  /** The type that mappers choose for json columns: Django reads no others. */
   jsonb: type('jsonb', 3802, -1, 3807),
   float8: type('float8', 701, 8, 1022),
   timestamptz: type('timestamptz', 1184, 8, 1185),

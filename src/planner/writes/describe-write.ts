@@ -1,4 +1,6 @@
-/** Columns of RETURNING, and types of `$1`, `$2` … in a statement that writes: what a column takes says which value is meant for it. */
+/**
+ * Columns of RETURNING, and types of `$1`, `$2` … in a statement that writes: a value gets the type of the column that it is for.
+ */
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
@@ -105,7 +107,7 @@ class Types {
     return plan;
   }
 
-  /** What is set stands in the rows from `first` on. */
+  /** The values to set stand in the rows from `first` on. */
   #noteSet(root: PlanNode, columns: readonly TargetColumn[], first: number): void {
     for (const values of rowsOf(root)) columns.forEach((column, i) => this.#note(values[first + i], column));
   }
@@ -122,7 +124,7 @@ type ReturningOf = [
   beside: ConstructorParameters<typeof Returning>[3],
 ];
 
-/** What rows are made of: those of VALUES as they are written, else one that stands for all. */
+/** The value lists of the rows: those of VALUES as written, else a single one that stands for all. */
 function rowsOf(root: PlanNode): readonly (readonly Bound[])[] {
   if (root.kind !== 'project') return [];
   const { input, expressions } = root;

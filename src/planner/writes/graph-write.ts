@@ -1,8 +1,8 @@
 /**
- * CREATE and MERGE of a pattern: the rows that a MATCH in front finds, then everything that is made for each of them in one batch.
- * Every thing is an upsert of its key: CREATE puts a row as it is sent, MERGE the cells that are sent. An edge that MERGE gives no key is
- * looked for between its ends; it and a node of CREATE without a key get one here, so that edges can name them. A type that nobody
- * has registered is registered first, open, under the action `schema`.
+ * CREATE and MERGE of a pattern: the rows that a MATCH in front finds, then everything that is made for each of them in one
+ * batch. Every thing is an upsert of its key: CREATE puts a row as it is sent, MERGE the cells that are sent. An edge that MERGE
+ * gives no key is looked for between its ends; it and a node of CREATE without a key get one here, so that edges can name them.
+ * An unregistered type is registered first, open, under the action `schema`.
  */
 import { createHash } from 'node:crypto';
 import { assert, type ErrorCode, ServiceError } from '../../errors.ts';
@@ -81,9 +81,9 @@ class Making {
   readonly #request: GraphWriteRequest<PatternWrite>;
   readonly #snapshot: GovernedSnapshot;
   readonly #steps = new Map<string, Step>();
-  /** What was matched; its values stand behind the names. */
+  /** The matched rows; their values stand behind the names. */
   readonly #found = new FoundRows(false);
-  /** By type: columns that what is written was chosen by. */
+  /** By type: columns whose values decided what is written. */
   readonly #read = new Map<string, Set<string>>();
 
   constructor(request: GraphWriteRequest<PatternWrite>, snapshot: GovernedSnapshot) {
@@ -111,7 +111,7 @@ class Making {
     return { answer: await this.#answer(rows), written };
   }
 
-  /** What is returned is read back: who may not, is told before anything is written. */
+  /** RETURN reads rows back: refuses a caller that may not read them, before anything is written. */
   #checkReadable(types: readonly string[]): void {
     for (const type of types) {
       if (isClosedType(this.#snapshot, type))
@@ -119,12 +119,12 @@ class Making {
     }
   }
 
-  /** One row of nothing where nothing had to be matched. */
+  /** A single empty row where nothing had to be matched. */
   async #matched(): Promise<Row[]> {
     const { matched } = this.#request.statement;
     if (matched === null) return [{ ids: new Map(), keys: new Map(), number: 0 }];
     await this.#ask(matched.query, 'matched', this.#found);
-    // What an OPTIONAL MATCH did not find can't be an end of anything.
+    // A node that an OPTIONAL MATCH did not find can't be an end of an edge.
     return this.#found.numbers().map((number) => {
       const cells = matched.names.map((name, i) => [name, this.#found.cell(number, i)] as const);
       const ids = new Map(cells.flatMap(([name, cell]) => (cell === null ? [] : [[name, String(cell)] as const])));
@@ -132,7 +132,7 @@ class Making {
     });
   }
 
-  /** What the graph calls it. */
+  /** Returns the key by which edges name the node. */
   #node(node: MadeNode, row: Row): string {
     const { type, how, place } = node;
     const definition = this.#type(type);
@@ -185,7 +185,7 @@ class Making {
     }
   }
 
-  /** The same edge is the same row, whoever merges it. */
+  /** Equal edges get equal keys, so that merging one again, by any caller, is the same row. */
   #keyOf({ how, type, place }: MadeEdge, from: string, to: string): string {
     if (how === 'merge')
       return createHash('sha256')
@@ -234,7 +234,7 @@ class Making {
     );
   }
 
-  /** What is read may be masked nowhere: which rows there are becomes cells. */
+  /** Must not read masked columns: the matched rows become cells. */
   async #ask(query: Query, part: string, found: FoundRows, extra: readonly Literal[] = []): Promise<void> {
     await this.#request.host.read({
       query,
@@ -417,7 +417,7 @@ function textOf(json: string | undefined): string | null {
   return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
-/** What tells an edge that is merged from others: its ends, and the cells that are sent, however they are written. */
+/** The identity of a merged edge: its ends, and the cells sent, in a canonical form. */
 function edgeText(from: string, to: string, cells: Cells, definition: TypeDefinition | undefined): string {
   const sent = [...cells].sort(([a], [b]) => compareText(a, b));
   const written = sent.map(([name, cell]) => [name, comparable(cell, definition?.properties[name]?.type)]);

@@ -1,4 +1,4 @@
-/** Rows that FOR UPDATE reads: they are read as the statement reads them, and have to stand when the transaction commits. */
+/** Rows that FOR UPDATE reads: the statement reads them as usual, and they must be unchanged when the transaction commits. */
 import type { GovernedSnapshot, Transaction } from '../../governance/gate-contract.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { at } from '../places.ts';
@@ -11,7 +11,7 @@ interface LockedTable {
   readonly type: string;
 }
 
-/** What tells each locked row stands behind the columns of the statement, which its order may name. */
+/** Adds the columns that identify each locked row behind those of the statement, so that its order may still name its own. */
 export function lockingQuery(
   query: Query,
   { catalog }: Pick<GovernedSnapshot, 'catalog'>,
@@ -74,7 +74,7 @@ export class LockedRows implements RowTaker {
     return true;
   }
 
-  /** What was locked for an answer that is begun anew stays locked: it was read. */
+  /** Rows locked for an abandoned answer stay locked: they were read. */
   restart(): void {
     this.rows = 0;
   }

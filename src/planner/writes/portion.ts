@@ -8,7 +8,7 @@ import { type FoundRows, vectorOf } from './found-rows.ts';
 
 export interface PortionOf {
   readonly within: { readonly from: bigint; readonly to: bigint | null };
-  /** What is believed now, of any valid time. */
+  /** Reads the current versions, of any valid time. */
   readonly read: { readonly time: DefaultTime };
   /** The part of each row that is written. Its own bounds stand behind its key. */
   boundsOf(found: FoundRows): readonly NamedColumn[];

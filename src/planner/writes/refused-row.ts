@@ -1,4 +1,4 @@
-/** What a protocol can tell of a row that was refused: its missing property, or its key that is there already. */
+/** Details of a refused row for protocols that can carry them: its missing property, or its duplicate key. */
 import type { RefusedRow } from '../../errors.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { DeleteRows, PutRows, RowRejection } from '../../projections/command.ts';

@@ -20,12 +20,12 @@ import { LockedRows, lockingQuery } from './locked-rows.ts';
 import { runScoreWrite } from './score-write.ts';
 import { type ReadRequest, readsRows, runWrite, type WriteHost } from './write.ts';
 
-/** What a query of a write asks for beside its rows. */
+/** Options for a query that is part of a write. */
 export type OwnQuestion = Partial<Pick<ReadRequest, 'given' | 'onPlan'>>;
 
 export interface WriteFrontParts {
   readonly clock: Clock;
-  /** Lets others have their turn. */
+  /** Gives other work a turn. */
   readonly turn: () => Promise<void>;
   readonly plans: Plans;
   /** A key that nothing has yet; null: nodes and edges are written with theirs. */
@@ -77,7 +77,7 @@ export class WriteFront {
     return invocation.retryConflicts(statement.target.type, () => runWrite({ statement, invocation, host, sync, onKnown }));
   }
 
-  /** What the graph doors write: a pattern, or scores. */
+  /** Executes a write of the graph doors: a pattern, or scores. */
   async executeGraph(
     invocation: Invocation,
     asked: Asked,
@@ -117,7 +117,7 @@ export class WriteFront {
     await host.read({ query: locking.query, part: 'lock', snapshot, found, time, onPlan: () => undefined });
   }
 
-  /** What RETURNING would show and which values the statement takes. Nothing is read, and nothing written. */
+  /** The columns of RETURNING, and the parameters of the statement. Nothing is read or written. */
   describe(invocation: Invocation, request: DescribeWrite): Description {
     const { asked, statement, purpose } = request;
     invocation.describe(statedPurpose(statement.purpose?.slot ?? null, asked, { purpose: purpose ?? null }));
@@ -183,7 +183,7 @@ export class WriteFront {
 interface Running {
   readonly asked: Asked;
   readonly statement: Pick<WriteStatement, 'nullSlot' | 'place'>;
-  /** What its queries cost is its own cost. */
+  /** Whether the statement reads rows: the costs of its queries are then its own. */
   readonly reads: boolean;
   readonly invocation: Pick<Invocation, 'caller' | 'describe' | 'explainPolicy' | 'branches' | 'checkInspects'>;
   readonly signal: AbortSignal | undefined;

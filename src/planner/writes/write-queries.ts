@@ -1,6 +1,6 @@
 /**
- * What a write reads, as queries: the rows that it changes with the values that it sets, and, of ON CONFLICT, the rows that are
- * there already. They run as any query does; names that begin with a NUL are those that no text can say.
+ * The queries of a write: the rows that it changes with the values that it sets, and, for ON CONFLICT, the existing rows. They
+ * run as any query does; names that begin with a NUL are reserved, since no text can contain them.
  */
 import type { ColumnType } from '../../log/values/value.ts';
 import type {

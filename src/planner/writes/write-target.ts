@@ -48,7 +48,7 @@ export function insertedColumns(
 const tooMany = (values: number, columns: number): string =>
   `INSERT has ${values} values for ${columns} columns: each row takes a value for each column`;
 
-/** What SET names. `others`: columns that the type gets in the same statement. */
+/** The columns that SET names. `others`: columns that the type gets in the same statement. */
 export function setColumns(
   set: readonly Assignment[],
   definition: TypeDefinition,

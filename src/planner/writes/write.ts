@@ -1,5 +1,5 @@
 /**
- * A statement that writes, from its tree to what it came to. What must hold:
+ * Executes a statement that writes, from its tree to its result. Invariants:
  *
  * - the rows that it changes are found on one governed snapshot, as any query finds them, and the command that goes to the gate is
  *   decided in one turn against that snapshot: a row that was written since refuses the whole statement with REL_CONFLICT;
@@ -37,11 +37,11 @@ import { refusedRow } from './refused-row.ts';
 import { checkConflictKey, insertedColumns, setColumns, type TargetColumn, targetOf, withoutOwnKey } from './write-target.ts';
 import { cellsFor } from './written-cells.ts';
 
-/** What of the planner a write needs. Queries are over the literals of the statement, NULL, the path, and then `extra`. */
+/** The planner's services for a write. Queries are over the literals of the statement, NULL, the path, and then `extra`. */
 export interface WriteHost {
   read(request: ReadRequest): Promise<Answer>;
   atOnce(query: Query, snapshot: GovernedSnapshot): AtOnce;
-  /** Lets others have their turn. */
+  /** Gives other work a turn. */
   turn(): Promise<void>;
   /** Value of a literal of the statement. */
   literal(slot: number): Literal;
@@ -50,11 +50,11 @@ export interface WriteHost {
 
 export interface ReadRequest {
   readonly query: Query;
-  /** Tells the queries of one statement apart; whatever the tree depends on beside its text is in it. */
+  /** Distinguishes the queries of one statement; includes everything that the tree depends on beside its text. */
   readonly part: string;
   readonly snapshot: GovernedSnapshot;
   readonly found: RowTaker;
-  /** What it is about; what holds now where this is absent. */
+  /** The time that it reads; current rows where this is absent. */
   readonly time?: DefaultTime | undefined;
   readonly extra?: readonly Literal[] | undefined;
   readonly given?: ReadonlyMap<string, WorkingRows> | undefined;
@@ -72,7 +72,7 @@ export interface WriteRequest {
 
 export async function runWrite(request: WriteRequest): Promise<Executed> {
   const { statement, invocation } = request;
-  // What reads nothing is for who may write and no more.
+  // A write that reads nothing needs no permission to read.
   invocation.describe({
     action: readsRows(statement) ? 'query' : 'ingest',
     act: { action: statement.kind === 'delete' ? 'delete' : 'ingest' },
@@ -489,7 +489,7 @@ interface Inserted {
 /** No client can name it. */
 const ofStatement = '\0statement';
 
-/** What a turn can decide each: commands of as many rows as a batch has. */
+/** Splits a command into portions of at most a batch of rows, each decided within one turn. */
 function portionsOf(command: PutRows | DeleteRows | Batch): readonly (PutRows | DeleteRows | Batch)[] {
   const parts = command.kind === 'batch' ? command.steps : [command];
   const size = parts.reduce((sum, part) => sum + (part.kind === 'put-rows' ? part.rows.length : part.keys.length), 0);
