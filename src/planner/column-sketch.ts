@@ -3,7 +3,7 @@
  * (HyperLogLog), and a sample of at most 1,024. About 18 KiB for any column. Invariants:
  *
  * - it is a function of the cells in their order and nothing else: rows read in one go or in ten, in blocks of any size and
- *   from any layout make the same sketch, since what is sampled is told by the number of a cell alone;
+ *   from any layout make the same sketch, since the number of a cell alone decides whether it is sampled;
  * - no text is kept: of a sampled one its first six bytes, as a number that orders like it, and a hash.
  */
 import type { Vector } from '../log/values/columns.ts';

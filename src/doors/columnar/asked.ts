@@ -1,4 +1,7 @@
-/** A question as both columnar doors ask it: its settings, its time, whom the catalogue is about, and what becomes of its answer. */
+/**
+ * A question in the form that both columnar doors build: its settings, its time, the session of the catalogue, and the form of
+ * its answer.
+ */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';

@@ -3,9 +3,9 @@
  *
  *   columns · rows · for each column: name · type · cells
  *
- * Numbers and lengths are varints, cells little-endian. A nullable column has a byte a row before its cells, 1 for NULL; strings have
- * their length before them; arrays begin with 64-bit ends. A NULL cell leaves as zeros: what its slot holds in the answer's arrays may
- * be somebody's value.
+ * Numbers and lengths are varints, cells little-endian. A nullable column has a byte a row before its cells, 1 for NULL; strings
+ * have their length before them; arrays begin with 64-bit ends. A NULL cell is written as zeros: its slot in the answer's arrays
+ * may hold the value of a row that the caller can't see.
  */
 import { assert } from '../../errors.ts';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';

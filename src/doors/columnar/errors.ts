@@ -35,7 +35,7 @@ const names: Readonly<Record<number, string>> = {
   1002: 'UNKNOWN_EXCEPTION',
 };
 
-/** What only this protocol tells apart. */
+/** Numbers of errors that only this protocol distinguishes. */
 const numbers = {
   syntax: 62,
   empty: 62,

@@ -11,9 +11,9 @@ import { HASH_BYTES, hashOf, putHash } from './city-hash.ts';
 
 const headBytes = 9;
 const methods = { lz4: 0x82, none: 0x02, zstd: 0x90 } as const;
-/** What a frame holds that is sent: some half a millisecond of compression. */
+/** The most bytes of a sent frame before compression: some half a millisecond of work. */
 const sentBytes = 256 << 10;
-/** Clients send frames of empty blocks: a few bytes. Nothing longer is looked at, or made room for. */
+/** Clients send frames of empty blocks: a few bytes. A longer frame is refused before room is made for it. */
 const takenBytesMax = 64 << 10;
 /** No LZ4 is longer by more than this once it is read. */
 const lz4RatioMax = 255;
@@ -52,7 +52,10 @@ export function frameOf(raw: Buffer): Buffer {
 
 export type Unframed = { readonly raw: Buffer; readonly end: number } | { readonly needs: number };
 
-/** What the frame at `at` holds, and where it ends; or how many bytes have to be there. REL_INVALID for one that is none. */
+/**
+ * The content of the frame at `at` and its end; or the number of bytes that must be there first. REL_INVALID where no frame
+ * begins.
+ */
 export function unframe(bytes: Buffer, at: number): Unframed {
   const head = at + HASH_BYTES;
   const from = head + headBytes;

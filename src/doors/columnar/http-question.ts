@@ -74,7 +74,7 @@ export class HttpQuestion {
   #settings = new ColumnarSettings();
   #head: Head | null = null;
 
-  /** `waits`: the client sends its body once it is told to. */
+  /** `waits`: the client sends its body only after `100 Continue`. */
   constructor(parts: ColumnarHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.#parts = parts;
     this.#call = new HttpCall(parts, doorName, raw, response);
@@ -112,7 +112,7 @@ export class HttpQuestion {
     return typeof value === 'string' && value !== '' ? value : null;
   }
 
-  /** A key, or a name with a password; never in the URL, which ends in the logs of whoever stands between. */
+  /** The credential: a key, or a name with a password. Never in the URL, which proxies log. */
   #caller(): Caller {
     const { authenticator, organizationRequired } = this.#parts;
     if (this.#parameter('password') !== null || this.#parameter('user') !== null)
@@ -387,7 +387,7 @@ function checkStatement(bytes: number): void {
   if (bytes > statementBytesMax) throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
 }
 
-/** The beginning of a body, as far as somebody had to look at it. */
+/** The beginning of a body, read only as far as it is needed. */
 class Head {
   readonly #source: AsyncIterator<Uint8Array>;
   #pieces: Uint8Array[] = [];
@@ -424,7 +424,7 @@ class Head {
     return true;
   }
 
-  /** Nobody reads what is left of it: a body that somebody still waits on could not be read over. */
+  /** Abandons the rest of the body: one with a pending read could not be skipped. */
   async end(): Promise<void> {
     await this.#source.return?.();
   }

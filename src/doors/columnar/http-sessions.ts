@@ -1,4 +1,7 @@
-/** Settings that a client keeps under `session_id`: what SET said stands for its next requests, for 60 s or as long as it says. */
+/**
+ * Settings that a client keeps under `session_id`: those of SET hold for its next requests, for 60 s or the timeout that it
+ * gives.
+ */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';

@@ -16,7 +16,7 @@ export interface InputColumn {
 }
 
 export interface InputForm {
-  /** What the reader is told of the rows. */
+  /** Options of the ingest reader for these rows. */
   readonly options: (columns: readonly InputColumn[]) => Pick<IngestOptions, 'columns' | 'nullText'>;
   /** Where whole rows end: at the ends of lines, but for those within these quotes, or behind brackets. */
   readonly rows: 'lines' | 'quoted lines' | 'tuples';
@@ -305,7 +305,7 @@ function otherWidth(values: number, columns: number): ServiceError {
 interface Fields {
   /** Null: the field is NULL. */
   readonly fields: (string | null)[];
-  /** Fields that stood in quotes: texts, whatever they look like. */
+  /** Fields that stood in quotes: always texts, even if they look like numbers. */
   readonly inQuotes: boolean[];
 }
 
@@ -372,7 +372,7 @@ function fieldOf(field: string | null, type: ColumnType | null, isText: boolean 
     const instant = instantOf(field);
     if (instant !== null) return String(instant);
   }
-  // A number in no quotes may be one, of a column that nobody has declared.
+  // A number without quotes may be meant as one, for an undeclared column.
   if (type !== 'string' && type !== 'json' && /^[\w.+-]+$/.test(field)) return field;
   return quoted(field);
 }
@@ -423,7 +423,7 @@ class TupleScan {
       const letter = text[i]!;
       if (this.#inText) {
         if (letter === '\\') {
-          // What it escapes has not come yet.
+          // The escaped character has not arrived yet.
           if (i + 1 === text.length) break;
           i++;
         } else if (letter === "'") this.#inText = false;

@@ -1,10 +1,10 @@
 /**
- * What a client of ClickHouse's native protocol sends: a number that says what it is, and what belongs to it. Nothing says how long a
- * message is, so that it is read field by field, and each field once. Fields are those of the client's revision, or of ours where that
- * is lower. Source: clickhouse-client 18.16.1 as recorded, and the published protocol for what later clients send of it.
+ * Messages of clients of ClickHouse's native protocol: a number for the kind, then its fields. No length is given, so messages
+ * are read field by field, and each field once. Fields are those of the client's revision, or of ours where that is lower.
+ * Source: clickhouse-client 18.16.1 as recorded, and the published protocol for messages of later clients.
  *
- * Blocks that clients send are empty ones, by which they end what they could send beside a query: rows are refused, and end the
- * connection, since where they end is not known without reading them.
+ * Only empty blocks are taken from clients; they end the data that may accompany a query. Rows are refused and end the
+ * connection, since their end can't be found without reading them.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Codec, Decoded } from '../frame/codec.ts';
@@ -52,7 +52,7 @@ interface QueryState {
   readonly count: number;
 }
 
-/** The setting that came last, and those before it: a list would be filled on behind the back of whoever goes on from an earlier state. */
+/** Settings as a linked list, the last one first: states of the decoder share it, so it must never be changed in place. */
 interface Stated {
   readonly name: string;
   readonly value: string;
@@ -61,7 +61,7 @@ interface Stated {
 
 /** Clients of 2018: the greeting has all its fields since, and so have the facts of a client in a query. */
 export const revisionMin = 54_401;
-/** From here on a setting is a text, whatever its type. */
+/** From this revision on a setting of any type is sent as text. */
 const textSettingsFrom = 54_429;
 const packets = { hello: 0, query: 1, data: 2, cancel: 3, ping: 4, tablesStatus: 5, keepAlive: 6 } as const;
 /** Any text but that of a query. */
@@ -195,7 +195,7 @@ function decodeData(fields: Fields, bytes: Buffer, state: OpenState): Decoded<Na
   return { message, taken: frame.end, state };
 }
 
-/** What is known of a block before its columns, then as many columns and rows as it has: none. True while that is not known. */
+/** Whether a block has neither columns nor rows, behind its header. True as well while more bytes are needed. */
 function isEmptyBlock(fields: Fields): boolean {
   for (let field = fields.number(); field !== 0; field = fields.number()) {
     if (field === 1) fields.byte();

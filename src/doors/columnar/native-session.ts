@@ -50,7 +50,7 @@ export interface NativeParts extends DoorParts {
 interface LoggedIn {
   readonly revision: number;
   readonly client: KnownTypes;
-  /** What SET has stated. */
+  /** The settings of SET. */
   readonly settings: ColumnarSettings;
   /** On the branch of the database. */
   caller: Caller;
@@ -173,13 +173,13 @@ export class NativeSession implements Session<NativeMessage> {
     const done = this.#run(query, cancel.signal).finally(() => {
       gone.removeEventListener('abort', leave);
       this.#running = null;
-      // Nobody else looks at it before the client sends something.
+      // No other event ends a draining connection before the client sends something.
       if (this.#connection.isDraining) this.#connection.end();
     });
     this.#running = { cancel, done };
   }
 
-  /** Never throws: whatever happens is told, or ends the connection. */
+  /** Never throws: every error is sent to the client, or ends the connection. */
   async #run(query: Query, signal: AbortSignal): Promise<void> {
     const asker = new Asker(this.#parts, this.#login!.caller, signal);
     const out = new Outgoing(this.#connection);
@@ -318,7 +318,7 @@ function* withInfo(pieces: Iterable<Uint8Array>, out: Outgoing): Generator<Uint8
 
 /** Bytes on their way to the client. */
 class Outgoing {
-  /** What the rows so far take, before they are compressed. */
+  /** Bytes of the rows so far, before compression. */
   bytes = 0;
   readonly #connection: Connection;
   #pieces: Uint8Array[] = [];

@@ -1,4 +1,4 @@
-/** What the native door sends, but for rows. */
+/** The packets that the native door sends, without those of rows. */
 import { textBytes, varintBytes } from './varint.ts';
 import { spoken } from './types.ts';
 
@@ -10,7 +10,7 @@ export const pong = Buffer.from([kinds.pong]);
 export const endOfStream = Buffer.from([kinds.endOfStream]);
 /** Rows of the table without a name. */
 export const dataHead = Buffer.from([kinds.data, 0]);
-/** What is known of a block: no rows beyond a limit (1), no bucket (2), and nothing else. */
+/** The header of a block: no rows beyond a limit (1), no bucket (2), and nothing else. */
 export const blockInfo = Buffer.from([1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0]);
 /** Neither columns nor rows. */
 export const emptyBlock = Buffer.from([...blockInfo, 0, 0]);
@@ -27,7 +27,10 @@ export function hello(): Buffer {
   ]);
 }
 
-/** As ClickHouse writes it: the name of the class, again before the text, a stack trace, which nobody is shown, and no cause. */
+/**
+ * An exception as ClickHouse writes it: the name of the class, again before the text, a stack trace, always empty here, and no
+ * cause.
+ */
 export function exception(code: number, detail: string): Buffer {
   const number = Buffer.alloc(4);
   number.writeInt32LE(code);

@@ -11,7 +11,7 @@ import { allAtOnce, type Steps } from '../../planner/documents/json.ts';
 import { statementCharactersMax } from '../../planner/languages/sql-lexer.ts';
 import type { Literal, TypedValue } from '../../planner/statement.ts';
 
-/** What a client says beside the text. */
+/** The context that a client sends beside the text. */
 export interface StatementFacts {
   /** The branch that it asks, as it names it. */
   readonly database: string;
@@ -67,7 +67,7 @@ export function statementSteps(text: string, facts: StatementFacts, isWhole = tr
   return new StatementReader(text, facts, isWhole).statement();
 }
 
-/** Null: it can't be told yet. What is no INSERT belongs to the statement as a whole. */
+/** Whether the text begins with INSERT; null: more bytes are needed. Any other statement has to be read as a whole. */
 export function beginsInsert(text: string): boolean | null {
   try {
     const [first] = tokensOf(text);
@@ -333,7 +333,7 @@ class StatementReader {
     return this.#catalogue(`SELECT COUNT(*) AS result FROM system.tables WHERE ${this.#isTable(this.#table(), 'name')}`);
   }
 
-  /** What the catalogue has of it. */
+  /** The condition that selects a table from the catalogue. */
   #isTable(table: string, column: string): string {
     const [database, name] = table.startsWith('system.') ? ['system', table.slice(7)] : [this.#facts.database, table];
     return `database = ${textOf(database)} AND ${column} = ${textOf(name)}`;

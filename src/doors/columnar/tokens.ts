@@ -25,7 +25,9 @@ const blank = /\s+/y;
 const hexBytes = /(?:\\x[0-9a-f]{2})+/iy;
 const pairs = new Set(['==', '!=', '<>', '<=', '>=', '||', '::', '->', '=>']);
 
-/** One by one, so that whoever knows enough stops there: data may follow the statement. REL_PARSE for what never ends. */
+/**
+ * Lexes token by token, so that the caller can stop early: data may follow the statement. REL_PARSE for a token that never ends.
+ */
 export function* tokensOf(text: string): Generator<Token, void> {
   let depth = 0;
   for (let at = 0; at < text.length; ) {

@@ -1,4 +1,4 @@
-/** Commands about collections, and what drivers and shells ask of a server before they ask for anything. */
+/** Commands about collections, and those that drivers and shells send before any other. */
 import { batchRowsMax } from '../../projections/command.ts';
 import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
 import {
@@ -137,7 +137,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
   drop: { cost: ofDocuments, takes: [], run: drop },
 };
 
-/** What is answered without a look at anything. */
+/** Replies that depend on nothing but the connection. */
 export const answers: Readonly<Record<string, (connection: number) => WritableObject>> = {
   ping: () => ({ ok: 1 }),
   buildInfo: () => ({

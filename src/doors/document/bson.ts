@@ -23,13 +23,13 @@ const tooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at
 
 /** So many bytes at least has a document. */
 export const documentBytesMin = 5;
-/** What a document and its command, or its place in a reply, may be at most. */
+/** Most bytes of a document, leaving room for its command, or for its place in a reply. */
 export const documentBytesMax = 16_000_000;
 
 interface Open {
   readonly values: Stored[] | Map<string, Stored>;
   readonly end: number;
-  /** What it is a member of has it under this name. */
+  /** The name under which its parent has it. */
   readonly name: string;
   /** It is the scope of this code. */
   readonly code: string | null;
@@ -62,7 +62,7 @@ class Reader {
     return this.#bytes.readBigInt64LE(this.#take(8, limit));
   }
 
-  /** By `toString`, since a strict TextDecoder makes two bytes a character of whatever it reads. */
+  /** By `toString`, because a strict TextDecoder allocates two bytes per character for any text. */
   #text(from: number, to: number): string {
     if (!isUtf8(this.#bytes.subarray(from, to))) throw malformed('a text is not UTF-8');
     return this.#bytes.toString('utf8', from, to);
@@ -226,7 +226,7 @@ function isWritableList(value: Writable): value is readonly Writable[] {
   return isList(value);
 }
 
-/** `headBytes` of it are left free for whoever knows what stands before it. */
+/** `headBytes` are left free in front of the document, for the caller's header. */
 export const writeDocument = (document: WritableObject, headBytes = 0): Buffer => allAtOnce(writeSteps(document, headBytes));
 
 export function* listSteps(values: readonly Stored[]): Steps<Encoded> {
@@ -295,7 +295,7 @@ class Writer {
     return this.#at - 4;
   }
 
-  /** What is to be written within it; null: nothing. */
+  /** Writes a member; returns the rest to write within it, or null. */
   member(name: string, value: Writable): Writing | null {
     const start = this.#at;
     this.#byte(0);
@@ -406,7 +406,7 @@ class Writer {
 
   #room(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return;
-    // What comes at once as a large piece is mostly the last: twice its room would be copied into once more.
+    // A large piece is mostly the last one: doubling the buffer would copy more for nothing.
     const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + bytes + 512));
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;

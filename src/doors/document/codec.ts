@@ -1,5 +1,5 @@
 /**
- * What a client of the document door sends. Every message is
+ * Messages of clients of the document door. Every message is
  *
  *   length of it all [4] · its number [4] · the number that it answers [4] · code [4] · body
  *
@@ -16,9 +16,9 @@ import { DocumentRefusal } from './errors.ts';
 export interface Message {
   readonly number: number;
   readonly form: 'msg' | 'query';
-  /** Not read yet: whatever is wrong in it is told by its reply, since the next message begins where this one says. */
+  /** Not read yet: the reply reports any error in it, because the next message begins where this one's length says. */
   readonly body: Buffer;
-  /** Nobody waits for a reply. */
+  /** The client expects no reply. */
   readonly silent: boolean;
 }
 
@@ -47,7 +47,7 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   return { message: { number, form: isMsg ? 'msg' : 'query', body, silent }, taken: length, state: null };
 }
 
-/** What a message asks; lists of documents that came beside it are among its members. */
+/** The command of a message; lists of documents beside it are among its members. */
 export function* commandSteps({ form, body }: Pick<Message, 'form' | 'body'>): Steps<StoredObject> {
   if (form === 'msg') return yield* sectionSteps(body);
   const nameEnd = body.indexOf(0, 4);

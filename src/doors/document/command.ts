@@ -1,4 +1,4 @@
-/** What a command of the document door is, and what it works with. */
+/** A command of the document door, and its context. */
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { isNumeric, numberIdentity, toWhole } from '../../planner/documents/numbers.ts';
 import { isList, isObject, type Stored, type StoredObject } from '../../planner/documents/values.ts';
@@ -65,7 +65,7 @@ export class CommandContext {
     return database;
   }
 
-  /** What stands beside its name, however that is spelled. */
+  /** The value of the first member, whose name is the command's. */
   get subject(): Stored | undefined {
     const [subject] = this.command.values();
     return subject;

@@ -1,4 +1,6 @@
-/** What is left of answers, for the batches that clients come back for: kept at the door, since they may come by another connection. */
+/**
+ * The remaining documents of answers, for later batches: kept at the door, since a client may fetch them by another connection.
+ */
 import { LRUCache } from 'lru-cache';
 import type { Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';

@@ -47,7 +47,7 @@ export interface Found {
 export interface Wanted extends Place {
   readonly filter: StoredObject;
   readonly time: DefaultTime;
-  /** So many are enough, in whatever order. */
+  /** Any so many documents are enough. */
   readonly most?: number | undefined;
 }
 
@@ -327,7 +327,7 @@ export interface Written {
 export interface WriteTerms {
   readonly when: WriteCondition;
   readonly door: string;
-  /** What was there decided what is written. */
+  /** The write depends on documents that were read. */
   readonly changes: boolean;
 }
 

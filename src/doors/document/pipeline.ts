@@ -1,4 +1,4 @@
-/** What is done with documents once they are found: sorted, cut, projected, grouped. Pure. */
+/** Stages over found documents: sort, skip, limit, project, group. Pure. */
 import { compileFilter } from '../../planner/documents/filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/documents/numbers.ts';
 import { Pace, type Steps } from '../../planner/documents/json.ts';
@@ -335,7 +335,7 @@ interface Accumulator {
 /** Values that all lists of one command hold together. */
 const heldMost = 4_000_000;
 
-/** What one stage holds. */
+/** The values that one stage holds, counted. */
 interface Held {
   values: number;
 }

@@ -13,7 +13,7 @@ import { find as findDocuments, isById, type Reading, type Wanted } from './docu
 import { DocumentRefusal, refusals } from './errors.ts';
 import { checkMatch, count as countOf, Distinct, mapped, projectionOf, sortOf, type Stage, stageOf } from './pipeline.ts';
 
-/** What a first batch has at most, where nobody said how many. */
+/** The size of a first batch where the command names none. */
 const firstBatch = 101;
 
 async function find(context: CommandContext): Promise<WritableObject> {
@@ -49,7 +49,7 @@ async function find(context: CommandContext): Promise<WritableObject> {
   );
 }
 
-/** While they are read: once the answer was looked at for what was erased meanwhile, nobody else has a turn. */
+/** Must finish within the turn in which the answer was checked for erased rows: encodes while reading. */
 async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly Encoded[]> {
   let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
   for (const stage of stages) documents = await stage(documents, reading.yieldTurn);
@@ -145,7 +145,7 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
 }
 
 const stagesMax = 1_000;
-/** Nanoseconds in which one is read, whatever it holds. */
+/** Nanoseconds in which any stage is read. */
 const stageCost = 1_000_000;
 
 async function aggregate(context: CommandContext): Promise<WritableObject> {

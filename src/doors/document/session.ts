@@ -31,7 +31,7 @@ export interface DocumentParts extends DoorParts {
 export const rows: Readonly<Record<string, CommandRow>> = { ...reads, ...writes, ...collections };
 
 const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster']);
-/** Drivers ask every ten seconds unless they are told otherwise. */
+/** Drivers send a heartbeat every ten seconds by default. */
 const silenceMs = 60_000;
 
 interface Proving {
@@ -82,7 +82,7 @@ export class DocumentSession implements Session<Message> {
     this.#atRest = true;
   }
 
-  /** A client waits for the reply to what it sent, and is told nothing else: it sees that the connection ends. */
+  /** A client only waits for replies to its messages: it sees that the connection ends. */
   farewell(): Uint8Array {
     return new Uint8Array(0);
   }
@@ -91,7 +91,7 @@ export class DocumentSession implements Session<Message> {
     this.#proving = null;
   }
 
-  /** What is short is done at once. */
+  /** Short work runs at once, long work in turns. */
   #inTurns<T>(steps: Steps<T>): Promise<T> | T {
     const { done, value } = steps.next();
     return done === true ? value : inTurns(steps, this.#parts.yieldTurn);
@@ -243,7 +243,7 @@ export class DocumentSession implements Session<Message> {
     this.#connection.authenticated();
   }
 
-  /** A step of the login; a refusal is recorded, and all are told alike. */
+  /** A step of the login. A refusal is recorded, and all refusals look alike to the client. */
   async #step(step: () => Promise<WritableObject>): Promise<WritableObject> {
     try {
       return await step();

@@ -1,4 +1,4 @@
-/** What an update makes of a document: $set, $inc, $mul, $setOnInsert, or another document in its place. In steps; pure. */
+/** Applies an update to a document: $set, $inc, $mul, $setOnInsert, or a replacement. In steps; pure. */
 import { compareText } from '../../log/values/value.ts';
 import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/documents/numbers.ts';
 import { isOperators } from '../../planner/documents/filter.ts';
@@ -80,7 +80,7 @@ export function* updateOf(given: Stored | undefined): Steps<Update> {
     steps,
     (one, two) => new DocumentRefusal(40, `Updating the path '${two}' would create a conflict at '${one}'`),
   );
-  // New members come in the order of their names, whatever the order in which they are asked for.
+  // New members come in the order of their names, not in that of the update.
   steps.sort((a, b) => comparePaths(a.path, b.path));
   return function* (document, isInsert) {
     const made = yield* applied(steps, document, isInsert);
@@ -241,7 +241,7 @@ function arithmetic(operation: 'add' | 'multiply', by: Stored): Write {
   };
 }
 
-/** What is not there counts as 0 of the same type. */
+/** A missing number counts as 0 of the same type. */
 const zeroLike = (by: Numeric): Numeric => combined('multiply', by, 0) ?? doubleValue(0);
 
 const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);

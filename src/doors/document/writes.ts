@@ -1,4 +1,4 @@
-/** Commands that write: insert, update, delete, findAndModify. What was written meanwhile is read again, never overwritten. */
+/** Commands that write: insert, update, delete, findAndModify. A document changed meanwhile is read again, never overwritten. */
 import { ServiceError } from '../../errors.ts';
 import { inTurns, type Steps, textOf, textSteps } from '../../planner/documents/json.ts';
 import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
@@ -136,7 +136,7 @@ async function ownDocuments(
   return [byDocument.get(first!)!];
 }
 
-/** Those who write one document wait for each other, and for nobody else. */
+/** Writers of one document wait for each other, and for no other writers. */
 function lineOf(place: Place, { filter }: Pick<Change, 'filter'>): string {
   const [only, ...others] = idsIn(filter) ?? [];
   return only === undefined || others.length > 0 ? namespaceOf(place) : keyOf(place, only);
@@ -155,7 +155,7 @@ function change(context: CommandContext, given: Reading, wanted: Change): Promis
     if (matched.length === 0 && wanted.upsert) {
       const { id, document: upserted } = await inTurns(upsertSteps(context, wanted), reading.yieldTurn);
       const key = keyOf(place, id);
-      // What is there under this _id is not what was asked for.
+      // A document with this _id exists, but does not match the filter.
       if ((await presentKeys(reading.planner, invocation, [key])).size > 0) throw duplicate(place, id);
       const written = [{ key, text: await inTurns(textSteps(upserted), reading.yieldTurn) }];
       const put = await putCommand(place, written, { when: 'absent', door: doorName, changes: false }, reading.yieldTurn);
@@ -188,7 +188,7 @@ function* upsertSteps(context: CommandContext, { filter, update }: Change): Retu
   return yield* identified(context, made);
 }
 
-/** What is placed in the log at once is at most as much as a message brings. */
+/** Most bytes appended to the log at once: as many as one message brings. */
 const writtenBytesMax = 16 << 20;
 
 const tooMuchWritten = (): DocumentRefusal =>
@@ -279,7 +279,7 @@ async function each(
     try {
       await run(statement, index);
     } catch (error) {
-      // What refuses the caller refuses the command; what is wrong with one statement is told of it.
+      // Errors that concern the caller end the command; others are reported for their statement.
       if (!(error instanceof ServiceError) || !ofStatement.has(error.kind)) throw error;
       errors.push(writeError(index, error));
       if (ordered) break;

@@ -44,7 +44,7 @@ export function formatOf(bytes: Uint8Array, name: string | null): DocumentFormat
   return ending === 'html' || ending === 'htm' || ending === 'xhtml' ? 'html' : 'text';
 }
 
-/** What follows a byte order mark, an XML declaration and comments. Each sign is looked at once. */
+/** The text behind a byte order mark, an XML declaration and comments. Reads each character once. */
 function afterComments(begin: string): string {
   let rest = begin.replace(/^ï»¿/, '').trimStart();
   if (rest.startsWith('<?xml')) rest = rest.slice(rest.indexOf('>') + 1).trimStart();
@@ -64,7 +64,7 @@ function textOf(bytes: Uint8Array): string {
   }
 }
 
-/** What stands between empty lines, without the blanks around it. */
+/** The paragraphs between empty lines, trimmed. */
 function paragraphs(text: string, from: number, page: number | null, heading: string | null): Block[] {
   const blocks: Block[] = [];
   for (const { 0: found, index } of text.matchAll(/\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*/g)) {
@@ -98,7 +98,7 @@ export function markdownBlocks(text: string, marked: typeof Marked): Blocks {
   let title: string | null = null;
   let at = matter.length;
   for (const token of markdownTokens(text.slice(matter.length), marked)) {
-    // What the library leaves out of its tokens stands before them.
+    // The library leaves some text out of its tokens; it stands before them.
     const start = text.indexOf(token.raw, at);
     if (start < 0) continue;
     at = start + token.raw.length;
@@ -116,7 +116,7 @@ export function markdownBlocks(text: string, marked: typeof Marked): Blocks {
   return { title, text, blocks };
 }
 
-/** The outermost blocks. What stands within lines is asked for by nobody. */
+/** The outermost blocks. Inline content is not tokenised. */
 function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeof Marked): readonly Marked.Token[] {
   const tokenizer = new Tokenizer();
   const lexer = new Lexer({ ...getDefaults(), tokenizer });
@@ -137,7 +137,7 @@ function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeo
   return lexer.blockTokens(source, []);
 }
 
-/** Elements whose texts nobody reads. */
+/** Elements whose texts are skipped. */
 const unread: ReadonlySet<string> = new Set('script style noscript template svg math iframe object head'.split(' '));
 /** Elements that stand in a line; all others begin a block of their own. */
 const inline: ReadonlySet<string> = new Set(

@@ -1,6 +1,6 @@
 /**
- * Blocks to chunks: as many whole ones as fit, of one page and under one heading; what is too long by itself is cut between
- * sentences, else between words. A chunk is a piece of the text, character by character.
+ * Blocks to chunks: as many whole ones as fit, of one page and under one heading; a block that is too long by itself is cut
+ * between sentences, else between words. A chunk is a piece of the text, character by character.
  */
 import { createHash } from 'node:crypto';
 import { isMainThread } from 'node:worker_threads';
@@ -27,7 +27,7 @@ export const readingJob = {
   },
 };
 
-/** What a PDF's stream may unfold to, or anything else that a parser makes in one piece. */
+/** Most bytes of an array that a parser makes in one piece, such as an inflated PDF stream. */
 const arrayBytesMax = 64 << 20;
 
 /**

@@ -1,11 +1,11 @@
-/** What a document is read into, and who reads it: reading takes long and may never end, so it is somebody else's turn. */
+/** The interface of document readers: reading takes long and may never end, so it runs in another thread. */
 
 export const documentFormats = ['text', 'markdown', 'html', 'pdf'] as const;
 export type DocumentFormat = (typeof documentFormats)[number];
 
 export interface DocumentRequest {
   readonly bytes: Uint8Array;
-  /** null: told from the bytes and the name. */
+  /** null: inferred from the bytes and the name. */
   readonly format: DocumentFormat | null;
   /** The file or page it came from; its ending may tell the format. */
   readonly name: string | null;
@@ -14,7 +14,7 @@ export interface DocumentRequest {
   readonly overlap: number;
 }
 
-/** What one document may come to: its rows are one batch, with one for the document and one for the call. */
+/** Most chunks of one document: its rows are one batch, with one for the document and one for the call. */
 export const chunksMax = 4_000;
 
 /** Offsets count characters (code points) of the text that the document was read as. */

@@ -1,4 +1,7 @@
-/** Who asks on a connection of a narrow door: each command is one invocation of the gate, under the credential as it is now. */
+/**
+ * The caller on a connection of a narrow door: each command is one invocation of the gate, under the current state of its
+ * credential.
+ */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Act, Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
@@ -7,7 +10,7 @@ import { checkErased } from './lease.ts';
 import { admitAddress, type DoorParts, recordRefusal } from './door-parts.ts';
 import type { Terms } from './session-terms.ts';
 
-/** What a key that is looked up takes of an address's second. */
+/** The share of an address's rate limit that one key lookup costs. */
 const tokensOfKey = 0.01;
 
 export interface Asked {
@@ -16,7 +19,7 @@ export interface Asked {
   /** It reads rows by so many keys, and nothing else. */
   readonly keysRead?: number;
   readonly action?: Action;
-  /** The write that it is, whatever it reads first. */
+  /** The write that it is, even if it reads first. */
   readonly act?: Act;
   /** Goes on with what was admitted before. */
   readonly continues?: boolean;
@@ -36,7 +39,7 @@ export class Asker {
   readonly #gone: AbortSignal;
   /** Whether the gate has the command at hand on record. */
   #recorded = false;
-  /** What the command at hand is recorded as. */
+  /** The action under which the current command is recorded. */
   #action: Action = 'query';
 
   constructor(parts: DoorParts, caller: Caller, gone: AbortSignal) {
@@ -94,7 +97,7 @@ export class Asker {
     return result;
   }
 
-  /** What the client is to be told of an error; what was refused before it came to the gate is recorded. */
+  /** The error for the client, once it is recorded: refusals before the gate are recorded here. */
   async refused(error: unknown, action: Action = this.#action): Promise<ServiceError> {
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     const told = this.#recorded ? known : await recordRefusal(this.#parts, this.#caller, action, known);

@@ -1,4 +1,4 @@
-/** What a protocol's bytes are to the frame. The same bytes give the same messages, wherever they were cut. */
+/** A protocol's codec, as the frame uses it. The same bytes give the same messages, wherever they were cut. */
 
 /** A message of any protocol is at most as long as this, where SERVICE_WIRE_MESSAGE_MB says nothing else. */
 export const messageBytesMax = 16 << 20;
@@ -26,7 +26,7 @@ export interface CommandCost extends WireCost {
 
 export interface Codec<S, M> {
   readonly start: S;
-  /** What one decoding takes, as far as it looks at what a message holds, and parts of a message that it looks at in one. */
+  /** The cost of one decoding and the parts of a message that it covers, as far as it reads the message's content. */
   readonly cost: WireCost;
   readonly partsInTurn: number;
   /**

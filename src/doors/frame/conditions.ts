@@ -1,7 +1,7 @@
-/** Writes on the condition that what they were worked out from still stands: read again, they may go through. */
+/** Writes under the condition that the rows that they depend on are unchanged: retried with fresh rows, they may succeed. */
 import { ServiceError } from '../../errors.ts';
 
-/** What conflicts is stale: `retryConflicts` of the invocation knows it by that. */
+/** Marks conflicts as stale, by which `retryConflicts` of the invocation recognises them. */
 export async function onItsCondition<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();

@@ -1,6 +1,6 @@
 /**
- * One client of a door over plain sockets. What must hold: no more is read than is worked on, no more is written than the client
- * takes, messages are handled one after the other, and whoever is slow to authenticate or to read is cut off.
+ * One client of a door over plain sockets. Invariants: no more is read than is worked on, no more is written than the client
+ * takes, messages are handled one after the other, and a client that is slow to authenticate or to read is cut off.
  */
 import type { Socket } from 'node:net';
 import { type SecureContext, TLSSocket } from 'node:tls';
@@ -23,7 +23,7 @@ const refusalMs = 100;
 const refusalsMax = 5;
 /** How long, and for how many bytes, a client may go on sending once the connection ends, so that it finds why. */
 const lingering = { known: { ms: 30_000, bytes: 256 << 20 }, stranger: { ms: 2_000, bytes: 1 << 20 } } as const;
-/** What may wait for the client while more is made. */
+/** Most bytes that wait for the client while more are made. */
 const aheadBytes = 256 * 1024;
 /** A client that takes one of these is not stalled. */
 const pieceBytes = 64 * 1024;
@@ -39,16 +39,16 @@ const mayBeTls = (bytes: Uint8Array): boolean =>
 /** One for all: making it takes longer than all else that is done for a client that leaves. */
 const isOver = new Error('over');
 
-/** What a session does with its connection. */
+/** The connection as a session uses it. */
 export interface Connection {
   readonly clientIp: string | null;
   /** Aborts when the client is gone. */
   readonly gone: AbortSignal;
-  /** The server is shutting down: nobody logs in any more. */
+  /** The server is shutting down: logins are refused. */
   readonly isDraining: boolean;
   /** Whether TLS can be begun: it is offered, and not in force. */
   readonly canSecure: boolean;
-  /** Goes on under TLS. What was sent ahead of it in the clear ends the connection: somebody else may have put it there. */
+  /** Continues under TLS. Cleartext sent ahead of it ends the connection: an attacker may have injected it. */
   secure(): void;
   write(bytes: Uint8Array): void;
   /** Resolves once little enough waits for the client, or it is gone. */
@@ -70,7 +70,7 @@ export interface Session<M> {
   handle(message: M): Promise<void> | void;
   /** All that was sent so far is handled: what was put off until now is done. */
   rest?(): Promise<void>;
-  /** What a client is told before the connection ends by this error. */
+  /** The client's last message before this error ends the connection. */
   farewell(error: ServiceError): Uint8Array;
   close(): void;
 }
@@ -91,7 +91,7 @@ export interface ConnectionParts<S, M> {
   readonly memory: WireMemory;
   /** Lets others have their turn. */
   readonly yieldTurn: () => Promise<void>;
-  /** What must not happen, for the operator. */
+  /** Reports an internal failure to the operator. */
   readonly failed: (error: unknown) => void;
 }
 
@@ -125,7 +125,7 @@ export class SocketConnection<S, M> implements Connection {
   #ahead = 0;
   #takenMs = 0;
   #readable = (): void => undefined;
-  /** Who waits for the client to have taken most of it: a request, and what is sent out of turn. */
+  /** Resolvers of writers that wait until the client has taken most bytes: a request, and messages out of turn. */
   #waiting: (() => void)[] = [];
 
   constructor(socket: Socket, parts: ConnectionParts<S, M>) {
@@ -291,7 +291,7 @@ export class SocketConnection<S, M> implements Connection {
   end(): void {
     this.#ending = true;
     this.#socket.end();
-    // Whoever takes nothing of what waits for it does not keep the socket.
+    // A client that takes nothing does not keep the socket.
     void this.#limitStall(this.gone);
   }
 
@@ -300,11 +300,11 @@ export class SocketConnection<S, M> implements Connection {
     this.write(said);
     if (said.length > 0) return this.#endSoon();
     this.end();
-    // Who is told nothing may not be listening: it would not see that the connection ends, and not end it either.
+    // A client that gets no farewell may not be reading: it would not see the end of the connection, and not end it either.
     this.#socket.destroySoon();
   }
 
-  /** Ends, and reads what the client still sends: it would find a connection that is reset, and not what it was told. */
+  /** Ends the connection, and reads the client's remaining bytes: a reset would hide the farewell from it. */
   #endSoon(): void {
     this.end();
     const socket = this.#socket;

@@ -1,4 +1,4 @@
-/** What every door over plain sockets holds: the rooms below, as arguments. */
+/** The dependencies of every door over plain sockets, passed as arguments. */
 import type { Clock, Ids, Random } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
@@ -10,7 +10,7 @@ import type { PlannerDoor } from '../../planner/planner-contract.ts';
 import { Strangers } from './strangers.ts';
 import { WireMemory } from './wire-memory.ts';
 
-/** What all doors over plain sockets share, so that one bound holds for all of them. */
+/** Bounds that all doors over plain sockets share. */
 export interface WireBounds {
   readonly strangers: Strangers;
   readonly memory: WireMemory;
@@ -42,7 +42,7 @@ export interface DoorParts {
   readonly strangers: RateLimiter;
   /** Whether a caller has to say for which organisation it comes. */
   readonly organizationRequired: boolean;
-  /** What must not happen, for the operator. */
+  /** Reports an internal failure to the operator. */
   readonly failed: (error: unknown) => void;
 }
 

@@ -5,7 +5,7 @@ import { type Codec, messageBytesMax } from './codec.ts';
 /** The message is long: its reading goes on after a turn of others. */
 export const pause = Symbol('pause');
 
-/** What is left of a larger buffer is copied out of it up to this size, so that the rest can go. */
+/** Remainders up to this size are copied out of a larger buffer, so that it can be freed. */
 const leftBytesMax = 64 * 1024;
 
 export class Inbox<S, M> {

@@ -1,6 +1,6 @@
 /**
- * What streams for long, to a client or from one, goes on for as long as a next request of the caller would be let in, and
- * would show it: a credential that has ended, a tenant that was suspended, rows that were erased are noticed within a second.
+ * A long stream to or from a client continues only as long as a new request of the caller would be admitted and would yield the
+ * same rows: an ended credential, a suspended tenant and erased rows are noticed within a second.
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
@@ -77,7 +77,7 @@ export function watchWhole(
   void watchStream(parts, check, over.signal, end);
 }
 
-/** A body as it comes: it fails, whoever it is waiting for, once its sender is not let in any more. */
+/** Passes a body on as it comes. Fails, even while it waits for a piece, once its sender is no longer admitted. */
 export async function* leased<T>(parts: LeaseParts, caller: Caller, body: AsyncIterable<T>): AsyncGenerator<T, void> {
   const over = new AbortController();
   const pieces = body[Symbol.asyncIterator]();
@@ -101,7 +101,7 @@ export async function* leased<T>(parts: LeaseParts, caller: Caller, body: AsyncI
     }
   } finally {
     over.abort();
-    // Where a piece is still waited for, this has to wait as well: nobody waits for it.
+    // Cleanup may have to wait for a pending piece; the caller does not wait for it.
     void Promise.resolve(pieces.return?.()).catch(() => undefined);
   }
 }

@@ -59,7 +59,7 @@ function withMarks(text: string, mark: string): string {
     if (at > found.index) continue;
     const [digits] = found;
     at = found.index + digits.length;
-    // What no double holds is refused, however many digits it has: a bigint of millions of them would take seconds to read.
+    // A number too large for a double is refused at any length: a bigint of millions of digits would take seconds to read.
     if (digits.length > doubleDigits || !isInteger(text, found.index, at) || Number.isSafeInteger(Number(digits))) continue;
     made += `${text.slice(copied, found.index)}"${mark}${digits}"`;
     copied = at;

@@ -1,4 +1,6 @@
-/** What a client states beside what it asks: one parser, and each narrow door its own carrier of names and values. */
+/**
+ * The terms that a client states beside a request: one parser, while each narrow door has its own carrier of names and values.
+ */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';

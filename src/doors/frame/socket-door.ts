@@ -1,4 +1,4 @@
-/** A door over plain sockets: it accepts, bounds how many it holds, and drains. What is said on them is the protocol's. */
+/** A door over plain sockets: it accepts connections, bounds their number, and drains. The protocol defines the messages. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../clock.ts';
@@ -34,7 +34,7 @@ const receivedInTurn = 8;
 /** Compatibility doors listen on this machine only. */
 const localHost = '127.0.0.1';
 
-/** What a compatibility door is opened with: its own port among the settings. */
+/** The options of a compatibility door: its own port among the settings. */
 export interface LocalDoorOptions extends DoorParts {
   readonly settings: Pick<Settings, 'SERVICE_DRAIN_TIMEOUT_SECS' | PortSetting>;
   readonly tls: { readonly cert: string; readonly key: string } | null;
@@ -96,7 +96,7 @@ class SocketDoor<S, M> implements Door {
     this.#draining = new Drain(clock, options.drainMs);
     this.#parts = { protocol, clock, yieldTurn, failed, secureContext, draining: this.#draining, ...wire };
     this.#server = createServer({ noDelay: true }, (socket) => {
-      // Whoever leaves before its turn is nobody's error.
+      // A client that leaves before its turn is no error.
       socket.on('error', () => socket.destroy());
       if (this.#arrived.push(socket) === 1) void this.#receive();
     });

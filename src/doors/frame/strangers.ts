@@ -1,6 +1,6 @@
 /**
- * Connections that have not authenticated, over all doors. A bound holds for them: where one more comes, the one that was silent
- * for longest is cut off, so that whoever fills the bound keeps nobody out who logs in.
+ * Connections that have not authenticated, over all doors. Their number is bounded: where one more comes, the one that was silent
+ * for longest is cut off, so that a client that fills the bound can't keep others from logging in.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -53,21 +53,21 @@ const strangerTurnBytes = 16_384;
 /** A known client has no more than so many requests begun at a time, and bytes of a body as one read of a socket brings them. */
 const requestsAtOnce = 16;
 const knownPortionBytes = 65_536;
-/** What is begun in one turn of the event loop takes so long, and what was begun last. */
+/** Milliseconds of one turn of the event loop in which requests may begin; the last one begun may exceed it. */
 const turnMs = 4;
 /** So many begin before what they do next, which runs once they are through, can be seen in the time that they take. */
 const inOneGo = 4;
 /** Requests of one connection that were begun and have no answer yet: what it sends beyond them waits in its socket. */
 const aheadMax = 64;
 
-/** What waits for its turn. `work` does the next piece of it, and says of how many bytes that was. */
+/** Pending work. `work` does the next piece and returns its bytes. */
 export interface InLine {
   work(): number;
 }
 
 /**
- * What many connections bring at once is begun some in a turn of the event loop, one after the other, so that others have a turn
- * in between. What comes while something is left of a turn has it at once.
+ * Begins the work of many connections in portions, one per turn of the event loop, so that other work runs in between. Work that
+ * arrives while a turn has room begins at once.
  */
 export class BeginTurns {
   readonly #clock: Clock;
@@ -183,7 +183,7 @@ class PendingInput implements InLine {
   };
 
   readonly #onResume = (): void => {
-    // Whoever reads a body resumes its socket: what came then would pile up behind what waits already.
+    // A reader of a body resumes its socket: new bytes would pile up behind those that wait already.
     if (this.#state === 'in line' || this.#state === 'far ahead') this.#socket.pause();
     else if (this.#state === 'paused by Node' && !this.#socket.isPaused()) this.#goOn();
   };
@@ -238,11 +238,11 @@ const refusalsMax = 5;
 
 /** The same of connections of an HTTP server, which the server itself reads. */
 export class HttpStrangers {
-  /** In which what known clients bring is begun, whoever reads it. */
+  /** Turns for work of known clients, in which their requests begin. */
   readonly known: BeginTurns;
   readonly #turns: BeginTurns;
   readonly #strangers = new Strangers();
-  /** Sockets that requests come by, by what was admitted: under TLS that is another one. Known clients are not among them. */
+  /** Admitted sockets by the sockets of their requests, which differ under TLS. Known clients are not among them. */
   readonly #admitted = new WeakMap<Socket, Socket>();
   readonly #refusals = new WeakMap<Socket, number>();
   readonly #pendingInputs = new WeakMap<Socket, PendingInput>();
@@ -278,7 +278,7 @@ export class HttpStrangers {
     });
     const begin = ({ socket }: IncomingMessage, answer: ServerResponse): void => this.#pendingInputs.get(socket)?.begin(answer);
     server.prependListener('request', begin);
-    // Where nobody listens to it, Node answers it and makes a request of it.
+    // Without such a listener Node answers it and emits a request.
     if (server.listenerCount('checkContinue') > 0) server.prependListener('checkContinue', begin);
   }
 

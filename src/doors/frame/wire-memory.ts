@@ -8,11 +8,11 @@ import type { Clock } from '../../clock.ts';
 const freeBytes = 16 * 1024;
 /** How long those that hold most have to let go of it. */
 const reliefMs = 250;
-/** What is left of the bound after a relief. */
+/** The share of the bound that remains after a relief. */
 const reliefShare = 0.75;
 
 export interface Holding {
-  /** What the connection holds now. */
+  /** Sets the bytes that the connection holds now. */
   set(bytes: number): void;
 }
 

@@ -125,7 +125,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   farewell(error: ServiceError): Uint8Array {
-    // Who asks nothing would take it for the answer to what comes next, and who has shaken no hands reads no messages.
+    // A client at rest would take it for the answer to its next request, and one without a handshake reads no messages.
     if (this.#version === null || (error.code === 'REL_UNAVAILABLE' && this.atRest)) return new Uint8Array(0);
     this.#failure(error);
     return this.#take();
@@ -294,7 +294,7 @@ export class BoltSession implements Session<BoltFrame> {
       purpose,
       signal,
     } as const;
-    // What was is read, and never written.
+    // Past states are read, never written.
     const executed =
       readOnly || question.time !== 'current'
         ? { answer: await planner.query(invocation, { ...question, questionsOnly: true }), written: null }
@@ -453,7 +453,7 @@ export class BoltSession implements Session<BoltFrame> {
     this.#success();
   }
 
-  /** What is open is over. */
+  /** Drops everything that is open. */
   #forget(): void {
     this.#open?.transaction.end();
     this.#open = null;
@@ -535,7 +535,7 @@ function textAt(fields: readonly Packed[], at: number): string {
   return field;
 }
 
-/** What drivers call metadata of a transaction, and the database: a branch. */
+/** Terms from the metadata of a transaction, and from the database: a branch. */
 function termsOf(extra: PackedMap): Terms {
   const impersonated = extra.get('imp_user');
   if (impersonated !== undefined && impersonated !== null)
@@ -570,7 +570,7 @@ function skip(open: OpenAnswer, most: number): void {
 const changes = (written: Written | null): boolean =>
   written !== null && written.inserted + written.updated + written.deleted > 0;
 
-/** What was made of a graph is told apart; of rows that SQL wrote, that there were some. */
+/** Counts of written graph elements; of rows that SQL wrote, only that there were some. */
 function statsOf({ graph }: Written): PackedMap {
   const counts = [
     ['nodes-created', graph?.nodes ?? 0],

@@ -1,6 +1,6 @@
 /**
- * Entities in the values of an answer, as whoever writes them has a form for: PackStream has structures, JSON objects. What json does
- * not say of a property, that it is an instant or a float, the column says.
+ * Finds the entities in the values of an answer, for writers with forms of their own: PackStream has structures, JSON has
+ * objects. Where json does not show that a property is an instant or a float, the column does.
  */
 import type { ColumnType } from '../../log/values/value.ts';
 import type { EntityShape, OutputEntity } from '../../planner/statement.ts';
@@ -42,7 +42,7 @@ export interface EntityForms<T> {
   path(path: PathValue): T;
   list(items: readonly T[]): T;
   map(members: readonly (readonly [string, T])[]): T;
-  /** What holds no entity. */
+  /** Writes a value without entities. */
   value(json: unknown): T;
 }
 

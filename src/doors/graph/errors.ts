@@ -1,4 +1,4 @@
-/** What an error is called in Neo4j's words, on both graph doors. */
+/** Neo4j's names of errors, on both graph doors. */
 import type { ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 

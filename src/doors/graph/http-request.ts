@@ -70,7 +70,7 @@ export class GraphRequest {
   readonly #waits: boolean;
   #terms: Terms = noTerms;
 
-  /** `waits`: the client sends its body once it is told to. */
+  /** `waits`: the client sends its body only after `100 Continue`. */
   constructor(parts: GraphHttpParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.#parts = parts;
     this.#call = new HttpCall(parts, doorName, raw, response);
@@ -254,7 +254,7 @@ export class GraphRequest {
       'query',
       terms,
       async (invocation) =>
-        // What was is read, and never written.
+        // Past states are read, never written.
         readOnly || asked.time !== 'current'
           ? { answer: await planner.query(invocation, { ...asked, questionsOnly: true }), written: null }
           : planner.execute(invocation, { ...asked, sync: terms.durability === 'sync', graph: true }),

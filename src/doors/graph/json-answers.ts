@@ -62,7 +62,7 @@ function propertiesText(properties: readonly Property[]): string {
   return `{${members.join(',')}}`;
 }
 
-/** What lists, maps and plain values have in common. */
+/** Forms of lists, maps and plain values, which both interfaces share. */
 const plainForms = {
   list: (items: readonly string[]): string => `[${items.join(',')}]`,
   map: (members: readonly (readonly [string, string])[]): string =>

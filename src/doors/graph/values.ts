@@ -104,7 +104,7 @@ function jsonOf(name: string, value: Packed): string {
 
 /** How a version of the protocol writes values. */
 export interface BoltForms {
-  /** Instants are told in UTC, as from 5.0 on; before, as the clock of their zone shows it. */
+  /** Instants are written in UTC, as from 5.0 on; before, as the clock of their zone shows them. */
   readonly utc: boolean;
   /** Entities have element ids, as from 5.0 on. */
   readonly elementIds: boolean;

@@ -1,8 +1,8 @@
 /**
- * Rows on their way to a client: pieces are encoded as fast as the client takes them, and no faster. What must hold:
- * nothing is encoded for a client that has gone, or whose caller is let in no longer, nor of rows that were erased since; other
- * work gets its turn every few milliseconds, and a body that could not be finished ends the connection, so that nobody takes a
- * part for the whole.
+ * Rows on their way to a client: pieces are encoded as fast as the client takes them, and no faster. Invariants: nothing is
+ * encoded for a client that has gone, for a caller who is no longer admitted, or of rows that were erased since; other work gets
+ * its turn every few milliseconds; a body that could not be finished ends the connection, so that a client can't take a part for
+ * the whole.
  */
 import type { ServerResponse } from 'node:http';
 import type { Caller } from '../../../governance/caller.ts';
@@ -11,9 +11,9 @@ import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream, watch
 
 /** Longest stretch of encoding without a turn for others. */
 const sliceMs = 2;
-/** What goes to the socket at once: a write for every small piece would cost more than the piece. */
+/** Bytes of one write to the socket: a write for every small piece would cost more than the piece. */
 const writeBytes = 256 * 1024;
-/** What may wait for the client while more is encoded: the socket is never without work, and a slow client costs no more. */
+/** Bytes that may wait for the client while more are encoded: the socket is never idle, and a slow client costs no more. */
 const aheadBytes = 256 * 1024;
 
 export interface AnswerParts extends Pick<DoorParts, 'gate' | 'clock' | 'yieldTurn'> {
@@ -21,7 +21,7 @@ export interface AnswerParts extends Pick<DoorParts, 'gate' | 'clock' | 'yieldTu
   readonly log?: (line: { event: string; correlationId: string; route: string; error: unknown }) => void;
 }
 
-/** Whose answer it is, and whether it may be sent still. */
+/** The caller of an answer, and whether it may still be sent. */
 export interface AnswerTo extends Overtaken {
   /** For the line that says that it was cut off. */
   readonly id: string;
@@ -35,7 +35,7 @@ export class AnswerBody {
   readonly #response: ServerResponse;
   /** Bytes given to the response that the socket has not taken yet. */
   #ahead = 0;
-  /** Monotonic milliseconds; Infinity while nobody waits for the client. */
+  /** Monotonic milliseconds; Infinity while the answer does not wait for the client. */
   #waitingSince = Infinity;
   /** Set once the pieces are watched. */
   #watched: AbortSignal | null = null;
@@ -132,7 +132,7 @@ export class AnswerBody {
     this.#response.write(piece, () => {
       this.#ahead -= piece.length;
       if (this.#ahead <= aheadBytes) this.#wake();
-      // Slow is not stalled: whoever takes a piece has all the time again for the next.
+      // A slow client has not stalled: each piece that it takes resets the time limit.
       else if (this.#waitingSince !== Infinity) this.#waitingSince = this.#parts.clock.monotonicMs();
     });
   }

@@ -17,7 +17,7 @@ const sweepMs = 1_000;
 const sliceMs = 2;
 /** Pieces of a body that is here already: what a socket would have brought at once. */
 const pieceBytes = 65_536;
-/** Read of a body that nobody wants, so that the client finds its answer. */
+/** Most bytes read of an unwanted body, so that the client finds its answer. */
 const discardBytesMax = { known: 16 << 20, stranger: 1 << 20 } as const;
 
 interface Receipt {
@@ -83,7 +83,7 @@ export class Bodies {
       if (!this.#open.delete(receipt)) return;
       source.off('data', onData).off('end', onEnd).off('error', finish).off('close', onClose);
       if (error) {
-        // Errors that follow the first must not find nobody listening.
+        // A later error without a listener would end the process.
         source.on('error', ignore);
         return done(error);
       }
@@ -139,8 +139,8 @@ export class Bodies {
   }
 
   /**
-   * Reads what is left of a body that nobody wants, so that the client finds its answer instead of a reset connection
-   * and the rest is not taken for the next request. One that goes on for too long is cut off after all.
+   * Reads the rest of an unwanted body, so that the client finds its answer instead of a reset connection and the rest is not
+   * taken for the next request. One that goes on for too long is cut off after all.
    */
   discard(source: IncomingMessage, whose: keyof typeof discardBytesMax): void {
     if (source.complete || source.destroyed) return;

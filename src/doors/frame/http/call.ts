@@ -1,5 +1,5 @@
 /**
- * One request of a door over HTTP, whatever its protocol: from the address that it comes by to its one answer and its one record.
+ * One request of any door over HTTP: from its client's address to its one answer and its one access record.
  *
  *   rate limit -> credential -> gate -> answer
  */
@@ -33,7 +33,7 @@ export class HttpCall {
   readonly #door: string;
   readonly #gone = new AbortController();
   #caller: Caller | null = null;
-  /** What the request is recorded as where it is refused before the gate has it. */
+  /** The action under which a refusal before the gate is recorded. */
   #action: Action = 'query';
   #recorded = false;
 
@@ -71,7 +71,7 @@ export class HttpCall {
     this.#parts.unknown.know(this.raw.socket);
   }
 
-  /** The one step into the gate. `action`: as it is recorded, and judged; `act`: the write that it is, whatever it reads first. */
+  /** The only way into the gate. `action` is recorded and judged; `act` is the write that it is, even if it reads first. */
   invoke<T>(
     action: Action,
     terms: Pick<Terms, 'purpose' | 'break_glass' | 'access_scope_ref'>,
@@ -93,7 +93,7 @@ export class HttpCall {
     return this.#parts.gate.invoke(this.#parts.authenticator.renewed(this.caller), asked, run);
   }
 
-  /** What the client is to be told, once it is on record; null: the client is gone. */
+  /** The error for the client, once it is recorded; null: the client is gone. */
   async refusal(error: unknown): Promise<ServiceError | null> {
     if (this.signal.aborted && !(error instanceof ServiceError)) return null;
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });

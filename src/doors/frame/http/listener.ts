@@ -32,12 +32,12 @@ export interface HttpListenerOptions {
   /** PEM texts: clients speak TLS 1.2 or later. */
   readonly tls: { readonly cert: string; readonly key: string } | null;
   readonly clock: Clock;
-  /** Lets others have their turn. */
+  /** Gives other work a turn. */
   readonly yieldTurn: () => Promise<void>;
   readonly failed: (error: unknown) => void;
 }
 
-/** What the listener makes for the requests of its door. */
+/** Services that the listener makes for the requests of its door. */
 export interface HttpRoom {
   readonly bodies: Bodies;
   readonly draining: Drain;
@@ -45,7 +45,7 @@ export interface HttpRoom {
 }
 
 export interface HttpProtocol {
-  /** Answers one request. `waits`: its client sends the body once it is told to. */
+  /** Answers one request. `waits`: its client sends the body only after `100 Continue`. */
   answer(raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void>;
   /** Begins what it does by itself; `stopping` aborts when the door has closed. */
   started?(stopping: AbortSignal): void;
