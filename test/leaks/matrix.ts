@@ -42,7 +42,7 @@ export interface Figures {
 export interface Extent {
   /** Otherwise two ways out for each shape and a share of the routes for each adversary, in turn: all of them by somebody. */
   readonly everything: boolean;
-  /** Every shape and conversation by every adversary, not by a quarter of them in turn. */
+  /** Every shape and conversation by every adversary, not by an eighth of them in turn. */
   readonly allShapes?: boolean;
   readonly adversaries?: (adversary: Adversary) => boolean;
   /** Red cells after which there is nothing to be learnt from more. */
@@ -244,10 +244,10 @@ export class Matrix {
     }
   }
 
-  /** The first adversary takes all routes, the others a fifth of them each. */
+  /** The first adversary takes all routes, the others a tenth of them each. */
   async #routes(pair: readonly [Stage, Stage], adversary: Adversary, turn: number | null): Promise<void> {
     const share = <T>(rows: readonly T[]): readonly T[] =>
-      turn === null || turn === 0 ? rows : rows.filter((_, i) => i % 5 === turn % 5);
+      turn === null || turn === 0 ? rows : rows.filter((_, i) => i % 10 === turn % 10);
     for (const [route, row] of share(Object.entries(dataRows))) {
       const methods = route.startsWith('GET ') && route !== 'GET /watch/stream' ? ['GET', 'HEAD'] : [route.split(' ')[0]!];
       for (const [i, probe] of row.probes.entries()) {
@@ -358,7 +358,7 @@ async function warm(stage: Stage): Promise<void> {
 
 /** Each is asked by every other adversary, and by the others under the next seed. */
 const takes = ({ everything, allShapes }: Extent, index: number): boolean =>
-  everything || allShapes === true || hasTurn(index, 4);
+  everything || allShapes === true || hasTurn(index, 8);
 
 const isStopped = ({ shut, stopped }: Adversary): boolean => (shut ?? stopped) !== undefined;
 const unbound: ReadonlySet<string | undefined> = new Set(['root', 'limited']);

@@ -4,7 +4,7 @@ import { checkConformance } from './conformance.ts';
 import { tell } from '../runner/tell.ts';
 import { inTurn } from '../runner/turn.ts';
 
-const tried = inTurn(mistakes, 8);
+const tried = inTurn(mistakes, 15);
 tell(`${tried.length} of ${mistakes.length} mistakes of the model (npm run test:whole -- test/model/model.test.ts)`);
 
 describe('the store answers as the reference model does', () => {

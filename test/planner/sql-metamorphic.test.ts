@@ -14,7 +14,7 @@ import { ourExpression } from './generator/render.ts';
 import { everyFeature, oneTable, StatementGenerator } from './generator/statements.ts';
 import { worldOf } from './generator/world.ts';
 
-const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? (whole ? 5_000 : 1_200));
+const checks = Number(process.env['SQL_ORACLE_CHECKS'] ?? (whole ? 5_000 : 600));
 const seed = seedBase + 1;
 
 describe('answers agree with each other', () => {
@@ -29,7 +29,7 @@ describe('answers agree with each other', () => {
         .map(({ name }) => name)
         .toSorted(),
     );
-    expect(report.shapes.size).toBeGreaterThan(whole ? 150 : 70);
+    expect(report.shapes.size).toBeGreaterThan(whole ? 150 : 40);
   });
 
   test('each row comes out through the door once: where a predicate holds, where it does not, or where it is unknown', async () => {

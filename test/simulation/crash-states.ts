@@ -6,7 +6,7 @@ import { whole } from '../runner/turn.ts';
 import { CrashSimulation } from './crash.ts';
 import { directory, openLocalLog } from './subject.ts';
 
-const statesMin = Number(process.env['SIMULATION_STATES'] ?? (whole ? 50_000 : 16_000)) / 2;
+const statesMin = Number(process.env['SIMULATION_STATES'] ?? (whole ? 50_000 : 8_000)) / 2;
 
 export async function expectNoLoss(parity: 0 | 1): Promise<void> {
   const simulation = new CrashSimulation({ openLog: openLocalLog, directory });

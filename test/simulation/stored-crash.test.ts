@@ -45,8 +45,8 @@ async function expectCaught<T extends object, K extends keyof T>(
   const original = prototype[name];
   prototype[name] = broken(original);
   try {
-    const simulation = new StoredSimulation({ statesMax: 250, crashesPerSeed: 40 });
-    for (let seed = 1; seed < 6 && !simulation.enough; seed++) await simulation.run(seed);
+    const simulation = new StoredSimulation({ statesMax: 120, crashesPerSeed: 40 });
+    for (let seed = 1; seed < 6 && simulation.failures.length === 0 && !simulation.enough; seed++) await simulation.run(seed);
     expect(simulation.failures).not.toEqual([]);
   } finally {
     prototype[name] = original;

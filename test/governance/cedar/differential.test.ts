@@ -6,7 +6,7 @@ import { whole } from '../../runner/turn.ts';
 import { differential } from './differential.ts';
 
 describe('compiled policies', () => {
-  const triples = whole ? 20_000 : 10_000;
+  const triples = whole ? 20_000 : 5_000;
 
   test(`decide ${triples} rows, and cells and things between them, as the engine does`, () => {
     const { differences, coverage, refused } = differential({ seed: seedBase + 1, triples });
