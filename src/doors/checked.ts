@@ -1,10 +1,10 @@
 /**
- * What callers send against a schema. The check ends at the first member that is wrong: to say what is wrong with sixty thousand
- * takes seconds. How many members there are is bounded before they are looked at.
+ * Checks requests against a schema. The check ends at the first wrong member: reporting sixty thousand errors would take seconds.
+ * The number of members is bounded before they are read.
  */
 import { z } from 'zod';
 
-/** What of an issue is told: an unknown member is named in it, and its name is the caller's. */
+/** Most characters of an issue's message: it names an unknown member, and that name comes from the caller. */
 const messageMax = 300;
 
 /** The first is in the library's own context of a check, and not in what it declares for callers. */

@@ -1,4 +1,4 @@
-/** What every door is to the composition root, and when a compatibility door opens. */
+/** The interface of every door to the composition root, and the rule by which a compatibility door opens. */
 import { ConfigError } from '../errors.ts';
 
 export interface Door {
@@ -6,7 +6,7 @@ export interface Door {
   /** Port in use once started: the one asked for, or the one that the system chose for 0. */
   readonly port: number;
   start(): Promise<void>;
-  /** Refuses new work from here on, in the protocol's own words; whoever connects is still heard. */
+  /** Refuses new work from here on, in the protocol's own words; new connections still get this answer. */
   drain(): void;
   /** Closes its listeners too: lets work in hand finish, then closes. Safe to call twice. */
   stop(): Promise<void>;

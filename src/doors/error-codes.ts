@@ -1,4 +1,4 @@
-/** What each kind of error is called on each protocol. A new kind does not compile until every protocol has a word for it. */
+/** The code of each kind of error on each protocol. A new kind does not compile until every protocol has a code for it. */
 import { type ErrorCode, type ErrorReason, errorTable, type ErrorKind } from '../errors.ts';
 
 export interface ProtocolCodes {
@@ -118,7 +118,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'nested-too-deep': '54001',
 };
 
-/** What this error is called; `stale`: what it was made from was written since. */
+/** The codes of this error; `stale`: rows that it depends on were written since. */
 export function errorCodesOf(code: ErrorCode, stale = false): ProtocolCodes {
   const codesOfKind = { ...errorCodes[errorTable[code].kind], ...byCode[code] };
   return stale

@@ -9,7 +9,7 @@ export const exactNumber = z
 /** One value of a cell: what a filter compares with. */
 export const scalar = z.union([z.string(), exactNumber, z.boolean(), z.null()]);
 
-/** A number that is a float, whatever it was sent as. */
+/** A float, even where an integer was sent. */
 export function float<T extends z.ZodType<unknown, number>>(checks: T) {
   return z.preprocess((given) => (typeof given === 'bigint' ? Number(given) : given), checks);
 }

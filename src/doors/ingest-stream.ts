@@ -27,7 +27,7 @@ export const batchSizes = {
   bulk: { batchRows: 4_096, batchBytes: 1 << 20 },
 } as const;
 
-/** What became of a body of rows. */
+/** The result of an ingest. */
 export interface IngestReply {
   readonly type: string;
   readonly accepted: number;
@@ -40,7 +40,7 @@ export interface IngestReply {
   /** `ids` or `errors` are not complete. */
   readonly truncated: boolean;
   readonly durability: 'synced' | 'buffered';
-  /** What was stored otherwise than it was sent. */
+  /** Notices about values that were stored otherwise than sent. */
   readonly notices?: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export interface IngestRequest {
   readonly atomic: boolean;
   readonly sync: boolean;
   readonly createType: boolean;
-  /** How rows are put, where not as they were sent and whatever stands. */
+  /** The way rows are put; absent: as they were sent, unconditionally. */
   readonly patch?: boolean;
   readonly replace?: boolean;
   readonly when?: WriteCondition | null;

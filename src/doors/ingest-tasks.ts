@@ -1,6 +1,6 @@
 /**
- * Ingests that are answered before they are done. A task enters the gate when it is accepted and waits for its turn in
- * there, so a drain waits for every task that was promised. Kept in memory: a restart forgets them, never their rows.
+ * Ingests that reply before they are done. A task enters the gate when it is accepted and waits for its turn in there, so a drain
+ * waits for every task that was promised. Kept in memory: a restart forgets them, never their rows.
  */
 import { ServiceError } from '../errors.ts';
 import { sees, type Caller } from '../governance/caller.ts';
@@ -30,14 +30,14 @@ export interface TaskRequest {
   readonly id: string;
   readonly caller: Caller;
   readonly purpose: string | null;
-  /** What the request stated to open what a guard closes. */
+  /** The terms that the request stated to open guarded types. */
   readonly breakGlass: string | null;
   readonly accessScopeRef: string | null;
   /** Size of the body that is held for it. */
   readonly bytes: number;
   /** Type of the rows. */
   readonly type: string;
-  /** `progress` is told the ingest as soon as it exists. */
+  /** `progress` receives the ingest as soon as it exists. */
   readonly run: (invocation: Invocation, progress: (ingest: Ingest) => void, work: JobWork) => Promise<IngestReply>;
 }
 
@@ -77,7 +77,7 @@ export class IngestTasks {
       task = { id, path: caller.path, job: view, progress: null, reply: null, failure: null };
       return ended;
     });
-    // A gate that lets nobody in any more says so in this turn: nothing is promised that a drain would not wait for.
+    // A draining gate throws in this turn: no task is accepted that a drain would not wait for.
     const accepted = task as IngestTask | null;
     if (accepted === null) {
       done.catch(() => undefined);

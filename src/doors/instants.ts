@@ -20,13 +20,16 @@ export function toInstant(given: StatedInstant): bigint {
   return nanosecondsOf(BigInt(given));
 }
 
-/** What was true then, and what was believed then, as a request states them. */
+/** The instants that a request states: of valid time and of system time. */
 export interface StatedInstants {
   readonly as_of?: StatedInstant | undefined;
   readonly as_of_system?: StatedInstant | undefined;
 }
 
-/** Now where nothing is stated. What was believed then is asked for as it was true then; what was true then, as it is believed now. */
+/**
+ * The current time where neither is stated. With a system instant alone, valid time is the same instant; with a valid instant
+ * alone, system time is now.
+ */
 export function timeOf({ as_of, as_of_system }: StatedInstants): DefaultTime {
   if (as_of === undefined && as_of_system === undefined) return 'current';
   const system = as_of_system === undefined ? 'now' : toInstant(as_of_system);

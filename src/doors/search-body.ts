@@ -1,6 +1,6 @@
 /**
- * What searches are sent as, whatever carries them: shape A has a `query`, shape C has `queries`, all others are shape B.
- * Source: specification, "Search". Members are in snake case or in camel case.
+ * Bodies of searches on all doors: shape A has a `query`, shape C has `queries`, all others are shape B. Source: specification,
+ * "Search". Members are in snake case or in camel case.
  */
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
@@ -56,7 +56,7 @@ const condition: z.ZodType<Filter> = z.lazy(() =>
 
 const weights = record(z.number().min(0).max(1e6));
 
-/** What every shape may say of its rows and of its answer. */
+/** Members that every shape may have, about its rows and its answer. */
 const common = {
   filters: z.union([conditions, condition]).optional().describe('all of a list; {and: […]}, {or: […]} or one condition'),
   include_attributes: z.array(z.string()).min(1).max(1_024).optional().describe('columns of the answer; all by default'),

@@ -1,4 +1,4 @@
-/** What a request says once, of all that it asks: why, where, and as of when. */
+/** Terms that a request states once for all of its queries: purpose, branch, and instants. */
 import { z } from 'zod';
 import { instant } from './instants.ts';
 

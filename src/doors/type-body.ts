@@ -33,7 +33,7 @@ export const guard = {
   access_scope: z.boolean().optional().describe('rows are shown under a reference to a cleared scope only'),
 };
 
-/** What rows of the type are, for whoever looks for things by that. */
+/** The meaning of a type's rows, for functions that search by it. */
 export const meaning = {
   edge: z
     .strictObject({ from: z.string(), to: z.string() })
@@ -167,7 +167,7 @@ export function shownBy(invocation: Invocation, name: string): z.infer<typeof ty
   return shown(definitionOf(invocation, name), invocation.snapshot().protection(name));
 }
 
-/** With what guards its rows wherever they are read: edges are guarded as the rows are that wrote them. */
+/** With the guards of its rows: edges have the guards of the rows that wrote them. */
 export function shown(
   definition: TypeDefinition,
   effective: ReturnType<GovernedSnapshot['protection']>,

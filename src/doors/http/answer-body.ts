@@ -1,10 +1,10 @@
-/** Answers of the framework's routes that leave as they are made. */
+/** Answers of the framework's routes that are sent while they are made. */
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
 import type { Overtaken } from '../frame/lease.ts';
 import { callerOf } from './invoke.ts';
 
-/** Takes the response out of the framework's hands; null when there is nobody to send a body to. */
+/** Takes the response over from the framework; null when the client is gone. */
 export function openBody(
   context: HttpContext,
   request: FastifyRequest,

@@ -1,8 +1,8 @@
-/** An answer's envelope: all that a reply says of the rows beside the rows. Source: specification, "Result envelopes". */
+/** An answer's envelope: the members of a reply beside its rows. Source: specification, "Result envelopes". */
 import type { Answer, Facets, OperatorFigures } from '../../planner/planner-contract.ts';
 import { exactJson } from './exact-json.ts';
 
-/** What formats with a place for facts keep of an answer: its basis and size, and the envelope that /query gives. */
+/** Metadata of an answer for formats that can carry it: its basis and size, and the envelope that /query gives. */
 export function envelopeFacts(answer: Answer): ReadonlyMap<string, string> {
   return new Map([
     ['annals.as_of_system', String(answer.asOfSystem)],
@@ -103,7 +103,7 @@ function lastMembers(answer: Answer): string {
   return text;
 }
 
-/** What an operator of EXPLAIN ANALYZE came to, as every door names it. */
+/** The figures of an operator of EXPLAIN ANALYZE, under the names that all doors use. */
 export function operatorMembers(figures: OperatorFigures): Record<string, string | number | null> {
   const { part, depth, operator, line, state, index, timeMs } = figures;
   return {

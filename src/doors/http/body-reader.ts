@@ -1,10 +1,10 @@
-/** How bodies are read: whole, compressed or not, up to the body limit or that of their route, or as the stream that they are. */
+/** Reads bodies: whole, compressed or not, up to the body limit or that of their route, or as a stream. */
 import type { IncomingMessage } from 'node:http';
 import { encodingOf, unfoldedWhole } from '../frame/http/content-encoding.ts';
 import type { App, FastifyRequest, HttpContext } from './context.ts';
 import { parseJsonBody } from './json-body.ts';
 
-/** Whatever a body is labelled, the routes that say nothing else mean JSON: plain `curl -d` says it is a form. */
+/** Routes take JSON by default under any Content-Type: plain `curl -d` claims to send a form. */
 export function readBodies(app: App, context: HttpContext): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (given: unknown, payload: IncomingMessage) => {

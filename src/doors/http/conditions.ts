@@ -1,4 +1,4 @@
-/** Under which condition a request writes rows: by `?when=`, or by the headers that HTTP has for it. */
+/** The condition under which a request writes rows: by `?when=`, or by the conditional headers of HTTP. */
 import { ServiceError } from '../../errors.ts';
 import { I64_MAX } from '../../log/values/value.ts';
 import type { WriteCondition } from '../../projections/command.ts';
@@ -22,7 +22,7 @@ export function statedCondition(request: RequestFacts, when: string | undefined)
   return stated[0] ?? null;
 }
 
-/** What a later If-Match takes. */
+/** The entity tag that a later If-Match takes. */
 export function entityTag(systemFrom: bigint): string {
   return `"${systemFrom}"`;
 }

@@ -1,4 +1,4 @@
-/** What the routes of the HTTP door hold: the rooms below as arguments, and the request's own additions. */
+/** The dependencies of the HTTP door's routes, passed as arguments, and the door's additions to a request. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type {
@@ -55,14 +55,14 @@ export interface HttpDoorOptions {
   readonly settings: HttpSettings;
   readonly gate: GateContract;
   readonly planner: Pick<PlannerDoor, 'query' | 'session'>;
-  /** What texts are given to; null: their vectors are hashed. */
+  /** The model that makes vectors of texts; null: vectors are hashed. */
   readonly embedder: Embedder | null;
   /** Turns questions into statements; null: by their forms alone. */
   readonly translator: Translator | null;
   readonly readDocuments: ReadDocuments;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
-  /** What replies hold of rows is to go with them; absent: nothing is erased here. */
+  /** Extends an erasure to the replies kept of rows; absent: nothing is erased here. */
   readonly erasures?: Pick<ErasureDesk, 'reach'>;
   readonly jobs: JobRunner;
   readonly authenticator: Pick<Authenticator, 'dataCaller' | 'renewed' | 'adminCaller'>;
@@ -105,7 +105,7 @@ interface HttpTypes extends FastifyTypeProvider {
 
 export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse, FastifyBaseLogger, HttpTypes>;
 
-/** A request as far as the way into the gate looks at it, whoever read it off the socket. */
+/** The parts of a request that the way into the gate reads, independent of how it was parsed. */
 export interface RequestFacts {
   readonly id: string;
   readonly method: string;
@@ -122,7 +122,7 @@ export interface RequestFacts {
   recorded: boolean;
 }
 
-/** Who may use a route: nobody needs a credential for `probe`; `admin` exists on the admin listener only. */
+/** Access to a route: `probe` needs no credential; `admin` exists on the admin listener only. */
 export type RouteAccess = 'probe' | 'token' | 'admin';
 
 export type RateBucket = 'read' | 'write' | 'memory';

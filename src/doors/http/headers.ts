@@ -1,4 +1,4 @@
-/** Reading headers: as UTF-8 text, once each, and what the specification's own headers mean. */
+/** Reads headers: as UTF-8 text, once each, and the specification's own headers. */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { RequestFacts } from './context.ts';

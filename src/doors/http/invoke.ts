@@ -61,7 +61,7 @@ function statedTransaction(context: HttpContext, request: RequestFacts): Transac
   return id === null ? undefined : context.gate.transaction(id, callerOf(request));
 }
 
-/** Who asks, and what the request states beside its question. `branch`: where it names none. */
+/** The caller and the terms that the request states beside its question. `branch`: the default where it names none. */
 export function statedBy(
   request: RequestFacts,
   purposeField: string | undefined,

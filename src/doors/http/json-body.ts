@@ -1,7 +1,7 @@
 /**
- * A buffered JSON body, whatever its Content-Type says: valid UTF-8, at most 64 levels deep, no `__proto__` in it. It is parsed in one
- * turn of the event loop, so what is in it is counted first: of two bodies of a size, the one of nothing but members takes a
- * hundred times as long as the one text.
+ * A buffered JSON body, under any Content-Type: valid UTF-8, at most 64 levels deep, no `__proto__` in it. It is parsed in one
+ * turn of the event loop, so its members and values are counted first: of two bodies of one size, one full of members takes a
+ * hundred times as long as a single text.
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
@@ -40,7 +40,7 @@ const [quote, backslash, comma, colon, point] = [0x22, 0x5c, 0x2c, 0x3a, 0x2e];
 const [openList, openObject, closeList, closeObject] = [0x5b, 0x7b, 0x5d, 0x7d];
 const [zero, nine, exponent, lowerExponent] = [0x30, 0x39, 0x45, 0x65];
 
-/** What is no JSON is counted as if it were, and refused by who parses it. */
+/** Counts text that is no JSON as if it were; the parser refuses it later. */
 function checkSize(body: Buffer): NumbersIn {
   const colons = new Uint32Array(limits.jsonDepth + 1);
   let depth = 0;

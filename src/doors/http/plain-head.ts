@@ -1,7 +1,7 @@
 /**
- * The head of a plain request: the few shapes in which nearly every question and every small write arrives, read in one
- * pass. What must hold: whatever is read here, Node's own parser reads the same way; what it might read differently, or
- * what changes how a body ends, is not plain. null is never a verdict on a request, only “not here”.
+ * The head of a plain request: the few shapes in which nearly every query and every small write arrives, read in one pass.
+ * Invariants: Node's own parser would read the same; a head that it might read differently, or that changes how the body ends, is
+ * not plain. Null never refuses a request, it only passes it on.
  */
 
 export interface PlainHead {
@@ -36,7 +36,7 @@ const requestLine = /^POST (\/[A-Za-z0-9/._~?=&-]*) HTTP\/1\.1$/;
 const headerLine = /^([A-Za-z][A-Za-z0-9-]*): ([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)$/;
 const wholeNumber = /^(?:0|[1-9][0-9]{0,8})$/;
 
-/** What frames a body in another way, asks for an answer before it, or is about routes that are not here. */
+/** Headers that frame a body differently, expect an interim response, or concern other routes. */
 const notPlain: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'trailer',

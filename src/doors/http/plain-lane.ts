@@ -30,7 +30,7 @@ export interface PlainRoute {
   readonly action: Action;
   readonly bucket: 'read' | 'write';
   readonly takes: (target: string) => boolean;
-  /** What a body says; undefined where that is not plain. */
+  /** Parses a body; undefined where it is not plain. */
   readonly bodyOf: (bytes: Buffer) => unknown;
   readonly answer: (request: RequestFacts) => Promise<PlainAnswer>;
 }
@@ -264,7 +264,7 @@ class PlainConnection implements InLine {
     return this.#head;
   }
 
-  /** null: the framework looks again, and refuses. */
+  /** Null: the framework reads the request again, and refuses it. */
   #admitted({ headers }: PlainHead, { bucket }: PlainRoute): Caller | null {
     const { authenticator, clock, readLimit, writeLimit } = this.#lane.context;
     const { authorization, 'x-organization-id': organization } = headers;
@@ -327,7 +327,7 @@ class PlainConnection implements InLine {
     const { socket } = this;
     // Nearly always: the client has taken it at once.
     if (socket.writableLength === 0) return;
-    // What waits is counted as written.
+    // Node counts pending bytes as written.
     const end = socket.bytesWritten;
     const unsent = (): number => (socket.destroyed ? 0 : Math.max(0, end - (socket.bytesWritten - socket.writableLength)));
     const { context } = this.#lane;

@@ -1,6 +1,6 @@
 /**
- * What went wrong, as application/problem+json. Source: specification, "Problem response". A detail comes from a
- * ServiceError only; anything else is a bug of ours, shown as REL_INTERNAL and found in the log by its correlation id.
+ * An error as application/problem+json. Source: specification, "Problem response". A detail comes from a ServiceError only;
+ * anything else is a bug of ours, shown as REL_INTERNAL and found in the log by its correlation id.
  */
 import { STATUS_CODES } from 'node:http';
 import type { z } from 'zod';
@@ -34,7 +34,7 @@ export function problemOf(error: ServiceError, errorsBase: string, instance: str
   };
 }
 
-/** What the framework has a part of a request checked with. */
+/** The framework's validator for a part of a request. */
 export function validator(schema: z.ZodType, part = 'body') {
   return (given: unknown): { readonly value: unknown } | { readonly error: Error } => {
     const read = checked(schema, given);

@@ -1,4 +1,4 @@
-/** What the routes that answer questions share: the body they take, and the one step from a question to its answer. */
+/** The common part of routes that answer queries: the body they take, and the one step from a query to its answer. */
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
@@ -68,8 +68,8 @@ export interface AskOptions {
 }
 
 /**
- * What `use` makes of the governed answer; what it throws is in the access record. That record has been appended when
- * this resolves, so rows may leave then, and not before.
+ * Runs `use` on the governed answer; an error that it throws is in the access record. The record has been appended when this
+ * resolves, so rows may be sent then, and not before.
  */
 export async function ask<T>(
   context: HttpContext,

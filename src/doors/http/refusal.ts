@@ -1,6 +1,6 @@
 /**
- * What a failed request is answered with, and its access record where the gate has none: refused and malformed requests are
- * in the audit trail too. The same for every way in which a request is read.
+ * Answers a failed request, and records it where the gate has not: refused and malformed requests are in the audit trail too. The
+ * same for every way in which a request is read.
  */
 import { ServiceError } from '../../errors.ts';
 import { untenanted } from '../../governance/caller.ts';
@@ -34,7 +34,7 @@ export async function refusalOf(
   return { status: problem.status, headers: headersOf(error), text: exactJson({ ...problem, ...error.facts.extras }) };
 }
 
-/** What it failed with, once that is on record; the detail of a bug goes to the operator alone. */
+/** The error for the client, once it is recorded; the detail of a bug goes to the operator alone. */
 export async function refusedWith(
   context: HttpContext,
   request: RequestFacts,
@@ -48,7 +48,7 @@ export async function refusedWith(
   return new ServiceError('REL_INTERNAL', 'internal error');
 }
 
-/** Headers that go with a refusal, whatever its body is. */
+/** Headers of a refusal in any format. */
 export function headersOf({ status, facts }: ServiceError): readonly (readonly [string, string])[] {
   const headers: [string, string][] = [];
   const { retryAfterSecs } = facts;

@@ -27,7 +27,7 @@ export class ReplyBytes {
     return this.writer.length - headBytes;
   }
 
-  /** What was written so far. */
+  /** The bytes written so far. */
   body(): Buffer {
     return this.writer.bytes.subarray(headBytes, this.writer.length);
   }
@@ -43,7 +43,7 @@ export class ReplyBytes {
     if (socket.writableLength === 0) this.release();
   }
 
-  /** Nobody looks at them any more. */
+  /** Returns the buffer to the pool; the bytes must not be used any more. */
   release(): void {
     if (idle.length < keptMax && this.writer.bytes.length <= keptBytesMax) idle.push(this.writer);
   }

@@ -1,4 +1,4 @@
-/** Which verbs a path answers: what tells a wrong verb (405) from an unknown route (404). */
+/** The verbs that each path answers: a wrong verb (405) differs from an unknown route (404). */
 import { didYouMean } from '../../errors.ts';
 import type { App } from './context.ts';
 

@@ -1,6 +1,6 @@
 /**
- * A route: what it takes and what it answers, who may use it, and what it does. Registration, /openapi.json, leak probes and
- * the suites that ask every route read the lists in `routes/all.ts`, so a route is one entry of a list and its test.
+ * A route: its request and reply schemas, its access, and its handler. Registration, /openapi.json, leak probes and the suites
+ * that ask every route read the lists in `routes/all.ts`, so a route is one entry of a list and its test.
  */
 import type { RouteShorthandOptions } from 'fastify';
 import type { z } from 'zod';

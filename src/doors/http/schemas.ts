@@ -14,7 +14,7 @@ export const problem = z
   })
   .meta({ id: 'Problem', description: 'application/problem+json' });
 
-/** What every route may answer instead. */
+/** The error replies of every route. */
 export const problems = { '4xx': problem, '5xx': problem } as const;
 
 /** `true`, `1` or an empty value (`?hard`) are yes. */
@@ -33,7 +33,7 @@ const anyRequest = {
   access_scope_ref: z.string().optional().describe('the access scope that the reader was cleared for'),
 };
 
-/** Parameters of a URL, and no others: a filter that nobody knows would give more than was asked for. */
+/** Parameters of a URL, and no others: ignoring an unknown filter would return too many rows. */
 export function parametersOf<Shape extends z.ZodRawShape>(shape: Shape) {
   const known = { ...shape, ...anyRequest };
   return z.strictObject(known, {

@@ -1,11 +1,11 @@
-/** What the door asks of the process that it is part of. */
+/** The process as the door sees it. */
 import type { DoorStatus } from '../door.ts';
 
 export interface StorageFigures {
   readonly storedBytes: number;
   readonly segmentBytes: number;
   readonly segmentCount: number;
-  /** Memory that rows take, and what of it are columns that could leave it. */
+  /** Memory of rows, and the part of it in columns that could be evicted. */
   readonly rowBytes: number;
   readonly columnBytes: number;
   readonly columnsHydrated: number;
@@ -32,7 +32,7 @@ export interface DamagedBackup {
   readonly damaged: string;
 }
 
-/** What a restore has shown of itself. Nothing of it is taken from the backup without having been computed again. */
+/** The report of a restore. Every value in it was computed again, none is copied from the backup. */
 export interface RestoreReport {
   readonly backup: string;
   readonly target_dir: string;
@@ -83,7 +83,7 @@ export interface KeyRotation {
 export interface SystemDesk {
   readonly version: string;
   readonly profile: string;
-  /** What tells this store from others. */
+  /** The id of this store. */
   readonly nodeId: string;
   readonly demo: boolean;
   state(): 'starting' | 'ready' | 'full' | 'draining' | 'failed';
@@ -95,7 +95,7 @@ export interface SystemDesk {
   compact(
     options?: UpkeepOptions,
   ): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
-  /** Indexes of texts, of one type or of what was searched; undefined where nobody has rows of the type. */
+  /** Makes the indexes of texts of one type, or of all searched types; undefined where the type has no rows. */
   reindex(
     type: string | null,
     options?: UpkeepOptions,

@@ -1,4 +1,4 @@
-/** What tenants and their usage look like in replies, for the three families of routes about them. Instants are ISO-8601. */
+/** The shapes of tenants and their usage in replies, for the three families of routes about them. Instants are ISO-8601. */
 import { record } from '../checked.ts';
 import { z } from 'zod';
 import type { TenantUsage, TenantView } from '../../governance/desks.ts';
@@ -53,7 +53,7 @@ export const tenantReply = z
 
 export const tenantList = z.object({ tenants: z.array(tenantReply) });
 
-/** What is wrong with it is 422, which no schema says: `checkSearchConfig` does. */
+/** Errors in it are 422, which a schema can't express: `checkSearchConfig` reports them. */
 export const searchConfig = record(z.custom<Json>(() => true)).describe(
   '{language, stop_words, synonyms: [[…]], field_weights: {type: {column: number}}, typo_tolerance}',
 );
@@ -120,7 +120,7 @@ export function quotaShown(quota: QuotaRecord): z.infer<typeof quotaShape> {
   return Object.fromEntries(members) as z.infer<typeof quotaShape>;
 }
 
-/** What a body names; with `rest`, everything else as null. */
+/** The quotas that a body names; with `rest`, all others as null. */
 export function toQuota(given: Partial<Record<QuotaField, number | null | undefined>>, rest?: null): Partial<QuotaRecord> {
   const named = Object.entries(quotaFields).flatMap(([field, name]) => {
     const amount = given[field as QuotaField] ?? (field in given ? null : rest);

@@ -1,4 +1,4 @@
-/** What Redis has no words for: what a key held then, all that it ever held, rows of any type, and what a session states. */
+/** Commands beyond those of Redis: a key's earlier values, its history, rows of any type, and the terms of a session. */
 import type { Answer } from '../../planner/planner-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import { ServiceError } from '../../errors.ts';
@@ -57,7 +57,7 @@ export const readAsOf = {
     return { terms: withTerm(timeless, bySystem ? 'as_of_system' : 'as_of', at), inner };
   },
 
-  /** `ANNALS.SET <name> <value>`. */
+  /** `ANNALS.SET <name> <value>`: the session's terms with this one. */
   async stated(asker: Asker, terms: Terms, name: string, value: string): Promise<Terms> {
     const stated = withTerm(terms, name.toLowerCase(), value);
     if (stated.branch !== null && stated.branch !== terms.branch && stated.branch !== 'main') {

@@ -1,4 +1,4 @@
-/** What clients of Redis ask of a server before they ask for anything: who it is, how it is set up, what it can do. */
+/** Commands by which clients of Redis inspect a server: its identity, settings and abilities. */
 import { type CommandRow, upper } from './command.ts';
 import { refusals } from './errors.ts';
 import { globOf } from './glob.ts';
@@ -43,7 +43,7 @@ export function info(replies: Replies): void {
   replies.bulk(`${[...lines, '# Replication', 'role:master'].join('\r\n')}\r\n`);
 }
 
-/** What can be told of settings that clients look at; nothing can be set here. */
+/** Settings that clients read; none can be changed. */
 const settings: Readonly<Record<string, string>> = { appendonly: 'yes', databases: '1', maxmemory: '0', save: '' };
 
 export function config(replies: Replies, words: readonly Buffer[]): void {

@@ -1,5 +1,5 @@
 /**
- * What a client of the key-value door sends: commands, each an array of bulk strings, or a line of words.
+ * Messages of clients of the key-value door: commands, each an array of bulk strings, or a line of words.
  *
  *   *<n>\r\n  then n times  $<length>\r\n<bytes>\r\n
  *   word "quoted \x41" 'quoted'\r\n
@@ -59,7 +59,7 @@ function decodeArray(from: ArrayState, bytes: Buffer): Decoded<DecodeState, Word
   let { at, left } = from;
   const later = (needs: number): Decoded<DecodeState, Words> => ({ needs, state: { at, left, bounds, words } });
   for (let turn = 0; left > 0; left--) {
-    // Whatever the words are, no fewer bytes than these are to come: who sends them one by one has them looked at seldom.
+    // The remaining words need at least this many bytes: a client that sends them one by one is not decoded again for each.
     const least = at + left * wordBytesMin;
     if (bytes.length < least) return later(least);
     if (turn++ === wordsInTurn) return later(at);
@@ -92,7 +92,7 @@ function numberAt(bytes: Buffer, start: number, what: string): { readonly value:
   for (; at < bytes.length; at++) {
     const digit = bytes[at]! - 0x30;
     if (digit < 0 || digit > 9) break;
-    // Beyond this nothing is taken, whatever digits follow.
+    // A longer number is never taken: stop reading digits.
     if (at - first === 10) throw refused(what);
     value = value * 10 + digit;
   }

@@ -1,4 +1,4 @@
-/** What a command of the key-value door is, and what it works with. */
+/** A command of the key-value door, and its context. */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
@@ -44,7 +44,7 @@ export const ofKeys: CommandCost = { part: 2_000, byte: 1, inSteps: true };
 export const ofAllKeys: CommandCost = { part: 300, byte: 0, inSteps: true };
 
 const keysMax = 65_536;
-/** What a key that is written counts as beside its value. */
+/** Bytes counted for a written key beside its value. */
 const putBytes = 512;
 /** Keys that are deleted in one turn: of more, some are gone before the others. */
 const keysEndedInTurn = 512;
@@ -180,7 +180,10 @@ export class CommandContext {
     await onItsCondition(async () => refuseFirst(await invocation.submit(command, { sync: this.terms.durability === 'sync' })));
   }
 
-  /** Writes a key by what it holds: again where somebody else has written it meanwhile. `change` says what is to be there; null: as it is. */
+  /**
+   * Writes a key depending on its value, again where another client changed it meanwhile. `change` returns the new value; null:
+   * unchanged.
+   */
   change<T>(
     key: string,
     change: (entry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
@@ -204,7 +207,7 @@ export class CommandContext {
       } catch (error) {
         if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || !isOver()) throw error;
       }
-      // What has expired by the time that it is written is not there: the same as deleting it.
+      // A value that expires before it is written is the same as a deleted one.
       if (entry !== null)
         await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when: { unchangedSince: instant } });
       return result;

@@ -1,4 +1,4 @@
-/** Where a SCAN goes on: Redis clients carry a number, so what it stands for is kept here, of the last ones that were given out. */
+/** Positions of SCANs: Redis clients carry only a number, so the position behind each of the latest numbers is kept here. */
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../governance/caller.ts';
 
@@ -20,7 +20,7 @@ export class Cursors {
     return number;
   }
 
-  /** undefined: of nobody, of somebody else, or of long ago. It may be asked for again. */
+  /** Undefined for a number never given out, one of another caller, or an old one. May be read again. */
   position(number: string, caller: Caller): string | undefined {
     const held = this.#held.get(number);
     return held?.of === ownerOf(caller) ? held.position : undefined;

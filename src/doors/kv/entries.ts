@@ -210,7 +210,7 @@ function valueOf(invocation: Invocation, value: Buffer | string | null, base64: 
 
 export interface PutTerms {
   readonly when?: WriteCondition;
-  /** What was there decided what is written. */
+  /** The written value depends on the one that was read. */
   readonly fromValue?: boolean;
 }
 

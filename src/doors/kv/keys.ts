@@ -1,4 +1,4 @@
-/** What works on keys: deleting, expiring, listing. */
+/** Commands on keys: delete, expire, list. */
 import { FOREVER } from '../../log/values/timestamp.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
@@ -63,7 +63,7 @@ async function persist(context: CommandContext, [, word]: readonly Buffer[]): Pr
 
 const perMs = 1_000_000n;
 
-/** -2: there is no such key; -1: it does not expire. */
+/** Replies with the time left: -2: there is no such key; -1: it does not expire. */
 const told =
   (of: (expires: bigint, now: bigint) => bigint) =>
   async (context: CommandContext, [, word]: readonly Buffer[]): Promise<void> => {

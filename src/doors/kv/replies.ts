@@ -1,10 +1,10 @@
-/** Replies of the key-value door on their way out, as RESP2 or RESP3 has them. */
+/** Replies of the key-value door in RESP2 or RESP3. */
 
 const chunkBytes = 4_096;
 /** To copy a longer piece takes longer than a write of its own. */
 const longPieceBytes = 256 * 1024;
 
-/** Every reply in one list of pieces: short ones are gathered in a buffer, long ones stand by themselves. */
+/** Collects all replies in one list of pieces: short ones are gathered in a buffer, long ones are pieces of their own. */
 export class Replies {
   /** 2 or 3. */
   protocol = 2;
@@ -134,7 +134,7 @@ export class Replies {
     if (this.#buffer.length < bytes) this.#buffer = Buffer.allocUnsafe(chunkBytes);
   }
 
-  /** What was gathered is a piece; what is left of the buffer takes more. */
+  /** Ends the current piece; the rest of the buffer takes more. */
   #cut(): void {
     if (this.#at === 0) return;
     this.#pieces.push(this.#buffer.subarray(0, this.#at));

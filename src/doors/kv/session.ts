@@ -118,7 +118,7 @@ export class KvSession implements Session<Words> {
   }
 
   farewell(error: ServiceError): Uint8Array {
-    // Clients of Redis are told nothing that they did not ask: a server that goes away just closes.
+    // Clients of Redis expect no unrequested message: a server that shuts down just closes.
     if (error.code !== 'REL_UNAVAILABLE') this.#replies.error(errorText(error));
     return this.#replies.take();
   }
@@ -131,7 +131,7 @@ export class KvSession implements Session<Words> {
     for (const piece of this.#replies.takePieces()) this.#connection.write(piece);
   }
 
-  /** What says nothing of rows leaves no record. */
+  /** Errors of commands that reveal nothing of rows leave no access record. */
   async #refused(name: string, error: unknown): Promise<ServiceError> {
     if (error instanceof ServiceError && (this.#asker === null || ofConnection.has(name))) return error;
     if (this.#asker === null) {

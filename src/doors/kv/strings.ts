@@ -1,4 +1,4 @@
-/** GET, SET and what works on values. */
+/** GET, SET and other commands on values. */
 import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
 import { type CommandContext, type CommandRow, integerOf, ofKeys, upper } from './command.ts';
@@ -27,7 +27,7 @@ export function expiryOf(context: CommandContext, unit: string, word: Buffer, pa
 
 const units: ReadonlySet<string> = new Set(['EX', 'PX', 'EXAT', 'PXAT']);
 
-/** What is said of the end of a key: a unit and a word, KEEPTTL or PERSIST; of one unit the last word counts. */
+/** The expiry options of a command: a unit and a word, KEEPTTL or PERSIST; of one unit the last word counts. */
 interface Lasting {
   readonly unit: string;
   readonly word: Buffer | null;
@@ -78,7 +78,7 @@ async function set(context: CommandContext, words: readonly Buffer[]): Promise<v
   else replies.simple('OK');
 }
 
-/** What has expired by the time that it is written is not there: the same as deleting it. */
+/** A value that expires before it is written is the same as a deleted one. */
 async function putOrEnd(context: CommandContext, put: Put, when: SetOptions['when']): Promise<boolean> {
   const { key, expires = FOREVER } = put;
   try {

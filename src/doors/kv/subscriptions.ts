@@ -1,6 +1,6 @@
 /**
- * PUBLISH writes a row of PubSubMessage, and who has subscribed reads such rows: nothing is handed from one connection to another, so
- * a subscriber is sent what it may see, in the order in which it was written, with nothing left out and nothing twice.
+ * PUBLISH writes a row of PubSubMessage, and subscribers read such rows: nothing is handed from one connection to another, so a
+ * subscriber is sent what it may see, in the order in which it was written, with nothing left out and nothing twice.
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
@@ -81,12 +81,12 @@ export async function publish(context: CommandContext, channels: Channels, [, wo
 }
 
 interface Subscription {
-  /** As the client named it: it is told of messages by this name. */
+  /** The name that the client gave: its messages carry it. */
   readonly name: string;
   readonly takes: (channel: string) => boolean;
   /** The one channel; null: a pattern. */
   readonly channel: string | null;
-  /** What came later concerns it. */
+  /** Messages after this instant belong to it. */
   readonly from: bigint;
   /** Everything up to here was sent. */
   after: bigint;
@@ -132,7 +132,7 @@ export class Subscriptions {
     const named = words.map((word) => ({ name: keyOf(word), ...replayOf(keyOf(word)) }));
     if (this.count + named.length > subscriptionsMax)
       throw new ServiceError('REL_WATCH_LIMIT', `a connection has at most ${subscriptionsMax} subscriptions`);
-    // What is written since the snapshot was taken is to be read at once.
+    // Messages written after the snapshot must be read at once.
     let isBehind = false;
     const noLonger = asker.parts.gate.onVisible(this.#scope(terms), () => (isBehind = true));
     const now = await asker
@@ -215,14 +215,14 @@ export class Subscriptions {
         }
         this.#news = false;
         await connection.caughtUp();
-        // What is left of the news is on the next page.
+        // The next page holds the rest of the news.
         if (await this.#page()) this.#news = true;
         flush();
         await asker.parts.yieldTurn();
       }
     } catch (error) {
       await asker.refused(error, 'watch');
-      // What nobody asked for can't be refused: the client learns why when it comes again.
+      // A push has no request that could be refused: the client learns the reason when it subscribes again.
       connection.end();
     }
   }

@@ -1,4 +1,4 @@
-/** What a model is told of the store before its first question. */
+/** Instructions for a model, sent before its first question. */
 export const howToAsk = `Annals is a governed, bi-temporal store. Every row has valid time (when it is true) and system time (when it was believed).
 
 - Every tool takes a purpose: a short registered word for why you ask, such as "analytics". It is recorded.

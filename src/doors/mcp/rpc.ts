@@ -49,7 +49,7 @@ export const rpcRoutes: readonly Route[] = [
       const { serverFor, transport } = await loadSdk();
       const server = serverFor(context, request);
       const channel = transport();
-      // What asks for nothing leaves a record too.
+      // Messages that don't reach the gate leave an access record too.
       if (!asksGate(body)) await noted(context, request, async () => undefined);
       reply.hijack();
       try {

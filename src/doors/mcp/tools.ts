@@ -1,4 +1,4 @@
-/** Tools for models, made from the list of verbs: what each is called and takes, and one call of one. */
+/** Tools for models, made from the list of verbs: their names and inputs, and one call of one. */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import { admitAddress } from '../frame/door-parts.ts';
 import { callVerb, type Called } from '../verbs/call.ts';
@@ -70,7 +70,7 @@ export const notBuilt: readonly string[] = (
   'reconstruct_wire trace_hawala geofence screen_sanctions investigate_entity find_threats search_video_frames'
 ).split(' ');
 
-/** Nobody is permitted to match faces where no policy can say so. Source: specification, "Tool protocol (MCP)". */
+/** Matching faces needs an explicit permit, which no policy can give here. Source: specification, "Tool protocol (MCP)". */
 const biometric = 'face_match';
 
 function unknownTool(name: string): ServiceError {

@@ -1,8 +1,8 @@
-/** Between finding that a bucket is empty and deleting it nothing is put into it, and nothing into one that is being deleted. */
+/** Keeps writes and the deletion of a bucket apart: none may happen between the check that it is empty and its deletion. */
 import type { Caller } from '../../governance/caller.ts';
 import { ObjectRefusal } from './refusal.ts';
 
-/** Whose bucket: others' of the same name are others. */
+/** The owner of a bucket: buckets of one name and different owners are different. */
 type Owner = Pick<Caller, 'path' | 'branch'>;
 
 export class BucketTraffic {

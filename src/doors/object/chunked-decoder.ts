@@ -11,10 +11,10 @@ import { ObjectRefusal, refusals } from './refusal.ts';
 export interface ChunkedOptions {
   /** Each chunk says its signature. */
   readonly signed: boolean;
-  /** Checks them; null: nobody can. */
+  /** Checks the chunks' signatures; null: they can't be checked. */
   readonly signatures: ChunkSignatures | null;
   readonly trailers: boolean;
-  /** What all data comes to. */
+  /** Length of all data together. */
   readonly length: number;
 }
 

@@ -1,4 +1,4 @@
-/** DeleteObject and DeleteObjects: rows end now, and what was stays readable by its version. */
+/** DeleteObject and DeleteObjects: rows end now, and earlier versions stay readable. */
 import type { ErrorCode } from '../../errors.ts';
 import type { RowRejection } from '../../projections/command.ts';
 import { errorCodesOf } from '../error-codes.ts';
@@ -26,7 +26,7 @@ export async function deleteObject(exchange: Exchange): Promise<Reply> {
     );
     const [refused] = outcome.errors;
     if (refused?.code === 'REL_CONFLICT' && stated !== null) throw refusals.preconditionFailed('If-Match');
-    // What is not there need not be deleted, but it has to be in a bucket.
+    // Deleting a missing object succeeds, but its bucket must exist.
     if (refused?.code === 'REL_NOT_FOUND') await asking.bucket();
     else accepted(outcome);
   });

@@ -1,4 +1,4 @@
-/** What an operation of the object door works with, beside the gate: one request, and who sent it. */
+/** The context of an operation of the object door, beside the gate: one request and its caller. */
 import type { ServerResponse } from 'node:http';
 import type { Settings } from '../../config.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
@@ -36,7 +36,7 @@ export interface Exchange {
   readonly request: ObjectRequest;
   readonly response: ServerResponse;
   readonly caller: Caller;
-  /** What the request is about: now, unless it says otherwise. */
+  /** The time that the request reads: now, unless it states another. */
   readonly time: DefaultTime;
   /** Whether a write asks for its own fsync. Throws for what a write can't mean: an instant that is over. */
   readonly sync: boolean;

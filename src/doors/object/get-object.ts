@@ -81,7 +81,7 @@ export function getObjectTagging(exchange: Exchange): Promise<Reply> {
   });
 }
 
-/** What no header can carry as it is goes in the words of RFC 2047, as S3 has it. */
+/** Values that a header can't carry as they are get encoded by RFC 2047, as in S3. */
 export function metadataHeaders(metadata: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(metadata)) {

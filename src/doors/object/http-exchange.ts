@@ -29,7 +29,7 @@ export class HttpExchange implements Exchange {
   #request: ObjectRequest | null = null;
   #signed: VerifiedSignature | null = null;
 
-  /** `waits`: the client sends its body once it is told to. */
+  /** `waits`: the client sends its body only after `100 Continue`. */
   constructor(parts: ObjectParts, raw: IncomingMessage, response: ServerResponse, waits: boolean) {
     this.parts = parts;
     this.#call = new HttpCall(parts, doorName, raw, response);

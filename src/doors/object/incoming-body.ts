@@ -1,4 +1,4 @@
-/** The body of a request as content: out of its chunks, as long as it was said to be, and what its digests say it is. */
+/** The body of a request as content: decoded from its chunks, and checked against its stated length and digests. */
 import { createHash, type Hash } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import { ChunkSignatures, type Signature, unsignedPayload } from '../../governance/authentication/sigv4.ts';
@@ -24,7 +24,7 @@ export interface VerifiedSignature {
 
 export interface IncomingFacts {
   readonly bodies: Bodies;
-  /** null: the request was not signed, or nobody can tell. */
+  /** null: the request was not signed, or the signature can't be checked. */
   readonly signed: VerifiedSignature | null;
   /** Tells the client to go on, where it waits for that. */
   readonly goOn: () => void;

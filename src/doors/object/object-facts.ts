@@ -1,4 +1,4 @@
-/** What an object says of itself beside its body: in headers of a request, in cells of its row, in headers of an answer. */
+/** The metadata of an object beside its body: in headers of a request, in cells of its row, in headers of an answer. */
 import { type Row, textOf } from '../verbs/rows.ts';
 import { ObjectRefusal } from './refusal.ts';
 import type { ObjectRequest } from './request.ts';

@@ -1,4 +1,4 @@
-/** Objects and buckets as rows: what is asked of them within one invocation, and the cells that they are made of. */
+/** Objects and buckets as rows: the reads within one invocation, and the cells of a row. */
 import { createHash } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
@@ -47,7 +47,7 @@ export class Asking {
     return this.#session.snapshot();
   }
 
-  /** Takes the snapshot, so that whoever may read nothing is refused. */
+  /** Takes the snapshot, so that a caller who may read nothing is refused. */
   look(): void {
     this.#session.snapshot();
   }
@@ -80,7 +80,7 @@ export class Asking {
     return row;
   }
 
-  /** The same on the way to an object: what is recorded is about objects, whatever becomes of it. */
+  /** The bucket of an object; the access record names the object type in any case. */
   async bucketOfObject(): Promise<void> {
     try {
       await this.bucket(true);
@@ -112,7 +112,7 @@ export function oneRow(cells: Readonly<Record<string, readonly [ColumnType, Cell
   return { length: 1, columns };
 }
 
-/** What a body becomes in its row: text as it is, other bytes in base64, and where it is large what refers to it. */
+/** The cells of a body in its row: text as it is, other bytes in base64, and a reference where it is large. */
 export interface BodyCells {
   readonly size: number;
   readonly sha256: string;

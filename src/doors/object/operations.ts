@@ -1,4 +1,4 @@
-/** Which operation a request is of, by its method, what it names and its query. */
+/** Chooses the operation of a request by its method, its path and its query. */
 import { copyObject, putObject } from './put-object.ts';
 import { createBucket, deleteBucket, getBucketTagging, getLocation, getVersioning, headBucket, listBuckets } from './buckets.ts';
 import { deleteObject, deleteObjects } from './delete-objects.ts';
@@ -56,7 +56,7 @@ export function operationOf(request: ObjectRequest): Operation {
   return key === '' ? ofBucket(request) : ofObject(request);
 }
 
-/** Read by clients that ask whether there is any: there is none, and what is told of it is the same for all. */
+/** Subresources that clients only probe: none exist, and the answer is the same for all callers. */
 function isAnswered({ method, bucket, key }: ObjectRequest, subresource: string): boolean {
   if (method !== 'GET' || bucket === '' || bucket === typesBucket) return false;
   return subresource === 'tagging' || (subresource === 'versioning' && key === '');

@@ -69,7 +69,7 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
 export const inlineMax = ({ parts: { settings } }: Exchange): number =>
   Math.min(settings.SERVICE_OBJECT_BLOB_THRESHOLD_MB << 20, inlineBytesMax);
 
-/** Into memory what is small, into a blob what is not. */
+/** Receives small bodies into memory, others into a blob. */
 async function received(
   exchange: Exchange,
   invocation: Invocation,

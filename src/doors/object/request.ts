@@ -1,4 +1,4 @@
-/** What a request of the object door names: bucket and key by path, what is to be done by method and query. */
+/** A request of the object door: bucket and key from the path, the operation from method and query. */
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../../errors.ts';
 import { parametersOf, type SignedRequest } from '../../governance/authentication/sigv4.ts';

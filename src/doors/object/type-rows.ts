@@ -13,7 +13,7 @@ import { ObjectRefusal, refusals } from './refusal.ts';
 import type { Reply } from './reply.ts';
 
 const pageRows = 1_000;
-/** What one page looks into, at most. */
+/** Most types that one page reads. */
 const typesMax = 200;
 
 export function getRow(exchange: Exchange): Promise<Reply> {

@@ -44,7 +44,7 @@ export interface Upload extends UploadRequest {
   ending: Promise<unknown> | null;
 }
 
-/** What an upload came to. */
+/** The result of a completed upload. */
 export interface Completion {
   readonly version: bigint;
   readonly sha256: string;
@@ -61,7 +61,7 @@ const idleMs = 86_400_000;
 const rememberedMs = 3_600_000;
 const completedMax = 10_000;
 
-/** Nobody else who knows the id of an upload is shown it. */
+/** Only its owner sees an upload, even if another caller knows its id. */
 const ownerOf = ({ principal, tenant, path, branch }: Caller): string => JSON.stringify([principal, tenant, path, branch]);
 
 export class Uploads {
@@ -90,7 +90,7 @@ export class Uploads {
     return upload;
   }
 
-  /** Throws NoSuchUpload for an upload of somebody else or of another key, and for one that takes no more parts. */
+  /** Throws NoSuchUpload for an upload of another caller or key, and for one that takes no more parts. */
   get(caller: Caller, id: string, bucket: string, key: string): Upload {
     const upload = this.#uploads.get(id);
     if (upload === undefined || upload.ending !== null || !isOf(upload, caller, bucket, key)) throw refusals.noSuchUpload();
@@ -98,7 +98,7 @@ export class Uploads {
     return upload;
   }
 
-  /** What an upload of the caller came to within the last hour; waits for one that is being completed. */
+  /** The result of an upload that the caller completed within the last hour; waits for one that is being completed. */
   async findCompletion(caller: Caller, id: string, bucket: string, key: string): Promise<Completion | null> {
     const upload = this.#uploads.get(id);
     if (upload !== undefined && isOf(upload, caller, bucket, key)) await upload.ending;
@@ -157,7 +157,7 @@ export class Uploads {
     }
   }
 
-  /** Gives up those that nobody added to for a day. */
+  /** Ends uploads without a new part for a day. */
   async endIdle(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     for (const upload of this.#uploads.values())

@@ -15,7 +15,7 @@ const parser = new XMLParser({
   isArray: (name) => name === 'Object' || name === 'Part',
 });
 const nestingMax = 8;
-/** What is listed has fewer members than this. */
+/** Most members of a listed element. */
 const elementsOfEach = 8;
 
 export function xmlDocument(name: string, node: Node, inNamespace = true): string {
@@ -31,7 +31,7 @@ function content(node: Node): string {
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#13;' };
 
-/** XML 1.0 has no way to say most control characters: who lists keys that hold some asks for `encoding-type=url`. */
+/** XML 1.0 can't express most control characters: clients that list such keys use `encoding-type=url`. */
 function escaped(text: string): string {
   return text
     .replaceAll(/[&<>"\r]/g, (letter) => escapes[letter]!)
@@ -46,8 +46,8 @@ export interface Listed {
 }
 
 /**
- * The members of a document's root. Throws MalformedXML for another root, for none, for a document type, and for more than is
- * listed at most: that before anything is parsed, since nobody else is answered while it is.
+ * The members of a document's root. Throws MalformedXML for another root, for none, for a document type, and for more elements
+ * than allowed; that is checked before parsing, which blocks other requests.
  */
 export function xmlMembers(text: string, root: string, listed: Listed): Readonly<Record<string, unknown>> {
   if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw refusals.malformedXml('a document type is not taken');

@@ -27,7 +27,7 @@ interface TenantLocks {
 
 export class AdvisoryLocks {
   readonly #tenants = new Map<string | null, TenantLocks>();
-  /** What a session waits for: one lock at most. */
+  /** The lock that a session waits for: one at most. */
   readonly #waitsFor = new Map<object, Lock>();
 
   /** False where another session holds it. */
@@ -40,11 +40,11 @@ export class AdvisoryLocks {
     return isFree;
   }
 
-  /** Resolves once it is taken. REL_CONFLICT where who holds it waits, through others or not, for this session. */
+  /** Resolves once it is taken. REL_CONFLICT where its holder waits, directly or through others, for this session. */
   async take(session: object, { tenant, key }: LockName, mode: LockMode, gone: AbortSignal): Promise<void> {
     const locks = this.#enter(tenant);
     const lock = lockOf(locks, key);
-    // Who holds it already waits for nobody that came later.
+    // A session that already holds the lock does not queue behind later ones.
     if (mayTake(lock, session, mode) && (lock.waiting.length === 0 || lock.holders.has(session)))
       return hold(lock, session, mode);
     try {
@@ -134,7 +134,7 @@ function turnOf(lock: Lock, session: object, mode: LockMode, gone: AbortSignal):
         resolve();
       },
     };
-    // Who holds it in the other mode comes before those who wait for that.
+    // A holder that needs the other mode goes before the waiting sessions.
     if (lock.holders.has(session)) lock.waiting.unshift(one);
     else lock.waiting.push(one);
     if (gone.aborted) ended();
@@ -161,7 +161,7 @@ function hold({ holders }: Lock, session: object, mode: LockMode): void {
   held[mode]++;
 }
 
-/** What one connection holds: of its session, and of the transaction that is open. */
+/** The locks of one connection: those of its session, and those of its open transaction. */
 export class HeldLocks {
   readonly #locks: AdvisoryLocks;
   readonly #ofSession: { readonly name: LockName; readonly mode: LockMode }[] = [];

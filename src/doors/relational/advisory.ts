@@ -9,7 +9,7 @@ export interface Advisory {
   readonly ofTransaction: boolean;
   /** One number of 64 bits, or two of 32; a parameter by its number from 1. */
   readonly arguments: readonly (bigint | { readonly parameter: number })[];
-  /** What its column is called. */
+  /** The name of its column. */
   readonly column: string;
 }
 

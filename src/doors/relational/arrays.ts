@@ -90,7 +90,7 @@ export function withListsWritten(text: string): string {
       to = tokens.next.to;
       tokens.expect(']');
     }
-    // What names things of the catalogue is looked up there.
+    // Names of catalogue objects are looked up in the catalogue.
     if (type.startsWith('reg')) continue;
     const isNumber = /^(int|float|numeric|double|real|bigint|smallint)/.test(type);
     const items = textElements(list.text, checkWritten).map((item) =>
@@ -126,7 +126,7 @@ function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyM
   for (const { parameter, from, to, negated } of spreads) {
     const length = lengths.get(parameter)!;
     const more = Array.from({ length: Math.max(0, length - 1) }, (_, i) => `, $${firsts.get(parameter)! + i}`);
-    // NULL is of any type, as the list is of whatever it stands behind.
+    // NULL takes any type, so the list takes that of the operand before it.
     const list = length === 0 ? `SELECT NULL WHERE $${parameter} IS NULL AND FALSE` : `$${parameter}${more.join('')}`;
     spread += `${text.slice(at, from)} ${negated ? 'NOT IN' : 'IN'} (${list})`;
     at = to;

@@ -1,13 +1,16 @@
-/** Keys by which a client may cancel, on another connection, what runs on this one. */
+/** Keys by which a client may cancel, on another connection, the statement that runs on this one. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Random } from '../../clock.ts';
 
 export interface CancelKey {
   readonly process: number;
   readonly secret: number;
-  /** For the statement that begins now: aborts when it is cancelled, or the client is gone. One that nobody aborted serves the next, too. */
+  /**
+   * A signal for the statement that begins now: aborts when it is cancelled, or the client is gone. A signal that was not aborted
+   * is reused for the next.
+   */
   signal(): AbortSignal;
-  /** Ends what runs now. */
+  /** Cancels the statement that runs now. */
   cancel(): void;
 }
 

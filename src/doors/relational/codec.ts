@@ -1,5 +1,5 @@
 /**
- * What a client of the Postgres protocol (version 3) sends. The first messages have no type byte; after them each is
+ * Messages of a client of the Postgres protocol (version 3). The first messages have no type byte; after them each is
  *
  *   type [1] · length of what follows, itself included [4] · body
  */
@@ -179,7 +179,7 @@ class Body {
   }
 
   list<T>(each: () => T): T[] {
-    // Up to 65,535, whatever the sign says.
+    // The count is unsigned: up to 65,535.
     const count = this.int16() & 0xffff;
     const list: T[] = [];
     while (list.length < count) list.push(each());

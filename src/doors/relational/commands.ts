@@ -1,4 +1,4 @@
-/** What a text asks a session for: statements apart, and which of them the session answers by itself. */
+/** Splits a text into statements, and recognises those that the session answers by itself. */
 import { type Advisory, advisoryOf } from './advisory.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './arrays.ts';
@@ -32,7 +32,7 @@ export type Command =
       readonly mayWrite: boolean;
       readonly verb: string;
       readonly returns: boolean;
-      /** What it is answered with, in place of the rows that other doors show; null: rows. */
+      /** The command tag of the reply, in place of the rows that other doors show; null: rows. */
       readonly tag: string | null;
       /** Parameters that are lists. */
       readonly spreads: readonly Spread[];

@@ -42,7 +42,7 @@ export class CopyIn {
     this.#parts = parts;
   }
 
-  /** What the client is to send; throws what the copy is refused with before any row. */
+  /** The columns that the client is to send; throws the error that refuses the copy before any row. */
   async begin(): Promise<readonly CopyColumn[]> {
     await new Promise<void>((ready, refused) => {
       this.#done = this.#parts.invoke((invocation) => this.#run(invocation, ready));
@@ -100,7 +100,7 @@ export class CopyIn {
         await this.#take(invocation, batch, inFlight);
       await Promise.all(inFlight);
     } catch (error) {
-      // What was submitted before may be written: the error says how much of it is.
+      // Batches submitted before may be written: the error says how many rows are.
       await Promise.allSettled(inFlight);
       throw this.#explained(error);
     }
@@ -121,7 +121,7 @@ export class CopyIn {
       idsMax: 0,
     };
     const written = invocation.submit(command, { sync, waits: true }).then(({ accepted }) => void (this.#written += accepted));
-    // Whoever waits for it comes later.
+    // A later await handles the rejection.
     written.catch(() => undefined);
     inFlight.push(written);
     if (isWithin || inFlight.length >= inFlightMax) await inFlight.shift();
@@ -162,7 +162,7 @@ export function columnsOf(definition: TypeDefinition, named: readonly string[] |
   });
 }
 
-/** One piece at a time, from whoever has it to whoever is ready for it. */
+/** Passes one piece at a time from the producer to the consumer. */
 class Chunks implements AsyncIterable<Uint8Array> {
   #piece: Buffer | null = null;
   #ended: { readonly error: ServiceError | null } | null = null;

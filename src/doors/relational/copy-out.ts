@@ -5,7 +5,7 @@ import { type Field, Replies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
 import { wireTypes } from '../../planner/virtual/wire-types.ts';
 
-/** What is written before others, and the socket, have their turn. */
+/** Bytes written in one turn, before other work and the socket get theirs. */
 const bytesAtOnce = 64 * 1024;
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
 
@@ -135,7 +135,7 @@ export class CopyOut {
   }
 }
 
-/** What stands behind a backslash for these bytes. */
+/** The letter behind a backslash for each of these bytes. */
 const letters: ReadonlyMap<number, number> = new Map([
   [8, 0x62],
   [12, 0x66],

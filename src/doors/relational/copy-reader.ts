@@ -1,4 +1,4 @@
-/** Rows of COPY FROM STDIN: bytes in, however they were cut, and batches of columns out. */
+/** Rows of COPY FROM STDIN: takes bytes, cut anywhere, and makes batches of columns. */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
@@ -218,7 +218,7 @@ export class CopyReader {
       high |= byte;
       if (isWithin) {
         if (byte === escape) {
-          // What follows tells what it is.
+          // The next byte decides what this one means.
           if (i + 1 === length) break;
           if (window[i + 1] === quote || window[i + 1] === escape) {
             form = forms.marked;

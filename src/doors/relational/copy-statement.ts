@@ -1,4 +1,4 @@
-/** COPY as it is written: what is copied, which way, and how its bytes stand. */
+/** Parses COPY: its source or target, its direction, and its format. */
 import { ServiceError } from '../../errors.ts';
 import { Tokens } from './tokens.ts';
 

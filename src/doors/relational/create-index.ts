@@ -1,4 +1,4 @@
-/** CREATE INDEX makes nothing: indexes come as questions need them. What it names has to be there all the same. */
+/** CREATE INDEX makes nothing: indexes are made as queries need them. The columns that it names must exist all the same. */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { systemColumns } from '../../log/values/value.ts';

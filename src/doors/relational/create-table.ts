@@ -1,4 +1,4 @@
-/** CREATE TABLE as the registration of a type: what of it could not be kept is refused, not read over. */
+/** CREATE TABLE as the registration of a type: parts that could not be kept are refused, not ignored. */
 import { ServiceError } from '../../errors.ts';
 import type { PropertyDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
@@ -8,7 +8,7 @@ import { Tokens } from './tokens.ts';
 export interface CreateTable {
   readonly ifNotExists: boolean;
   readonly command: RegisterType;
-  /** What is kept otherwise than it was written. */
+  /** Notices about parts that are kept otherwise than written. */
   readonly notices: readonly string[];
 }
 

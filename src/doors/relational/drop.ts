@@ -1,4 +1,4 @@
-/** DROP of anything: there is little that could be dropped, and what is absent is told as Postgres tells it. */
+/** DROP of any object: little can be dropped, and absent objects are reported as Postgres does. */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { ProtocolRefusal } from './sqlstate.ts';
@@ -41,7 +41,7 @@ const kinds = {
 
 export type Droppable = keyof typeof kinds;
 
-/** What the caller sees of the store, by name. */
+/** The tables and views that the caller sees, by name. */
 export interface Standing {
   readonly isTable: (name: string) => boolean;
   readonly isView: (name: string) => boolean;
@@ -92,7 +92,7 @@ function nameOf(tokens: Tokens, what: Droppable): DroppedName {
   return second === null ? { schema: null, name: first } : { schema: first, name: second };
 }
 
-/** What is told of a name that is absent. Throws where it is there, or where its absence is an error. */
+/** The notice about an absent object. Throws where the object exists, or where its absence is an error. */
 export function droppedNotice({ what, ifExists }: Drop, { schema, name }: DroppedName, standing: Standing): string {
   const { called, sqlstate }: Kind = kinds[what];
   const inSchema = schema === null || schema === 'public';

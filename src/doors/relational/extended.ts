@@ -21,7 +21,7 @@ interface Prepared {
   /** null: an empty statement. */
   readonly command: Command | null;
   readonly oids: readonly number[];
-  /** What its parameters are, once somebody has asked. */
+  /** The types of its parameters, once they are inferred. */
   types: readonly ParameterType[] | null;
 }
 
@@ -63,7 +63,7 @@ export class Extended {
     };
   }
 
-  /** An error was told: nothing is answered until Sync. */
+  /** An error was reported: messages are skipped until Sync. */
   get skipping(): boolean {
     return this.#skipping;
   }
@@ -132,7 +132,7 @@ export class Extended {
     await this.flush();
   }
 
-  /** What failed outside of its messages. */
+  /** Reports an error that occurred outside of its messages. */
   refuse(error: unknown): Promise<void> {
     return this.#fail(error);
   }

@@ -1,4 +1,7 @@
-/** Who a connection speaks for, from its startup message on: SCRAM-SHA-256, the organisation in the user name, the branch as database. */
+/**
+ * Authenticates a connection from its startup message on: SCRAM-SHA-256, the organisation in the user name, the branch as
+ * database.
+ */
 import { ServiceError } from '../../errors.ts';
 import type { Authenticator } from '../../governance/authentication/authenticator.ts';
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
@@ -77,7 +80,7 @@ export class Login {
 
   #challenged = false;
 
-  /** What tools connect to when nobody says is main. */
+  /** Tools connect to a default database where the user names none: it means main. */
   get #branch(): string {
     const { database, user } = this;
     const names = ['annals', 'postgres', user, user.slice(0, Math.max(0, user.lastIndexOf('@')))];

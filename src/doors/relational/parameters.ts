@@ -13,7 +13,7 @@ export interface Bound {
   readonly oids: readonly number[];
   /** Once they are known. */
   readonly types: readonly ParameterType[] | null;
-  /** Told when they are found out on the way: the next values of the statement are of them, too. */
+  /** Receives the types that are inferred on the way: the next values of the statement have them, too. */
   readonly found?: (types: readonly ParameterType[]) => void;
 }
 
@@ -77,14 +77,16 @@ export function statedType(stated: number): ParameterType | null {
   return found;
 }
 
-/** What a parameter is to be sent as, once it is known what it stands for; `list`: a list, of the type that a cast says, or 0. */
+/**
+ * The type in which a parameter has to be sent, once its meaning is known; `list`: a list, of the type that a cast states, or 0.
+ */
 export function toldOid(stated: number, found: ParameterType, list?: number): number {
   if (stated !== 0 && stated !== oid.unknown) return stated;
   if (list === undefined) return parameterType(found).oid;
   return list === 0 ? parameterType(found).array : list;
 }
 
-/** What a binary value of a column is, by its length: integers and numbers come in the width that the client has them in. */
+/** The type of a binary value for a column, by its length: clients send integers and numbers in the width that they have. */
 export function parameterOid(column: ColumnType, bytes: number): number {
   if (column === 'integer') return bytes === 2 ? oid.int2 : bytes === 4 ? oid.int4 : oid.int8;
   if (column === 'number') return bytes === 4 ? oid.float4 : oid.float8;

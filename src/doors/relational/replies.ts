@@ -1,4 +1,4 @@
-/** What a server of the Postgres protocol sends, into one growing buffer: type [1], length [4], body. */
+/** Replies of a server of the Postgres protocol, in one growing buffer: type [1], length [4], body. */
 import { ByteWriter } from '../../planner/formats/byte-writer.ts';
 import type { WireType } from '../../planner/virtual/wire-types.ts';
 
@@ -36,7 +36,7 @@ export interface BrokenConstraint {
 
 export type TransactionStatus = 'I' | 'T' | 'E';
 
-/** What was said of a list of fields: it is said again of the same one. */
+/** Row descriptions by their list of fields, which statements share. */
 const described = new WeakMap<readonly Field[], Uint8Array>();
 
 export class Replies {
@@ -182,7 +182,7 @@ export class Replies {
     this.#report('N', severity, { sqlstate, message, code: '' });
   }
 
-  /** What this server does not know of a newer protocol. */
+  /** Names the options of a newer protocol that this server does not support. */
   negotiate(unknown: readonly string[]): void {
     this.begin('v');
     this.int32(0);

@@ -1,9 +1,9 @@
-/** Rows of an answer on their way to a client, from where they were left. */
+/** Rows of an answer on their way to a client, resumed where they stopped. */
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { Field, Replies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
 
-/** What is written before others, and the socket, have their turn. */
+/** Bytes written in one turn, before other work and the socket get theirs. */
 const bytesAtOnce = 64 * 1024;
 
 export class RowsOut {

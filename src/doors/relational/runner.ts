@@ -1,4 +1,4 @@
-/** Runs one command of a session, however it came: by the simple protocol or the extended one. */
+/** Runs one command of a session, for the simple protocol and the extended one. */
 import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -89,12 +89,12 @@ export class Runner {
     return this.#copying !== null;
   }
 
-  /** What follows is one transaction, unless one is open already. */
+  /** Opens an implicit transaction for the following statements, unless one is open already. */
   beginImplicit(): void {
     if (this.#explicit === null) this.#implicit ??= this.#begin();
   }
 
-  /** Throws what refuses the commit. */
+  /** Throws the error that refuses the commit. */
   async endImplicit(): Promise<void> {
     const transaction = this.#implicit;
     this.#implicit = null;
@@ -142,7 +142,7 @@ export class Runner {
     this.complete(command, executed);
   }
 
-  /** What needs no rows. */
+  /** Answers commands that need no rows. */
   async #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
     const { replies, variables } = this.#parts;
     this.#recorded = false;
@@ -252,7 +252,7 @@ export class Runner {
     const { variables, clock, signal, cancel } = this.#parts;
     const ms = variables.statementTimeoutMs;
     if (ms === 0) return run();
-    // What was cancelled before is over.
+    // Replaces the signal of an earlier statement that was cancelled.
     signal();
     const ended = new AbortController();
     let isLate = false;
@@ -574,7 +574,7 @@ export class Runner {
     if (this.#status === 'T') this.#status = 'E';
   }
 
-  /** What failed before it was run, as a message that makes no sense, is not on record yet. */
+  /** An error before the command runs, such as a malformed message, has no access record yet. */
   begins(): void {
     this.#recorded = false;
   }
@@ -647,7 +647,7 @@ export class Runner {
     return planner.describe(invocation, { ...asked, ...(purpose !== null && { purpose }) });
   }
 
-  /** Within the invocation of the statement: types that nobody stated are found out. */
+  /** Runs within the invocation of the statement: it infers the types that the client did not state. */
   async #values(invocation: Invocation, text: string, bound: Bound): Promise<(Literal | TypedValue)[]> {
     const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
@@ -668,13 +668,13 @@ function advisoryColumns({ act, column }: Advisory): readonly OutputColumn[] {
     : [{ name: column, type: 'string', shownAs: 'void' }];
 }
 
-/** What a transaction that has failed still takes. */
+/** Commands that a failed transaction still takes. */
 const endsFailure: ReadonlySet<Command['kind']> = new Set<Command['kind']>(['commit', 'rollback', 'rollback-to']);
 
 const noSavepoint = (name: string): ServiceError =>
   new ProtocolRefusal('3B001', 'REL_NOT_FOUND', `there is no savepoint ${JSON.stringify(name)}`);
 
-/** Where nobody has said the type, they are text. */
+/** Values without a stated type are text. */
 function valuesOf({ values, formats, oids }: Bound, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
   return values.map((bytes, i) => {
     const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);

@@ -53,7 +53,7 @@ export class RelationalSession implements Session<Frontend> {
     return this.#atRest;
   }
 
-  /** Most messages of the extended protocol are handled at once: they wait for nothing, and nobody for them. */
+  /** Handles most messages of the extended protocol synchronously. */
   handle(message: Frontend): Promise<void> | void {
     if (this.#state.at !== 'open' || !gathered.has(message.kind)) return this.#handle(message);
     const handled = this.#serve(this.#state.runner, message);
@@ -115,7 +115,7 @@ export class RelationalSession implements Session<Frontend> {
       case 'terminate':
         return this.#connection.end();
       case 'cancel':
-        // Whether there was anything to cancel is nobody's business.
+        // The client must not learn whether there was anything to cancel.
         this.#parts.cancels.cancel(message);
         return this.#connection.end();
       case 'startup':
@@ -208,7 +208,7 @@ export class RelationalSession implements Session<Frontend> {
       case 'copy-data':
       case 'copy-done':
       case 'copy-fail':
-        // What a client sent before it learned that its COPY was refused.
+        // Rows that a client sent before it learned that its COPY was refused.
         return;
       case 'query':
       case 'terminate':
@@ -219,7 +219,7 @@ export class RelationalSession implements Session<Frontend> {
     }
   }
 
-  /** What the statements before it end with. */
+  /** Handles messages that end a series of statements. */
   async #conclude(runner: Runner, message: Frontend): Promise<void> {
     await this.#extended!.finish();
     switch (message.kind) {
@@ -275,7 +275,7 @@ export class RelationalSession implements Session<Frontend> {
 
   /** All statements of one Query are one transaction: where more than the last one write, they are committed at its end. */
   async #query(runner: Runner, text: string): Promise<void> {
-    // Places are told in the statement that was sent; of several, each has its own.
+    // Locations count in the statement that was sent; of several statements, each counts its own.
     let placed: string | undefined = text;
     try {
       runner.begins();

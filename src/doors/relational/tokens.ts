@@ -1,4 +1,4 @@
-/** Words of the statements that the door reads by itself, CREATE TABLE and COPY: names keep their case, as they do in questions. */
+/** Words of the statements that the door parses itself, CREATE TABLE and COPY: names keep their case, as in queries. */
 import { ServiceError } from '../../errors.ts';
 
 export interface Token {
@@ -79,7 +79,7 @@ export class Tokens {
     return items;
   }
 
-  /** What stands between this parenthesis and the one that closes it; it is read over. */
+  /** Skips to the closing parenthesis and returns the text within. */
   within(): string {
     this.expect('(');
     const { from } = this.next;

@@ -1,6 +1,6 @@
 /**
- * What a session states with SET and is told with SHOW: `annals.*`, and what clients of Postgres expect to find. A setting that would
- * change nothing is taken only at the value that is in force; all else is refused, never ignored.
+ * Variables that a session sets with SET and reads with SHOW: `annals.*`, and those that clients of Postgres expect. A setting
+ * that would change nothing is taken only at the value that is in force; all else is refused, never ignored.
  */
 import { ServiceError } from '../../errors.ts';
 import { FOREVER, parseZonedInstant } from '../../log/values/timestamp.ts';
@@ -36,7 +36,7 @@ const only =
 const elsewhere = (known: string, isPossible: boolean): ServiceError =>
   new ServiceError(isPossible ? 'REL_NOT_IMPLEMENTED' : 'REL_INVALID', `the only value here is ${known}`);
 
-/** Nobody can change it. */
+/** Takes only the value that the variable has. */
 const fixed =
   (known: string) =>
   (value: string): string => {
@@ -220,7 +220,7 @@ const variables: Readonly<Record<string, Variable>> = {
   xmloption: variable('content', only(['content'], /^document$/), 'there is no XML'),
 };
 
-/** Told when a connection begins, whatever it says of them: instants leave in UTC, each with its offset. */
+/** Startup parameters that are taken with any value: instants leave in UTC, each with its offset. */
 const startIgnored: ReadonlySet<string> = new Set(['timezone', 'datestyle', 'extra_float_digits', 'search_path']);
 
 export class Variables {
@@ -292,14 +292,14 @@ export class Variables {
     this.#values.delete('transaction_read_only');
   }
 
-  /** What a question without AS OF is about. */
+  /** The default time of a query without AS OF. */
   get time(): DefaultTime {
     const valid = this.show('annals.as_of');
     const system = this.show('annals.as_of_system');
     if (system === '' && (valid === 'current' || valid === 'all')) return valid;
     const systemAxis = system === '' ? (valid === 'all' ? {} : { system: beforeForever }) : { system: parseZonedInstant(system) };
     if (valid === 'all') return systemAxis;
-    // What is true now is asked of what was known then: of the instant itself.
+    // With a system instant, current valid time means that instant.
     return { ...systemAxis, valid: valid === 'current' ? parseZonedInstant(system) : parseZonedInstant(valid) };
   }
 

@@ -27,7 +27,10 @@ export function putBinaryNumber(replies: Replies, type: WireType, value: number)
 
 const plain: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar', 'json', 'unknown', 'pg_node_tree', 'void']);
 
-/** What writes a cell that is kept as text; null: its bytes are those of the text. REL_NOT_IMPLEMENTED for types that are text only. */
+/**
+ * Writes a cell that is kept as text in binary; null: the bytes are those of the text. REL_NOT_IMPLEMENTED for types that are
+ * text only.
+ */
 export function binaryText(type: WireType): ((replies: Replies, text: string) => void) | null {
   if (plain.has(type.name)) return null;
   if (type.name === 'char') return putCharacter;

@@ -1,4 +1,4 @@
-/** What `annals.proto` offers, method by method. */
+/** The methods of `annals.proto`. */
 import type { ServerReadableStream, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { assert, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';

@@ -18,7 +18,7 @@ export async function* arrivals<M>(
     const late = clock.sleep(pace.graceMs - lagMs, came.signal).then((): never => {
       throw new ServiceError('REL_TIMEOUT', 'the messages of the call did not arrive in time');
     });
-    // Nobody waits for the one that comes second.
+    // The one that loses the race may still reject.
     late.catch(() => undefined);
     const next = messages.next();
     next.catch(() => undefined);

@@ -1,7 +1,7 @@
 /**
- * One call of a gRPC door: who calls, what the metadata says beside the request, and the way into the gate. What must hold: each call
- * leaves one record, a client that goes away or a deadline that passes ends the question, and nothing is made for a client that does
- * not read.
+ * One call of a gRPC door: its caller, the terms of its metadata, and the way into the gate. What must hold: each call leaves one
+ * record, a client that goes away or a deadline that passes ends the question, and nothing is made for a client that does not
+ * read.
  */
 import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
 import { ServiceError } from '../../errors.ts';
@@ -20,7 +20,7 @@ export interface RpcParts extends DoorParts {
   readonly outboxes: Outboxes;
 }
 
-/** What calls of every kind have. */
+/** Members that calls of every kind have. */
 interface AnyCall {
   readonly metadata: Metadata;
   getPeer(): string;
@@ -172,7 +172,7 @@ export function addressOf(peer: string): string | null {
   return /^\[?(.*?)\]?:\d+$/.exec(peer)?.[1] ?? null;
 }
 
-/** The token, or the password of whatever user; null where there is neither. */
+/** The token, or a password for any user name; null where there is neither. */
 export function secretOf(metadata: Metadata): string | null {
   const [, scheme, value] = /^(bearer|basic) +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '') ?? [];
   if (value === undefined || scheme === undefined) return null;

@@ -1,6 +1,6 @@
 /**
- * What Flight SQL tells of a server and of what is in it. Tables, schemas and keys are rows of `information_schema`, asked as any question
- * is; they leave in the columns that the protocol prescribes. Source: FlightSql.proto.
+ * Metadata of Flight SQL: the server, and its tables, schemas and keys. The latter are rows of `information_schema`, read by an
+ * ordinary query; they leave in the columns that the protocol prescribes. Source: FlightSql.proto.
  */
 import {
   Binary,

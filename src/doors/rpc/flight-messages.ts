@@ -4,11 +4,11 @@ import { ServiceError } from '../../errors.ts';
 import { parseMessageSize } from '../../planner/formats/arrow-messages.ts';
 import { bytesField, lengthPrefix, Message, message, textField, varintField } from './protobuf.ts';
 
-/** What a client wants to read, or where it wants to write. */
+/** The source that a client wants to read, or the target that it wants to write. */
 export type Command =
   | { readonly kind: 'sql'; readonly sql: string }
   | { readonly kind: 'type'; readonly type: string }
-  /** Rows for a table, by Flight SQL: what becomes of them where it is not there, and where it is. */
+  /** Rows for a table, by Flight SQL, with options for a missing and for an existing table. */
   | { readonly kind: 'ingest'; readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' }
   | { readonly kind: 'prepared'; readonly handle: Uint8Array }
   | Catalogue;
@@ -115,7 +115,7 @@ function ingestOf(given: Message): Command {
   };
 }
 
-/** `schema`: an encapsulated message of Arrow IPC. Nobody knows how many rows there are before they are asked for. */
+/** `schema`: an encapsulated message of Arrow IPC. The number of rows is unknown until they are read. */
 export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: Uint8Array): Buffer {
   const endpoint = bytesField(1, bytesField(1, ticket));
   return message(

@@ -1,7 +1,7 @@
 /**
- * Rows that are put by a stream of `FlightData`. What must hold: a type that nobody knows is registered with the columns of the schema, under
- * the right to do so, before a row of it is written; the first row that is refused ends the call with an error, since clients look at
- * nothing else.
+ * Rows that are put by a stream of `FlightData`. Invariants: an unregistered type is registered with the columns of the schema,
+ * if the caller has the right to do so, before a row of it is written; the first row that is refused ends the call with an error,
+ * since clients look at nothing else.
  */
 import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { assert, ServiceError } from '../../errors.ts';
@@ -41,7 +41,7 @@ export async function putRows(
   call: RpcCall,
   stream: ServerDuplexStream<Buffer, Buffer>,
 ): Promise<{ readonly handle: Uint8Array; readonly values: readonly BoundValue[] } | null> {
-  // What is read to its end is still written to.
+  // A stream that was read to its end must stay open for the reply.
   const sent = stream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
   const incoming = arrivals(call.parts.clock, sent, ({ length }) => length);
   const step = await incoming.next();

@@ -1,6 +1,6 @@
 /**
- * Arrow Flight and Flight SQL. Nothing waits on the server between two calls: `GetFlightInfo` seals what is to be asked, and as of when, into
- * a ticket, and `DoGet` asks the gate and the planner with it. Source: Flight.proto, FlightSql.proto.
+ * Arrow Flight and Flight SQL. Nothing waits on the server between two calls: `GetFlightInfo` seals the query and its instant
+ * into a ticket, and `DoGet` asks the gate and the planner with it. Source: Flight.proto, FlightSql.proto.
  */
 import { Metadata, type ServerDuplexStream, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { assert, errorTable, ServiceError } from '../../errors.ts';
@@ -37,7 +37,7 @@ export interface FlightParts extends RpcParts {
   readonly version: string;
 }
 
-/** What a ticket holds: to be asked under the terms, and as of the instant, of the call that it was given by. */
+/** The content of a ticket: a query to run under the terms, and as of the instant, of the call that returned it. */
 interface Ticket {
   readonly asked: Question | Catalogue;
   readonly terms: Terms;
@@ -98,7 +98,7 @@ export function flightService(parts: FlightParts): {
   return { service, implementation };
 }
 
-/** Whoever came with a password gets it back as the token that later calls bear. */
+/** Returns a password as the bearer token of later calls. */
 async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
   const secret = secretOf(stream.metadata);
   assert(secret !== null, 'the call was let in by its credential');
@@ -326,7 +326,7 @@ function planRows({ asOfSystem, costUnits, processingTimeMs }: Answer, plan: str
   );
 }
 
-/** By column: how long its vectors are declared to be; 0: it has none, or nobody knows. */
+/** By column: the declared length of its vectors; 0: none is declared, or it holds no vectors. */
 function dimsOf(columns: readonly OutputColumn[], invocation: Invocation): number[] {
   return columns.map(({ type, origin }) => {
     if (type !== 'vector' || origin === undefined) return 0;

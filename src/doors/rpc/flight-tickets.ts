@@ -1,6 +1,6 @@
 /**
- * Tickets and handles of prepared statements: what is to be asked, sealed by this process for one caller. The server holds nothing of them;
- * nobody else can read one, make one, or come to anything by somebody else's.
+ * Tickets and handles of prepared statements: queries sealed by this process for one caller. The server stores none of them; no
+ * other caller can read, forge or use one.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import type { Clock, Random } from '../../clock.ts';
@@ -41,7 +41,7 @@ export class Tickets {
     return Buffer.concat([nonce, cipher.update(JSON.stringify(sealed), 'utf8'), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** REL_NOT_FOUND for what is none, is somebody else's, or has run out: which of them is told to nobody. */
+  /** REL_NOT_FOUND for one that is invalid, another caller's or expired; the error does not say which. */
   open<T>(kind: 'ticket' | 'handle', caller: Caller, bytes: Uint8Array): T {
     const sealed = this.#opened<T>(kind, bytes);
     const isOwn = sealed !== null && JSON.stringify(sealed.caller) === JSON.stringify(markOf(caller));
@@ -65,7 +65,7 @@ export class Tickets {
   }
 }
 
-/** Who asks, and for whom: another credential of the same principal is another caller. */
+/** The identity of a caller: another credential of the same principal is another caller. */
 function markOf({ principal, credential, tokenId, tenant, path, sharedFrom }: Caller): readonly (string | null)[] {
   return [principal, credential, tokenId, tenant, path, sharedFrom];
 }

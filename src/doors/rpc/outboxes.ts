@@ -1,6 +1,6 @@
 /**
- * What calls of one connection were answered that its client has not taken. It is bounded over all of them, as the window of the
- * protocol is for each: where it is reached, no more messages are made for any.
+ * Replies of one connection that its client has not taken. They are bounded over all calls, as the window of the protocol bounds
+ * each: at the bound, no more messages are made for any call.
  */
 
 const unsentMax = 1 << 20;

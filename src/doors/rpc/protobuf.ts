@@ -16,7 +16,7 @@ export function bytesField(number: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([lengthPrefix(number, bytes.length), bytes]);
 }
 
-/** What stands before so many bytes of a field. */
+/** The tag and length in front of a field of so many bytes. */
 export function lengthPrefix(number: number, length: number): Buffer {
   return Buffer.concat([varint((BigInt(number) << 3n) | 2n), varint(BigInt(length))]);
 }

@@ -1,4 +1,4 @@
-/** A server that speaks gRPC: where it listens, what one connection may hold open, how it closes. */
+/** A server that speaks gRPC: where it listens, how much one connection may hold open, how it closes. */
 import {
   Server,
   ServerCredentials,
@@ -29,7 +29,7 @@ export interface RpcServerOptions {
   /** Full name of the service, `annals.v1.Annals`. */
   readonly name: string;
   readonly service: ServiceDefinition;
-  /** What reflection tells; null: the protocol is known to those who speak it. */
+  /** The package that reflection shows; null: clients know the protocol. */
   readonly reflected: PackageDefinition | null;
   readonly implementation: UntypedServiceImplementation;
   readonly interceptors: ServerInterceptor[];

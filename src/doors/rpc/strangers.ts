@@ -1,6 +1,6 @@
 /**
- * Who connects to a gRPC door. Calls are let in by their metadata, before a byte of their messages is read: nobody without a credential
- * has one decoded. Connections by which no good credential came are bounded, and one that brings many bad ones ends.
+ * Connections of a gRPC door. Calls are admitted by their metadata, before a byte of their messages is read: without a credential
+ * no message is decoded. Connections by which no good credential came are bounded, and one that brings many bad ones ends.
  */
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
 import type { Socket } from 'node:net';
@@ -27,7 +27,7 @@ interface Connection {
 export class RpcConnections {
   readonly #strangers = new Strangers();
   readonly #byPeer = new Map<string, Connection>();
-  /** Calls begin some in a turn, however many come by one read. */
+  /** Calls begin in portions, even if many come in one read. */
   readonly turns: BeginTurns;
 
   constructor(clock: Clock) {

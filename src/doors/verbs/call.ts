@@ -69,7 +69,7 @@ export async function callVerb(gate: GateContract, parts: VerbParts, call: VerbC
   return { output, processingTimeMs: parts.clock.monotonicMs() - startedMs };
 }
 
-/** What was given as the schema has it, in snake case or camel case. Throws REL_INVALID, also for a member that it does not have. */
+/** Checks arguments against the schema, in snake case or camel case. Throws REL_INVALID, also for an unknown member. */
 export function readInput<T extends z.ZodObject>(schema: T, given: unknown): z.output<T> {
   const read = checked(schema, membersOf(given, Object.keys(schema.shape), 'arguments'));
   if (!read.success) throw new ServiceError('REL_INVALID', issuesOf(read.issues));

@@ -1,7 +1,7 @@
-/** What quarantine hides from searches. Memory verbs ask for it at an instant: `memory/recall-candidates.ts`. */
+/** Items that quarantine hides from searches. Memory verbs read it as of an instant: `memory/recall-candidates.ts`. */
 import type { VerbSession } from './session.ts';
 
-/** What is in quarantine, of any type: no search of an agent shows it. */
+/** Quarantined items of all types: no search of an agent shows them. */
 export async function hiddenItems(session: VerbSession): Promise<ReadonlySet<string>> {
   const rows = await session.ask('SELECT item_type, item_id, namespace_path FROM Quarantine');
   return new Set(rows.map((row) => keyOfItem(row['item_type'], row['namespace_path'], row['item_id'])));

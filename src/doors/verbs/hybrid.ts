@@ -99,7 +99,7 @@ async function rowsNamed(session: VerbSession, type: string, names: readonly str
   return rows;
 }
 
-/** What the graph calls a row. */
+/** The name under which edges know a row. */
 function nameOf(row: Shown): string {
   return textOf((row['id'] ?? row['_pk']) as string | null) ?? '';
 }

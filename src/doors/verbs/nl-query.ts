@@ -7,7 +7,7 @@ import { answered, answerMembers } from './query.ts';
 import type { VerbSession } from './session.ts';
 import { verb } from './verb.ts';
 
-/** Types that a model is told of. */
+/** Most types that the model's prompt names. */
 const toldMax = 200;
 
 export const nlQuery = verb({

@@ -32,7 +32,7 @@ export const answerMembers = {
 
 const answer = z.object(answerMembers) as unknown as z.ZodType;
 
-/** What leaves of an answer: at most so many rows, JSON columns as values. */
+/** The part of an answer that leaves: at most so many rows, with JSON columns as values. */
 export function answered(made: Answer, most = rowsMax) {
   const all = shownRows(made);
   const { notices = [] } = made;

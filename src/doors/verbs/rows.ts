@@ -1,4 +1,4 @@
-/** Between rows as verbs hold them, a few at a time, and rows as columns. */
+/** Converts between rows as verbs hold them, a few at a time, and rows as columns. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
@@ -51,7 +51,7 @@ function readWhole(definition: TypeDefinition, lines: string, rows: number): Ing
   return reader.read(true);
 }
 
-/** The type as if it took no further columns, which most rows bring none of: what reads them is kept then. */
+/** The type without further columns, which most rows don't have: the reader of a closed type is reused. */
 function closed(definition: TypeDefinition): TypeDefinition {
   if (!definition.open) return definition;
   let known = closedTypes.get(definition);

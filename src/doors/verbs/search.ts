@@ -12,7 +12,7 @@ import { verb } from './verb.ts';
 /** Types that one call searches. */
 const typesMax = 32;
 
-/** What holds knowledge in words, where nothing else is asked for. */
+/** Types that hold knowledge in words, searched by default. */
 const knowledge: readonly string[] = ['DecisionRecord', 'DocumentChunk', 'DocumentSource', 'KnowledgeTriple', 'MemoryItem'];
 /** Columns that say where a row is from. */
 const sources: readonly string[] = ['source_id', 'source', 'uri', 'session_id'];
@@ -85,7 +85,7 @@ function hasTexts(session: VerbSession, name: string): boolean {
   return Object.values(definition?.properties ?? {}).some(({ type }) => holdsTexts(type));
 }
 
-/** What the store keeps of calls is nobody's entity. */
+/** Records of calls are no entities. */
 const ofCalls: ReadonlySet<string> = new Set(['ToolCall', 'AgentSession', 'Quarantine']);
 
 function textTypes(session: VerbSession): readonly string[] {
@@ -101,7 +101,7 @@ interface Sought {
   readonly where: (type: string) => SearchCondition | null | 'none';
 }
 
-/** Scores of several types are of one scale: BM25 of the words that all of them were asked for. What is in quarantine is left out. */
+/** Scores of several types share one scale: BM25 of the same words. Quarantined rows are left out. */
 async function found(session: VerbSession, types: readonly string[], { query, limit, near, where }: Sought) {
   const hidden = await hiddenItems(session);
   const most = Math.min(rowsMax, limit + hidden.size);

@@ -1,6 +1,5 @@
 /**
- * What a verb works with, inside one invocation of the gate: questions on one snapshot, and one commit of what it writes. What
- * must hold:
+ * The context of a verb, inside one invocation of the gate: queries on one snapshot, and one commit of its writes. Invariants:
  *
  * - nothing is read but through the governed snapshot, nothing written but by commands of the gate;
  * - a call leaves one ToolCall row, in the same append as what it wrote, or by itself: no answer without its record.
@@ -22,7 +21,7 @@ import type { SystemDesk } from '../http/system-desk.ts';
 import { putting, type Row, rowsOf } from './rows.ts';
 import type { Translator } from '../../planner/languages/translator.ts';
 
-/** What verbs need of the store beside the gate. */
+/** The services of the store that verbs need beside the gate. */
 export interface VerbParts {
   readonly planner: Pick<PlannerDoor, 'query' | 'session'>;
   readonly clock: Clock;
@@ -38,11 +37,11 @@ export interface VerbParts {
   readonly metrics: { readonly registry: { metrics(): Promise<string> } };
 }
 
-/** What the row of a call says of it. */
+/** The members of a call's ToolCall row. */
 export interface CallFacts {
   readonly arguments?: unknown;
   readonly result?: unknown;
-  /** What it takes to have the same again. */
+  /** The input needed to repeat the call. */
   readonly recipe?: unknown;
   readonly sessionId?: string | null;
 }
@@ -161,7 +160,7 @@ export class VerbSession {
     return { source: this.invocation.caller.principal, method: this.#call.verb, confidence, derivedFrom: null };
   }
 
-  /** What the ToolCall row of this call is to say; later calls override earlier ones. */
+  /** Adds members to the ToolCall row of this call; later calls override earlier ones. */
   note(facts: CallFacts): void {
     this.#facts = { ...this.#facts, ...facts };
   }
@@ -180,7 +179,7 @@ export class VerbSession {
     return outcome;
   }
 
-  /** Whoever calls a verb knows nothing of steps. */
+  /** A verb's caller knows nothing of steps: removes their number from the error. */
   async #submit(steps: Batch['steps']): Promise<Outcome> {
     try {
       return await this.invocation.submit({ kind: 'batch', steps });

@@ -1,4 +1,4 @@
-/** Whose a row is that is made from others: its sources' subject, or all of theirs together. It is erased with each of them. */
+/** The subject of a row made from other rows: its sources' subject, or all of theirs together. It is erased with each of them. */
 import { ServiceError } from '../../errors.ts';
 import { builtinSubjects } from '../../projections/catalog/builtin-types.ts';
 import { namesIn, namingColumns } from '../../projections/catalog/naming-columns.ts';
@@ -56,12 +56,12 @@ export async function carrySubject(
 }
 
 interface Whose {
-  /** One, or all of them together; null: they are more than can be told. */
+  /** One subject, or all of them together; null: there are too many to name. */
   readonly subject: string | null;
   readonly isOne: boolean;
 }
 
-/** Whose these rows are, and those that they were made from; null: nobody's. */
+/** The subject of these rows and their sources; null: none has a subject. */
 async function whoseAre(session: VerbSession, sources: readonly string[]): Promise<Whose | null> {
   if (sources.length === 0 || !(await hasSubjects(session))) return null;
   const subjects = new Set<string>();
@@ -100,7 +100,7 @@ export async function readSources(session: VerbSession, sources: readonly string
 
 const haveSubjects = new WeakMap<GovernedSnapshot, Promise<boolean>>();
 
-/** Whether a row may be somebody's: a type was registered that says whose its rows are, or a document was stored that does. */
+/** Whether rows may have subjects: a type was registered that names them, or a document was stored with one. */
 function hasSubjects(session: VerbSession): Promise<boolean> {
   const { snapshot } = session;
   let has = haveSubjects.get(snapshot);
@@ -129,7 +129,7 @@ async function unlessGuarded(session: VerbSession, sql: string, parameters: read
   }
 }
 
-/** What rows of one key say, whatever their types. */
+/** The subjects and sources that rows of one key name, over all types. */
 interface Source {
   /** Its column that says whose it is, where the caller does not see it. */
   masked: string | null;

@@ -1,6 +1,6 @@
 /**
- * A verb: something that an agent or a client can have done, whatever protocol it speaks. HTTP routes, tools, /openapi.json,
- * the documentation, leak probes and audit tests are made from the list in `all.ts`, so a verb is one file and one line.
+ * A verb: an operation for agents and clients, on every protocol. HTTP routes, tools, /openapi.json, the documentation, leak
+ * probes and audit tests are made from the list in `all.ts`, so a verb is one file and one line.
  */
 import { z } from 'zod';
 import type { Action } from '../../governance/gate-contract.ts';
@@ -12,7 +12,7 @@ export interface VerbRoute {
   readonly url: string;
 }
 
-/** What a tool is to a model that may call it. Source: Model Context Protocol, tool annotations. */
+/** A tool's description for a model that may call it. Source: Model Context Protocol, tool annotations. */
 export interface ToolHints {
   readonly title: string;
   /** Changes nothing but the record of itself. */
@@ -54,7 +54,7 @@ export function verb<I extends z.ZodObject, O extends z.ZodType>(made: Verb<I, O
 
 export const purposeField = z.string().describe('why; a registered purpose, recorded in the audit trail');
 
-/** What a verb takes as JSON schema, the purpose included. */
+/** The input of a verb as JSON schema, the purpose included. */
 export function inputSchema({ input, purpose }: Verb, purposeKnown = false): Readonly<Record<string, unknown>> {
   const isStated = purpose !== 'required' || purposeKnown;
   const whole = input.extend({ purpose: isStated ? purposeField.optional() : purposeField });

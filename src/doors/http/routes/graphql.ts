@@ -98,7 +98,7 @@ interface Form {
   readonly headers: Readonly<Record<string, string>>;
   /** `data` is an object, its one member the array of rows under the name of the root field. */
   readonly isStandard: boolean;
-  /** What stands for no errors. */
+  /** The member that stands for an empty list of errors. */
   readonly noErrors: string;
 }
 

@@ -106,7 +106,7 @@ const rowsRoute = (plan: Plan): Route =>
           invocation.describe({ objectType: asked.type, rowCount: 0 });
           const contentLength = request.headers['content-length'];
           tasks.checkRoom(Number(contentLength ?? 0));
-          // What can be refused now is not promised.
+          // Errors that can be found now must not come after the promise.
           ingestOf(invocation, asked, null).definition();
           const body = await collected(context, source, contentLength);
           await checkEncoded(context.bodies.pieces(body), asked.encoding, context.bodyLimitBytes);
@@ -147,7 +147,7 @@ export const ingestRoutes: readonly Route[] = [...plans.map(rowsRoute), ...taskR
 
 const plainTarget = /^\/ingest\?object_type=([A-Za-z0-9._-]+)$/;
 
-/** A few rows of a type, as they come from whoever commits each as it happens. */
+/** A few rows of a type, from clients that commit each event by itself. */
 export function plainIngest(context: HttpContext): PlainRoute {
   const [plan] = plans;
   return {
@@ -180,7 +180,7 @@ async function writeSmall(context: HttpContext, invocation: Invocation, asked: A
   return (await write(context, invocation, asked, context.bodies.pieces(body))).ingested;
 }
 
-/** What `exactJson` writes of it. */
+/** The same text as `exactJson` would write. */
 export function replyText(reply: IngestReply): string {
   if (reply.ids.length !== 1 || reply.errors.length > 0 || reply.notices !== undefined) return exactJson(reply);
   const { type, accepted, rejected, system_from: first, system_from_last: last, ids, truncated, durability } = reply;
@@ -196,7 +196,7 @@ function latin1Of(text: string): string {
   return text;
 }
 
-/** One request, as far as its head says. */
+/** One request, read from its head. */
 interface Asked {
   readonly plan: Plan;
   readonly type: string;
@@ -285,7 +285,7 @@ function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null,
   const { type, atomic, sync, patch, replace, when, plan, provenance, idempotencyKey: key } = asked;
   const request = { type, atomic, sync, patch, replace, when, createType: plan.createType, provenance, waits };
   if (key === null || body === null) return new Ingest(invocation, request);
-  // One key of one principal in one organisation: nobody meets another's.
+  // Keys are scoped by principal and organisation: no caller can meet another's.
   const { principal, path } = invocation.caller;
   const scoped = createHash('sha256')
     .update(canonicalJson([principal, path, key]), 'utf8')
@@ -293,11 +293,11 @@ function ingestOf(invocation: Invocation, asked: Asked, body: BodyDigest | null,
   return new Ingest(invocation, { ...request, once: { key: scoped, body } });
 }
 
-/** What beside its body makes a request another one. */
+/** Everything except the body that identifies a request (idempotency). */
 function preface(invocation: Invocation, asked: Asked): string {
   const { plan, type, atomic, patch, replace, when, provenance, encoding, contentType, reader } = asked;
   return canonicalJson({
-    // What a request of an earlier release could not ask for is not in its digest.
+    // Members that earlier releases did not have are left out of the digest when absent.
     ...(patch && { patch }),
     ...(replace && { replace }),
     ...(when !== null && { when: typeof when === 'string' ? when : String(when.unchangedSince) }),
@@ -315,7 +315,7 @@ function preface(invocation: Invocation, asked: Asked): string {
   });
 }
 
-/** What was written before stays. */
+/** Stops at the signal; earlier rows stay. */
 async function* untilAborted(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
   for await (const piece of pieces) {
     signal.throwIfAborted();

@@ -61,7 +61,7 @@ export const patchRowRoutes: readonly Route[] = [
       const outcome = await invocation.submit({ ...command, when: stated ?? 'present' }, { sync: wantsSync(request) });
       const [refused] = outcome.errors;
       if (refused !== undefined) {
-        // Whoever stated nothing is told what a read would tell.
+        // Without a stated condition a missing row is REL_NOT_FOUND, as for a read.
         if (refused.code === 'REL_CONFLICT' && stated === null) throw new ServiceError('REL_NOT_FOUND', 'no such row');
         throw new ServiceError(refused.code as ErrorCode, refused.detail);
       }

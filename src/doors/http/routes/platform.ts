@@ -67,7 +67,7 @@ export const platformRoutes: readonly Route[] = [
         capabilities: [...capabilities],
         expires_unix_secs: expiresAt === null ? null : Number(expiresAt / 1_000_000_000n),
         security_posture: context.system.posture(),
-        // One node has nobody to disagree with.
+        // A single node has no peers to disagree with.
         cluster_license_consistency: { status: 'single_node', mismatched_peers: [] },
       } satisfies z.infer<typeof licenceReply>;
     },

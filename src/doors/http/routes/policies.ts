@@ -1,6 +1,6 @@
 /**
- * Access policies, /admin/policies: Cedar texts by id. Without any, whoever is known works inside their own tenant; with the
- * first, everything that none permits is denied; without the last, it is as before. A set that was read is changed only
+ * Access policies, /admin/policies: Cedar texts by id. Without any, a known caller works inside its own tenant; with
+ * the first, everything that no policy permits is denied; without the last, it is as before. A set that was read is changed only
  * as it was read with `If-Match`.
  */
 import { z } from 'zod';

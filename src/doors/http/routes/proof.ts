@@ -1,6 +1,6 @@
 /**
- * /audit/proof and /audit/log: what somebody who trusts nobody here needs to check an entry, a row, a branch or the log's
- * growth. Tiles are those of c2sp.org/tlog-tiles; entry bundles are not served, since a leaf names principals and paths.
+ * /audit/proof and /audit/log: the data with which an independent auditor checks an entry, a row, a branch or the log's growth.
+ * Tiles are those of c2sp.org/tlog-tiles; entry bundles are not served, since a leaf names principals and paths.
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
@@ -143,7 +143,7 @@ export const proofRoutes: readonly Route[] = [
       const { level, index, width } = parseTile((params as { readonly '*': string })['*']);
       const tile = await invocation.proofs().tile(level, index, width);
       return answered(200, Buffer.from(tile), {
-        // What a tile holds never changes; who may fetch it does, so nobody in between keeps it.
+        // A tile never changes; access to it does, so no proxy may keep it.
         'cache-control': 'private, max-age=31536000, immutable',
         'content-type': 'application/octet-stream',
       });

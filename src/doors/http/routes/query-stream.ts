@@ -101,7 +101,7 @@ async function heartbeats(
     } catch (refusal) {
       if (body === null) continue;
       await body.sendAll(one(failure(context, request, refusal)));
-      // The question goes on for nobody.
+      // Ends the request, because its question has no reader any more.
       request.raw.socket.destroySoon();
       return body;
     }

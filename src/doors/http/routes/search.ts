@@ -40,7 +40,7 @@ export const searchRoutes: readonly Route[] = [
     body: searchBody,
     replies: { 200: z.union([hitsReply, batchReply]) },
     example: { body: { query: 'a text', type: 'a type' } },
-    // What is wrong with a body is told by the shape that its keys choose.
+    // The keys of a body choose its shape, whose schema then reports errors.
     framework: { validatorCompiler: () => (body: unknown) => validator(searchBodyOf(body))(body) },
     handle: ({ body, request, reply, context }) => answer(context, request, reply, searchOf(body)),
   }),

@@ -1,5 +1,5 @@
 /**
- * Sharing agreements: /tenants/:id/sharing. The assigner proposes (POST) and may change the terms while nobody has consented;
+ * Sharing agreements: /tenants/:id/sharing. The assigner proposes (POST) and may change the terms until the assignee accepts;
  * either side moves its state by PATCH {state}; DELETE revokes. Both sides see the agreement and every move it made.
  *
  *   proposed ──accepted (assignee)──> accepted ──active (assigner)──> active <──active, suspended (assigner)──> suspended

@@ -91,7 +91,7 @@ function queryOf(body: Buffer, { headers }: FastifyRequest): Record<string, stri
 
 type Parameters = z.output<typeof parameters>;
 
-/** What the URL says and what the body says; of what both say, neither would be the one that counts. */
+/** Joins the parameters of the URL and the body; refuses one that they state differently. */
 function together(url: Parameters, body: Parameters): Parameters {
   for (const name of Object.keys(body) as (keyof Parameters)[]) {
     if (url[name] !== undefined && body[name] !== undefined && url[name] !== body[name]) {

@@ -1,4 +1,4 @@
-/** Health, version, status, metrics, configuration and the machine-readable descriptions. */
+/** Health, version, status, metrics, configuration and machine-readable descriptions. */
 import { z } from 'zod';
 import type { SettingName } from '../../../config.ts';
 import { ServiceError } from '../../../errors.ts';
@@ -146,7 +146,7 @@ export const systemRoutes: readonly Route[] = [
   }),
 ];
 
-/** What the operator has to know, and what to do. */
+/** The reason why the store is not ready, and what the operator can do. */
 function unready(system: SystemDesk, state: string): string {
   const why = system.failure();
   if (why === null) return `the store is ${state}`;
@@ -155,7 +155,7 @@ function unready(system: SystemDesk, state: string): string {
     : `the store is ${state} (${why}): restart it`;
 }
 
-/** What a client meets; every other setting is about the machine, its keys or other doors. */
+/** Settings that concern clients; all others are about the machine, its keys or other doors. */
 const clientLimits: ReadonlySet<string> = new Set<SettingName>([
   'SERVICE_PROFILE',
   'SERVICE_ERRORS_BASE',

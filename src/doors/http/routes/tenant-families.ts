@@ -1,12 +1,11 @@
 /**
- * What the three families of routes about tenants have in common, from one table. Source: specification, "Other HTTP routes"
- * and "Versioning" 3.
+ * The three families of routes about tenants, made from one table. Source: specification, "Other HTTP routes" and "Versioning" 3.
  *
  *   /tenants           who runs the store, and a tenant's own administrator; deleting is soft: the record and the rows stay
  *   /api/v1/tenants    the control plane, for who runs the store; deleting removes every row, on every branch
  *   /platform/tenants  on the admin listener, deleted tenants too; deleting leaves a tombstone: the id stays taken
  *
- * Who runs the store has a token without a tenant and with the role `platform-admin`.
+ * The operator of the store has a token without a tenant and with the role `platform-admin`.
  */
 import { z } from 'zod';
 import type { Invocation } from '../../../governance/gate-contract.ts';

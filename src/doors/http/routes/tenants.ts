@@ -65,7 +65,7 @@ const own: readonly Route[] = [
     example: { params: { id: 'a tenant' }, body: { name: 'a text' } },
     run: async (invocation, { params: { id }, body: { name, tier } }) => {
       const change = { ...(name === undefined ? {} : { name }), ...(tier === undefined ? {} : { tier }) };
-      // What a tenant's own administrator may do at all, is refused elsewhere as if there were no such tenant.
+      // A change that the tenant's own administrator may make is refused to others as if the tenant did not exist.
       if (tier === undefined) invocation.tenants().reach(id);
       await submitNamed(invocation, { kind: 'change-tenant', id, ...change });
       return tenantShown(invocation.tenants().tenant(id));
@@ -141,7 +141,7 @@ const own: readonly Route[] = [
   }),
 ];
 
-/** Who belongs to it. A record for people: what a caller may do is said by its token and by policies. */
+/** Members of a tenant. A record for people: permissions come from tokens and policies. */
 const members: readonly Route[] = [
   route({
     method: 'GET',

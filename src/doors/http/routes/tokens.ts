@@ -209,7 +209,7 @@ async function rotate(invocation: Invocation, { ids, random }: HttpContext, id: 
   return { ...shown(drafted.record), token: drafted.token };
 }
 
-/** A token that the caller may not know of and none at all look the same. */
+/** A token that the caller may not see is reported like one that does not exist. */
 function known(invocation: Invocation, id: string): TokenView {
   const token = invocation.tokens().find((view) => view.id === id);
   if (token === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');

@@ -64,7 +64,7 @@ function exampleOf({ example }: Verb, method: VerbRoute['method'], inPath: reado
   return { params, query: Object.fromEntries(texts.filter(([name]) => !inPath.includes(name))) };
 }
 
-/** What a request states beside the members of its verb: `headers.ts`. */
+/** Terms that a request states beside the members of its verb: `headers.ts`. */
 const beside: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
 
 /** Members of path, query and body together; one that is stated twice, and differently, is refused. */

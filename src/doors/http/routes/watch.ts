@@ -36,7 +36,7 @@ const streamQuery = z.object({
 
 /** A client that takes nothing for so long is cut off; it may resume after the last id that it has. */
 const stalledMs = 30_000;
-/** What a cut off client has to read the reason in. */
+/** Time for a cut off client to read the reason. */
 const lastWordsMs = 2_000;
 
 export const watchRoutes: readonly Route[] = [
@@ -95,7 +95,7 @@ async function follow(
   await streamed(context, request, reply, (client) => context.watch.follow(subscription, client, options));
 }
 
-/** Follows the caller's subscriptions that nobody follows; without one the stream waits for the first. */
+/** Follows all of the caller's unfollowed subscriptions; without one the stream waits for the first. */
 async function followAll(
   context: HttpContext,
   request: FastifyRequest,
@@ -123,7 +123,7 @@ async function followAll(
       client.renew();
       context.gate.checkStanding(caller);
     };
-    // Without a subscription nobody else looks after it.
+    // Without a subscription no other check covers this stream.
     void watchStream(context, check, over.signal, (refusal) => client.end(errorEvent(problemText(refusal))));
     try {
       await watch.followAll(caller, client, claimed, told);

@@ -95,7 +95,7 @@ export const ragStoreElements = verb({
   run: (session, { elements, ...source }) => storeDocument(session, { ...source, pieces: elements }),
 });
 
-/** What POST /rag/ingest runs. It is no tool: `rag_store_elements` is the same at once. */
+/** The verb behind POST /rag/ingest. It is no tool: `rag_store_elements` does the same at once. */
 export const ragIngest = verb({
   ...ragStoreElements,
   name: 'rag_ingest',
@@ -138,7 +138,7 @@ export const ragStoreAnswer = verb({
   example: { question: 'what boils water', answer: 'A kettle does.', source_ids: ['a memory'], confidence: 0.8 },
   run: async (session, { question, answer, source_ids: sources, confidence: sure, session_id: named }) => {
     for (const each of sources) {
-      // What the caller does not see is not there.
+      // A row that the caller does not see counts as absent.
       if ((await findRow(session, each)) === null)
         throw new ServiceError('REL_INVALID', `source_ids: no document, chunk or memory ${JSON.stringify(each)} is there`);
     }

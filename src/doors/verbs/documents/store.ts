@@ -99,7 +99,7 @@ export async function storeDocument(session: VerbSession, document: NewDocument)
   const known = new Set(rows.map(({ _pk }) => _pk));
   const before = await session.ask('SELECT _pk, namespace_path FROM DocumentChunk WHERE source_id = $1', [id]);
   const { path } = session.invocation.caller;
-  // What another path keeps under the same id is another document.
+  // A document of another path under the same id is another document.
   const stale = before
     .filter((row) => textOf(row['namespace_path']) === path && !known.has(String(row['_pk'])))
     .map((row) => String(row['_pk']));

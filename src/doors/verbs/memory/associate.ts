@@ -1,6 +1,6 @@
 /**
- * associate: memories, or anything else with an id, as ends of an edge. An edge is a row of the type that the relation names, of
- * the shape that graph triggers give theirs, so whatever reads edges reads these. The same edge again is the same row.
+ * associate: memories, or anything else with an id, as ends of an edge. An edge is a row of the type that the relation names, in
+ * the shape of edges that graph triggers write, so that all readers of edges read these. The same edge again is the same row.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';

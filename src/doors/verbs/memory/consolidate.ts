@@ -81,7 +81,9 @@ interface Kept {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** What the new memory has of the earlier one: all but its text, what that came of, and what the caller does not see as it is. */
+/**
+ * The fields that the new memory takes over from the earlier one: all but its text, its origin, and those masked for the caller.
+ */
 function keptOf(session: VerbSession, type: string, row: Row): Kept {
   const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
   const masked = session.snapshot.masked(type);
@@ -113,7 +115,7 @@ export interface Decision {
   readonly session_id: string | null;
 }
 
-/** What was decided, as a row that is erased with whatever it was decided about. */
+/** A decision as a row, which is erased with any of its subjects. */
 export async function decisionStep(session: VerbSession, { id, ...decision }: Decision): Promise<PutRows> {
   const definition = session.type('DecisionRecord');
   const row = { _pk: id, ...decision };

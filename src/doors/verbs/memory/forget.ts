@@ -46,7 +46,7 @@ export const forget = verb({
   },
 });
 
-/** What was said last counts: it takes the place of an earlier schedule or hold. */
+/** The last request counts: it replaces an earlier schedule or hold. */
 async function forgetItem(
   { invocation, parts }: VerbSession,
   type: string,

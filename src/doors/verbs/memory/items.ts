@@ -1,4 +1,4 @@
-/** What memory verbs have in common: the types, the ids, and how an item stands. */
+/** The common part of memory verbs: types, ids, and the state of an item. */
 import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
 import type { Row } from '../rows.ts';
@@ -56,7 +56,7 @@ export async function successorOf(session: VerbSession, type: string, id: string
   return textOf(rows[0]?.['_pk']);
 }
 
-/** From an item to the live one that stands for it now, or to the last there was. Ids come once each, whatever rows say. */
+/** The chain from an item to its live successor, or to the last there was. Each id comes once, even if rows form a cycle. */
 export async function chainFrom(session: VerbSession, type: string, id: string): Promise<readonly string[]> {
   const chain = [id];
   for (let next = await successorOf(session, type, id); next !== null; next = await successorOf(session, type, next)) {

@@ -1,4 +1,4 @@
-/** justify, and quarantine with its end: what a memory rests on and what rests on it. */
+/** justify, and quarantine with its end: the sources of a memory and its dependents. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows } from '../../../projections/command.ts';

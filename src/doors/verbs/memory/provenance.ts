@@ -1,6 +1,6 @@
 /**
- * What memories rest on, and what rests on them: by the columns in which rows name each other. Ids are looked up as the caller
- * sees the rows, so that what is not visible ends a path without a trace.
+ * Finds the sources and the dependents of memories, by the columns in which rows name each other. Ids are looked up among the
+ * caller's visible rows, so that a hidden row ends a path without a trace.
  *
  *   MemoryItem, or another type with these columns   supersedes, derived_from, tool_call_id, session_id
  *   DocumentChunk                                    source_id, tool_call_id
@@ -17,13 +17,13 @@ export interface Link {
   readonly kind: string;
   readonly id: string;
   readonly row: Row;
-  /** What it has to do with the one before it. */
+  /** Its relation to the row before it. */
   readonly relation: string;
   /** Id of the one before it. */
   readonly of: string;
 }
 
-/** What is followed at most, and hidden at once: beyond that the caller has to narrow the question. */
+/** Most rows that are followed, and hidden at once: beyond that the caller has to narrow the question. */
 const linksMax = 4_000;
 
 const source = 'DocumentSource';
@@ -43,13 +43,13 @@ export function isItem(session: VerbSession, kind: string): boolean {
   return itemTypes(session).includes(kind);
 }
 
-/** The row of an id, whatever it is of: memories first. Every version counts, the newest one is told. */
+/** The newest version of the row with an id, in any type: memories first. */
 export async function findRow(session: VerbSession, id: string): Promise<Link | null> {
   const found = (await new Reader(session).find([id])).get(id);
   return found === undefined ? null : { ...found, relation: 'asked for', of: id };
 }
 
-/** What a row rests on, step by step, nearest first. */
+/** The sources of a row, step by step, nearest first. */
 export async function upstream(session: VerbSession, from: Link): Promise<readonly Link[]> {
   const reader = new Reader(session);
   return walk(session, from, async (round) => {
@@ -69,7 +69,7 @@ export async function upstream(session: VerbSession, from: Link): Promise<readon
       }
     }
     await named(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
-    // What else a decision weighed is no source of what it was about.
+    // Other inputs of a decision are not sources of the row that it was about.
     for (const { kind, id, row } of round) {
       if (kind !== 'DecisionRecord' || id !== from.id) continue;
       const weighed = await reader.byKey(memoryItem, listOf(row['inputs']));
@@ -81,7 +81,7 @@ export async function upstream(session: VerbSession, from: Link): Promise<readon
   });
 }
 
-/** What rests on a row, step by step. `readers`: with the recalls that answered with it. */
+/** The dependents of a row, step by step. `readers`: with the recalls that answered with it. */
 export async function downstream(session: VerbSession, from: Link, readers: boolean): Promise<readonly Link[]> {
   const reader = new Reader(session);
   return walk(session, from, async (round) => {
@@ -165,7 +165,7 @@ async function walk(
       if (seen.has(key)) continue;
       seen.add(key);
       found.push(each);
-      // Whoever recalled something did not make what else that call names.
+      // A recall only read the row: other rows of that call don't depend on it.
       if (each.relation !== 'recalled by') following.push(each);
       if (found.length > linksMax) {
         throw new ServiceError('REL_UNPROCESSABLE', `more than ${linksMax} rows are connected with it: ask about one further on`);
@@ -190,7 +190,7 @@ class Reader {
     this.#session = session;
   }
 
-  /** Whatever the ids are of. */
+  /** Finds rows by id, in any type. */
   async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<Link, 'kind' | 'id' | 'row'>>> {
     const found = new Map<string, Pick<Link, 'kind' | 'id' | 'row'>>();
     for (const kind of [...itemTypes(this.#session), 'DecisionRecord', 'ToolCall', 'AgentSession']) {

@@ -92,7 +92,7 @@ export async function candidates(input: CandidateRequest, at: bigint, parts: Can
     if (rel > 0) found.set(key, { row, rel });
   };
   for (const row of byWords) take(row, numberIn(row));
-  // What is not among the best by words counts as having none of them.
+  // A row that is not among the best by words gets no score for words.
   for (const row of alike) take(row, 0);
   return [...found.values()];
 }
@@ -111,7 +111,7 @@ function conditionsOf(
   return { where: conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`, values };
 }
 
-/** `content` where the type has it, else whatever texts it has. */
+/** `content` where the type has it, else all of its text columns. */
 function textsOf(definition: TypeDefinition): readonly string[] {
   return definition.properties['content']?.type === 'string' ? ['content'] : wordColumns(definition);
 }
@@ -143,7 +143,7 @@ export async function quarantined(ask: Ask, type: string, time: DefaultTime): Pr
   return new Set(rows.map((row) => keyOf(row['namespace_path'], row['item_id'])));
 }
 
-/** An item is hidden by a row of its own path alone: nobody else's word about it counts. */
+/** Only a row of the item's own path hides it: quarantine rows of other paths don't count. */
 export function keyOf(path: unknown, key: unknown): string {
   return JSON.stringify([path, key]);
 }

@@ -59,7 +59,7 @@ export interface Ranked {
 
 export interface Ranking {
   readonly memories: readonly Ranked[];
-  /** Tokens of their contents; null where nobody asked. */
+  /** Tokens of their contents; null where they were not counted. */
   readonly tokens: number | null;
   readonly cancelled: boolean;
 }

@@ -114,7 +114,7 @@ export const rememberBatch = verb({
     for (const each of read) {
       try {
         const { row, subject } = await rowOf(session, each.item, each.id, []);
-        // What the type refuses is refused here, so that one element keeps none of the others back.
+        // Validates each row alone, so that a refused element does not stop the others.
         stepOf(session, each.item, subject, [row]);
         good.push({ ...each, row, subject });
       } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * summarise, and episodes: what a session or a topic comes to. A summary is made of sentences of its sources, the ones that
- * share most with all others (TextRank) and are newest, in the order in which they were said; it is a memory that names every source.
+ * summarise, and episodes: summaries of a session or a topic. A summary is made of sentences of its sources, the ones that share
+ * most with all others (TextRank) and are newest, in the order in which they were said; it is a memory that names every source.
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
@@ -20,7 +20,7 @@ import { sessionSteps, storing } from './remember.ts';
 const method = 'extractive-v1';
 const sourcesMax = 200;
 const sentencesMax = 150;
-/** What TextRank lets a sentence have of its neighbours. */
+/** The share of a sentence's score that TextRank takes from its neighbours. */
 const damping = 0.85;
 const rounds = 20;
 
