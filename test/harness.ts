@@ -16,7 +16,7 @@ import type { Cell, ColumnType } from '../src/log/values/value.ts';
 import { readIngest } from '../src/planner/formats/ingest-reader.ts';
 import type { Answer, Executed } from '../src/planner/planner-contract.ts';
 import type { Dialect, Literal } from '../src/planner/statement.ts';
-import type { Outcome } from '../src/projections/command.ts';
+import type { GivenMeaning, Outcome } from '../src/projections/command.ts';
 import { Service, type ServiceParts } from '../src/service.ts';
 
 /** Stands at an instant; durations pass only when `monotonicMs` is pushed. */
@@ -127,13 +127,14 @@ export class TestStore {
     name: string,
     properties: Readonly<Record<string, ColumnType | PropertyDefinition>>,
     primaryKey: string | null = null,
+    meaning: GivenMeaning = {},
   ): Promise<Outcome> {
     const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
     const defined = Object.fromEntries(
       Object.entries(properties).map(([property, type]) => [property, typeof type === 'string' ? { ...plain, type } : type]),
     );
     return this.invoke(analyst, 'schema', (invocation) =>
-      invocation.submit({ kind: 'register-type', name, properties: defined, primaryKey, graphTriggers: [] }),
+      invocation.submit({ kind: 'register-type', name, properties: defined, primaryKey, graphTriggers: [], meaning }),
     );
   }
 

@@ -382,6 +382,8 @@ export interface FunctionNode {
   readonly own: readonly number[];
   /** The graph that a graph function reads; absent for every other function. */
   readonly graph?: GraphInput;
+  /** What `bind` of the function gave. */
+  readonly bound?: unknown;
   /**
    * Its rows are those of its input, each as often as it likes, with more columns behind; or those of its edges, one after the other.
    * Which rows of these there are depends on no other row, so conditions on them may go below.

@@ -5,6 +5,7 @@
 import { exactJson } from '../harness.ts';
 import type { Secret } from './canaries.ts';
 import { changes } from './changes.ts';
+import { hiddenDomainRows } from './domain.ts';
 import { policies } from './governed.ts';
 import { jsonOf, residents, type Side, type Stage, victimPath } from './stage.ts';
 
@@ -65,6 +66,7 @@ export const differences: readonly Difference[] = [
       await put(stage, [{ id: 'shop.deals/x1', database: 'shop', collection: 'deals', document }], 'DocumentEntry');
       const paper = { note: stage.canaries.text(victim, 'a paper') };
       await put(stage, [{ id: 'x1', kind: 'plain', body: paper, aside: paper, hidden: paper }], 'Paper');
+      for (const [type, row] of hiddenDomainRows(stage.canaries)) await put(stage, [row], type);
       // Paths that start as those of adversaries do.
       for (const [path, holder] of [
         ['globex-two', 'root'],

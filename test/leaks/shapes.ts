@@ -477,4 +477,19 @@ const functions: readonly Shape[] = [
   }),
 ];
 
-export const shapes: readonly Shape[] = [...reads, ...searches, ...documents, ...plans, ...masked, ...functions, ...refusals];
+/** Functions of the domain: hidden rows have the ids of visible ones, and the worlds differ in what these rows say. */
+const domain: readonly Shape[] = [
+  deal('tiers of accounts', 'SELECT * FROM INFLUENCE_TIER()'),
+  deal('tier of a hidden account', "SELECT * FROM INFLUENCE_TIER('x1')"),
+];
+
+export const shapes: readonly Shape[] = [
+  ...reads,
+  ...searches,
+  ...documents,
+  ...plans,
+  ...masked,
+  ...functions,
+  ...domain,
+  ...refusals,
+];

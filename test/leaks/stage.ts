@@ -5,6 +5,7 @@
 import { assert } from '../../src/errors.ts';
 import { exactJson } from '../harness.ts';
 import { Canaries } from './canaries.ts';
+import { domainDefinitions, domainTypes } from './domain.ts';
 import { adminSecret, type Heard, Lab, type SentHeaders } from './lab.ts';
 
 export type Side = 'first' | 'second';
@@ -227,6 +228,7 @@ const types: readonly object[] = [
     properties: { id: 'string', who: { type: 'string', subject: true }, sender: 'string', receiver: 'string' },
     graph_triggers: [{ link_type: `${name}Link`, src_field: 'sender', dst_field: 'receiver' }],
   })),
+  ...domainDefinitions,
 ];
 
 const csv: Readonly<Record<string, string>> = { 'names.csv': 'id,name\np1,One\np2,Two\n' };
@@ -328,6 +330,7 @@ export async function openStage(side: Side, regime: Regime): Promise<Stage> {
     if (readers.has(path)) {
       await stage.put('Paper', holder, path, papers);
       await stage.put('DocumentEntry', holder, path, documents);
+      for (const [type, { rows }] of Object.entries(domainTypes)) await stage.put(type, holder, path, rows);
     }
     await stage.put('Deal', holder, path, [{ ...dealsOf(i)[1]!, amount: 200 + i, note: 'done' }]);
     await stage.remove('Deal', holder, path, 'd3', false);

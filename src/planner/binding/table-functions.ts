@@ -53,6 +53,7 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
       columns,
       own,
       ...(graph && { graph }),
+      ...(made.bind && { bound: made.bind(scope) }),
       ...seekOf(made, given),
     };
     return { node, tables: [{ name, type: null, columns, first: 0 }] };

@@ -7,12 +7,19 @@ import { graphRows } from '../graph/rows-operator.ts';
 import { entities } from '../graph/entities.ts';
 import { unwind } from '../graph/unwind.ts';
 import { walk } from '../graph/walk.ts';
+import { domainFunctions } from './domain/all.ts';
 import { hybridSearch } from './hybrid-search.ts';
 import { provenanceTriples } from './provenance-triples.ts';
 import { similar } from './similar.ts';
 import type { TableFunction } from './table-function.ts';
 
-export const tableFunctions: readonly TableFunction[] = [hybridSearch, similar, provenanceTriples, ...graphFunctions];
+export const tableFunctions: readonly TableFunction[] = [
+  hybridSearch,
+  similar,
+  provenanceTriples,
+  ...graphFunctions,
+  ...domainFunctions,
+];
 
 const byName: ReadonlyMap<string, TableFunction> = new Map(
   [...tableFunctions, ...innerFunctions, walk, graphRows, entities, unwind].map((each) => [each.name, each]),
@@ -57,6 +64,6 @@ const needs: ReadonlyMap<string, string> = new Map(
       'GEOFENCE ANPR_TRACE DISPATCH_PRIORITY CRIME_PATTERN_CLUSTER',
     'scorers of texts and accounts, which are not built':
       'SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE ' +
-      'NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN COORDINATED_AMPLIFICATION INFLUENCE_TIER',
+      'NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN COORDINATED_AMPLIFICATION',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
 );

@@ -23,6 +23,8 @@ export interface Signature {
   /** In upper case. */
   readonly name: string;
   readonly arguments: readonly ArgumentSpec[];
+  /** Code of the error about an argument of another type; REL_TYPE_MISMATCH where absent. */
+  readonly mistyped?: 'REL_INVALID';
 }
 
 /** The arguments that say which plan is made, by name. */

@@ -169,7 +169,7 @@ function listOf(text: string, place: Place): readonly unknown[] {
 }
 
 export function valuesOf(
-  { arguments: specs, name: called }: Signature,
+  { arguments: specs, name: called, mistyped }: Signature,
   given: ReadonlyMap<string, Expression>,
   environment: ExpressionContext['environment'],
 ): ReadonlyMap<string, FunctionValue> {
@@ -195,7 +195,7 @@ export function valuesOf(
       const items = value.arguments.map((item) => checked(bindExpression(item.value, context), 'number', item.value.place));
       values.set(spec.name, { place, isVector: true, items });
     } else {
-      const bound = checked(bindExpression(value, context), spec.kind, place, `${spec.name} of ${called}`);
+      const bound = checked(bindExpression(value, context), spec.kind, place, `${spec.name} of ${called}`, mistyped);
       values.set(spec.name, { place, isVector: spec.kind === 'vector', bound });
     }
   }
@@ -211,7 +211,13 @@ const typesOfKind: Readonly<Record<Exclude<ArgumentKind, 'type' | 'column' | 'wo
   vector: ['string'],
 };
 
-function checked(bound: Bound, kind: ArgumentKind, place: Place, what = 'a component of a vector'): Bound {
+function checked(
+  bound: Bound,
+  kind: ArgumentKind,
+  place: Place,
+  what = 'a component of a vector',
+  code: 'REL_INVALID' | 'REL_TYPE_MISMATCH' = 'REL_TYPE_MISMATCH',
+): Bound {
   if (isWord(kind) || typesOfKind[kind as keyof typeof typesOfKind].includes(bound.type)) return bound;
-  throw at('REL_TYPE_MISMATCH', `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, place);
+  throw at(code, `${what} is ${kind === 'integer' ? 'an integer' : `a ${kind}`}, not ${bound.type}`, place);
 }

@@ -76,6 +76,8 @@ export interface TableFunction extends Signature {
   columns(scope: BoundScope): readonly PlanColumn[];
   /** The type whose rows it ranks; absent where its rows are its own. */
   ranks?(scope: BoundScope): RankedType;
+  /** What it makes of its words and the catalogue, for `open` to read as `node.bound`. */
+  bind?(scope: BoundScope): unknown;
   /** The types and columns of the graph that a graph function reads. */
   graph?(scope: BoundScope): Omit<GraphInput, 'edges' | 'place' | 'isWhole'>;
   /** Awaits whatever the function needs before rows are read. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { tableFunctions } from '../../../src/planner/functions/all.ts';
 import { shapes } from '../../leaks/shapes.ts';
 
-const documented = ['search', 'graph', 'languages']
+const documented = ['search', 'graph', 'languages', 'domain']
   .map((page) => readFileSync(new URL(`../../../docs/${page}.md`, import.meta.url), 'utf8'))
   .join('');
 

@@ -1,0 +1,291 @@
+/**
+ * What the functions of the domain have in common: the roles that they read, arguments within bounds, and answers that name
+ * their method and evidence, best score first. Each function is a `DomainFunction`; `domainFunction` makes a table function of
+ * it. README.md shows one whole.
+ */
+import { ServiceError } from '../../../errors.ts';
+import type { Vector } from '../../../log/values/columns.ts';
+import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts';
+import { type Cell, compareText } from '../../../log/values/value.ts';
+import { VectorBuilder } from '../../../log/values/vector-builder.ts';
+import { looksOfScan } from '../../graph/limits.ts';
+import type { Steps } from '../../graph/steps.ts';
+import type { PlanColumn } from '../../logical-plan.ts';
+import { type Batch, emptyBatch, type Execution, type Pieces, PiecesOperator } from '../../operators/operator.ts';
+import { at } from '../../places.ts';
+import type { ArgumentSpec } from '../argument-spec.ts';
+import type { FunctionScope, Opening, TableFunction } from '../table-function.ts';
+import { type RoleBatch, type RowsWanted, scanRoles } from './role-rows.ts';
+import { checkRoles, type RoleName, type RoleType, type RoleUse, roleTypes } from './roles.ts';
+
+/** An argument; a number may have bounds, both of which it may be. */
+export interface DomainArgument extends ArgumentSpec {
+  readonly least?: number;
+  readonly most?: number;
+}
+
+/** One row of an answer. `cells` are those of the function's own columns, in their order. */
+export interface DomainRow {
+  /** `_pk` of what the row is about. */
+  readonly nodeId: string | null;
+  readonly type: string | null;
+  readonly cells: readonly Cell[];
+  /** null where there is too little to go by: `evidence` says why. */
+  readonly score: number | null;
+  readonly evidence: Json;
+  /** Instead of the function's method. */
+  readonly method?: string;
+  /** Tells rows of one score and node apart. */
+  readonly systemFrom?: bigint | null;
+}
+
+export interface DomainFunction {
+  /** In upper case. */
+  readonly name: string;
+  readonly summary: string;
+  /** `name/version` of how the answer comes about: it rises with any change of scores. */
+  readonly method: string;
+  readonly arguments: readonly DomainArgument[];
+  /** What it reads. The first is the one that SOURCE narrows. */
+  readonly roles: readonly RoleUse[];
+  /** Any one of the roles is enough, and SOURCE may be a type of any of them. */
+  readonly areAlternatives?: boolean;
+  /** It reads rows of every type there is, beside those of its roles. */
+  readonly everyType?: boolean;
+  /** Its own columns, between `type` and `score`. */
+  readonly columns: readonly PlanColumn[];
+  /** Rows stay in the order in which they are given. */
+  readonly isOrdered?: boolean;
+  readonly action?: 'query' | 'search';
+  run(call: DomainCall): Steps<readonly DomainRow[]>;
+}
+
+const commonBefore: readonly PlanColumn[] = [
+  { name: 'nodeId', type: 'string' },
+  { name: 'type', type: 'string' },
+];
+const commonBehind: readonly PlanColumn[] = [
+  { name: 'score', type: 'number' },
+  { name: 'method', type: 'string' },
+  { name: 'evidence', type: 'json' },
+];
+
+export function domainFunction(made: DomainFunction): TableFunction {
+  const { name, summary, roles: uses, areAlternatives = false, everyType } = made;
+  const narrows = uses.length > 0 || everyType === true;
+  const source: ArgumentSpec = {
+    name: 'SOURCE',
+    kind: 'type',
+    summary: everyType
+      ? 'the one type whose rows are read; every type by default'
+      : `the one type that plays the role ${(areAlternatives ? uses : uses.slice(0, 1)).map((use) => use.role).join(' or ')}; every such type by default`,
+  };
+  return {
+    name,
+    summary,
+    arguments: narrows ? [...made.arguments, source] : made.arguments,
+    action: made.action ?? 'query',
+    units: 1,
+    deterministic: true,
+    mistyped: 'REL_INVALID',
+    types: (scope) => typesRead(made, scope),
+    columns: (scope) => {
+      if (uses.length > 0) checkRoles(scope, uses, areAlternatives);
+      return [...commonBefore, ...made.columns, ...commonBehind];
+    },
+    bind: (scope): Binding => ({
+      types: roleTypes(scope, uses, areAlternatives),
+      words: new Map(
+        made.arguments.flatMap((each) =>
+          scope.words.word(each.name) === undefined ? [] : [[each.name, scope.words.word(each.name)!]],
+        ),
+      ),
+    }),
+    open: (opening) => new DomainOperator(made, opening),
+  };
+}
+
+function typesRead(
+  { roles: uses, areAlternatives = false, everyType = false }: DomainFunction,
+  scope: FunctionScope,
+): readonly string[] {
+  const source = scope.words.word('SOURCE');
+  if (scope.catalog === null) return source === undefined ? [] : [source];
+  if (everyType) return source === undefined ? scope.catalog.types().map(({ name }) => name) : [source];
+  return [...new Set(roleTypes(scope, uses, areAlternatives).map(({ type }) => type))];
+}
+
+/** What a call rests on, whatever its values are. */
+interface Binding {
+  readonly types: readonly RoleType[];
+  readonly words: ReadonlyMap<string, string>;
+}
+
+/** What a function is given to work with. */
+export class DomainCall {
+  readonly execution: Execution;
+  readonly #made: DomainFunction;
+  readonly #opening: Opening;
+  readonly #bound: Binding;
+  #looks = 0;
+  #held = 0;
+
+  constructor(made: DomainFunction, opening: Opening) {
+    this.#made = made;
+    this.#opening = opening;
+    this.#bound = opening.node.bound as Binding;
+    this.execution = { ...opening.execution, time: oneInstant(opening.execution) };
+  }
+
+  /** The types that play a role in this call. */
+  typesOf(role: RoleName): readonly RoleType[] {
+    return this.#bound.types.filter((each) => each.role === role);
+  }
+
+  /**
+   * Hands the rows of a role to `take`, a batch each step; `columns` are names of the role. `wanted` are rows whose column is one
+   * of a few texts: those of `_pk` are looked up.
+   */
+  rows(role: RoleName, columns: readonly string[], take: (batch: RoleBatch) => void, wanted?: RowsWanted): Steps<void> {
+    return scanRoles(this.execution, this.typesOf(role), columns, take, wanted);
+  }
+
+  /** A word argument as it was chosen. */
+  word(name: string): string | undefined {
+    return this.#bound.words.get(name);
+  }
+
+  text(name: string): string | undefined {
+    return this.#opening.values.text(name, this.execution.kernels);
+  }
+
+  boolean(name: string): boolean | undefined {
+    return this.#opening.values.boolean(name, this.execution.kernels);
+  }
+
+  /** A number or integer within the bounds of its argument: REL_INVALID names the argument where it is not. */
+  number(name: string): number | undefined;
+  number(name: string, otherwise: number): number;
+  number(name: string, otherwise?: number): number | undefined {
+    const { values } = this.#opening;
+    const value = values.number(name, this.execution.kernels);
+    if (value === undefined) return otherwise;
+    const { least = -Infinity, most = Infinity } = this.#made.arguments.find((each) => each.name === name)!;
+    if (value >= least && value <= most) return value;
+    throw this.refuse(name, `is ${bounds(least, most)}, not ${value}`);
+  }
+
+  /** REL_INVALID about an argument, at its place: `THRESHOLD of F is from 0 to 1`. */
+  refuse(name: string, detail: string): ServiceError {
+    const { values } = this.#opening;
+    const text = `${name} of ${this.#made.name} ${detail}`;
+    return values.has(name) ? at('REL_INVALID', text, values.placeOf(name)) : new ServiceError('REL_INVALID', text);
+  }
+
+  /** Counts work beyond the reading of rows: a look takes about 20 ns. Throws REL_SCAN_CAP where it is too much. */
+  look(count: number): void {
+    this.#looks += count;
+    const { counters, scannedRowsMax } = this.execution;
+    counters.looks += count;
+    if (this.#looks > looksOfScan * scannedRowsMax) {
+      throw new ServiceError(
+        'REL_SCAN_CAP',
+        `${this.#made.name} looks at more than ${looksOfScan * scannedRowsMax} things: ask for less`,
+      );
+    }
+  }
+
+  /** Says how many bytes the call holds on to by now; REL_MEMORY_CAP where they are too many. */
+  hold(bytes: number): void {
+    this.#held = this.execution.memory.change(this.#held, bytes);
+  }
+
+  /** What has to be waited for, such as a library that is loaded with its first use. Must resolve to the same at any time. */
+  *wait<T>(loading: Promise<T>): Steps<T> {
+    let over: { readonly value: T } | { readonly error: unknown } | null = null;
+    this.execution.wait.until = loading.then(
+      (value) => void (over = { value }),
+      (error: unknown) => void (over = { error }),
+    );
+    for (;;) {
+      yield;
+      const ended = over as { readonly value: T } | { readonly error: unknown } | null;
+      if (ended === null) continue;
+      if ('error' in ended) throw ended.error;
+      return ended.value;
+    }
+  }
+}
+
+function bounds(least: number, most: number): string {
+  if (most === Infinity) return `at least ${least}`;
+  return least === -Infinity ? `at most ${most}` : `from ${least} to ${most}`;
+}
+
+/** A function is about one instant, wherever it stands: now, on each axis that is not named. */
+function oneInstant({ time: { system, valid }, kernels: { instant } }: Execution): Execution['time'] {
+  const known = system === 'all' ? instant : system;
+  return { system: known, valid: valid === 'all' ? known : valid };
+}
+
+const outputRows = 1_024;
+
+class DomainOperator extends PiecesOperator {
+  readonly #made: DomainFunction;
+  readonly #opening: Opening;
+  #steps: Steps<readonly DomainRow[]> | null = null;
+
+  constructor(made: DomainFunction, opening: Opening) {
+    super();
+    this.#made = made;
+    this.#opening = opening;
+  }
+
+  close(): void {
+    // Lets a scan that is under way go.
+    this.#steps?.return([]);
+  }
+
+  protected *pieces(): Pieces {
+    const call = new DomainCall(this.#made, this.#opening);
+    const steps = this.#made.run(call);
+    this.#steps = steps;
+    let step = steps.next();
+    for (; !step.done; step = steps.next()) yield emptyBatch;
+    const rows = this.#made.isOrdered ? step.value : step.value.toSorted(compareRows);
+    const { node, execution } = this.#opening;
+    if (node.limit !== null) execution.counters.hits += rows.length;
+    for (let first = 0; first < rows.length; first += outputRows) {
+      yield this.#batch(rows.slice(first, first + outputRows));
+    }
+    call.hold(0);
+  }
+
+  #batch(rows: readonly DomainRow[]): Batch {
+    const { columns: own, method } = this.#made;
+    const columns = [
+      columnOf('string', rows, (row) => row.nodeId),
+      columnOf('string', rows, (row) => row.type),
+      ...own.map(({ type }, i) => columnOf(type, rows, (row) => row.cells[i] ?? null)),
+      columnOf('number', rows, (row) => row.score),
+      columnOf('string', rows, (row) => row.method ?? method),
+      columnOf('json', rows, (row) => canonicalJson(row.evidence)),
+    ];
+    return { columns, selection: null, first: 0, count: rows.length };
+  }
+}
+
+function columnOf(type: PlanColumn['type'], rows: readonly DomainRow[], cell: (row: DomainRow) => Cell): Vector {
+  const builder = new VectorBuilder(type, Math.max(1, rows.length));
+  for (const row of rows) builder.append(cell(row));
+  return builder.build();
+}
+
+/** Best score first, rows without one last; then by node, and by system_from. */
+function compareRows(a: DomainRow, b: DomainRow): number {
+  if (a.score !== b.score) return a.score === null ? 1 : b.score === null ? -1 : b.score - a.score;
+  const byNode = compareText(a.nodeId ?? '', b.nodeId ?? '');
+  if (byNode !== 0) return byNode;
+  const [before, after] = [a.systemFrom ?? 0n, b.systemFrom ?? 0n];
+  return before < after ? -1 : before > after ? 1 : 0;
+}
