@@ -71,11 +71,11 @@ export function decideExpire(
   const { tenant, catalog } = of;
   const definition = catalog.type(kept.type)!;
   const rows = state.rows.on(of);
-  const edges = new EdgeRemovals(definition, { path: row.path, catalog, rows, holds, checks: {}, at: next });
+  const sealing = sourceSealing({ catalog, rows, path: row.path, removed: state.removedKeys }, context);
+  const edges = new EdgeRemovals(definition, { path: row.path, catalog, rows, holds, checks: {}, sealing, at: next });
   const why = edges.take(row.key);
   if (why !== null) throw new ServiceError(why.code, why.detail);
   const entry = { ...context.entry, branch: kept.branch, tenant, path: row.path };
-  const sealing = sourceSealing({ catalog, rows, path: row.path, removed: state.removedKeys }, context);
   const bodies = [removalOf(definition, [row.key], row.path, rows, sealing), ...edges.bodies()];
   const drafts = bodies.map((body) => ({ context: entry, body }));
   return decideOne('expire-retention', kept.id, drafts, next);

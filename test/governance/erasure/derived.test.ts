@@ -200,3 +200,29 @@ test('a short key in a loose column names its row, but where a row of another ty
   await world.erase('bob');
   expect(await world.store.rows('SELECT text FROM Bysource_id', acme)).toEqual([{ text: 'of him' }]);
 });
+
+test.each([
+  ['by a cell of its own', "'alice', NULL"],
+  ['since its row was made from rows that are somebody’s', `NULL, '["p1"]'`],
+])('an edge that went for good with its row leads to what was made of it: it is somebody’s %s', async (_, whose) => {
+  const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0, type: 'string' } as const;
+  await world.store.invoke(acme, 'schema', (invocation) =>
+    invocation.submit({
+      kind: 'register-type',
+      name: 'Visit',
+      properties: { id: plain, who: { ...plain, subject: true }, place: plain, derived_from: { ...plain, type: 'json' } },
+      primaryKey: 'id',
+      graphTriggers: [{ linkType: 'Seen', sourceField: 'id', targetField: 'place' }],
+    }),
+  );
+  const inserted = `('v1', 'here', ${whose}), ('v2', 'here', NULL, NULL)`;
+  await run(`INSERT INTO Visit (id, place, who, derived_from) VALUES ${inserted}`);
+  const [ofHers, ofNobody] = await world.store.column('SELECT _pk FROM Seen ORDER BY from_id', acme);
+  await note('n1', [String(ofHers)]);
+  await note('of-nobody', [String(ofNobody)]);
+  await removal('Visit', 'v1');
+  await removal('Visit', 'v2');
+  expect(await world.store.rows('SELECT * FROM Seen', acme)).toEqual([]);
+  expect((await world.erase()).certified).toBe(true);
+  expect(await world.store.column('SELECT id FROM Note', acme)).toEqual(['of-nobody']);
+});

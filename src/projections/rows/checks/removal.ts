@@ -25,7 +25,8 @@ export interface SourceSealing {
 
 /**
  * Names the keys to remove. A key that was some version's subject is in its rows only, where its seal covers it. Without `sealing`
- * nothing is left of whose rows they were: whoever purges a tenant removes all that was made of them as well.
+ * nothing is left of whose rows they were: whoever purges a tenant removes all that was made of them as well. `madeFrom` has keys of
+ * rows that no cell of these names, since they are edges: of those that they go with.
  */
 export function removalOf(
   type: TypeDefinition,
@@ -33,6 +34,7 @@ export function removalOf(
   path: string | null,
   rows: BranchRows,
   sealing: SourceSealing | null,
+  madeFrom?: ReadonlyMap<string, ReadonlySet<string>>,
 ): RemovalBody {
   const versions = rows.versions(type.name)!;
   const code = rows.scopes.codeOf(path);
@@ -45,7 +47,7 @@ export function removalOf(
     const all = versions.allVersions(versions.newestOf(code, key));
     for (const version of all) positions.push(versions.positionOf(version));
     const subjects = new Set<string>();
-    const names = new Set<string>();
+    const names = new Set(madeFrom?.get(key));
     for (const version of all) {
       const subject = property === null ? null : versions.cellOf(version, property);
       if (subject !== null) subjects.add(String(subject));

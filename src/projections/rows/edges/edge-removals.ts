@@ -6,7 +6,7 @@ import type { WriteChecks } from '../../decision.ts';
 import { heldBy } from '../../retention/holds.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 import { EdgeEnds, type Refusal, refusal } from './edge-ends.ts';
-import { removalOf } from '../checks/removal.ts';
+import { removalOf, type SourceSealing } from '../checks/removal.ts';
 import { RowCells } from '../cells/row-cells.ts';
 import { notPermitted, refusedKeys } from '../checks/row-check.ts';
 
@@ -16,14 +16,19 @@ export interface EdgeRemovalPlace {
   readonly rows: BranchRows;
   readonly holds: HoldReader;
   readonly checks: WriteChecks;
+  /** What led to rows that were made of an edge is kept as it is of the rows that the edges go with. */
+  readonly sealing: SourceSealing | null;
   readonly at: NextPlace;
 }
+
+/** Keys of edges, each with those of the rows that it goes with. */
+type EdgeKeys = Map<string, Set<string>>;
 
 export class EdgeRemovals {
   readonly #type: TypeDefinition;
   readonly #place: EdgeRemovalPlace;
   /** By link type. */
-  readonly #keys = new Map<string, Set<string>>();
+  readonly #keys = new Map<string, EdgeKeys>();
 
   constructor(type: TypeDefinition, place: EdgeRemovalPlace) {
     this.#type = type;
@@ -52,16 +57,16 @@ export class EdgeRemovals {
       if (why !== null) return why;
     }
     for (const [link, edges] of found) {
-      const known = this.#keys.get(link);
-      if (known === undefined) this.#keys.set(link, edges);
-      else for (const edge of edges) known.add(edge);
+      const known = this.#keys.get(link) ?? new Map<string, Set<string>>();
+      this.#keys.set(link, known);
+      for (const edge of edges) known.set(edge, (known.get(edge) ?? new Set()).add(key));
     }
     return null;
   }
 
   bodies(): RemovalBody[] {
-    const { catalog, path, rows } = this.#place;
-    return [...this.#keys].map(([link, edges]) => removalOf(catalog.type(link)!, [...edges], path, rows, null));
+    const { catalog, path, rows, sealing } = this.#place;
+    return [...this.#keys].map(([link, edges]) => removalOf(catalog.type(link)!, [...edges.keys()], path, rows, sealing, edges));
   }
 
   #refusalOf(link: TypeDefinition, edges: readonly string[]): Refusal | null {

@@ -240,7 +240,7 @@ export function decideRemove(
   const path = rows.scopes.codeOf(context.entry.path);
   const rejections = new Rejections();
   const removed = new Set<string>();
-  const edges = new EdgeRemovals(known, { path: context.entry.path, catalog, rows, holds, checks: context, at: next });
+  const edges = new EdgeRemovals(known, { path: context.entry.path, catalog, rows, holds, checks: context, sealing, at: next });
   command.keys.forEach((key, index) => {
     if (removed.has(key)) return;
     const newest = table ? newestOf(table, path, key) : NO_ROW;
