@@ -1,4 +1,4 @@
-/** What was written to hurt the columnar, graph and gRPC doors: floods of frames, bodies that unfold, and clients that ask and don't read. */
+/** What was written to hurt the columnar, graph, gRPC and Flight doors: floods of frames, bodies that unfold, and clients that ask and don't read. */
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -6,6 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { helloBytes as boltHello, handshakeBytes, map, messageBytes } from '../doors/graph/bolt-client.ts';
 import { blockBytes, helloBytes, queryBytes } from '../doors/columnar/native-client.ts';
+import { bytesField, message } from '../../src/doors/rpc/protobuf.ts';
+import { commandDescriptor, FlightClient } from '../doors/rpc/flight-client.ts';
 import { GrpcClient } from '../doors/rpc/grpc-client.ts';
 import type { DoorBomb } from './door-bombs.ts';
 import { callBegun, frame, messageSent, preface, queryMessage } from './frames.ts';
@@ -25,6 +27,26 @@ export async function grpcAnswers(siege: Siege, secret = doorSecret): Promise<vo
   const client = new GrpcClient(othersOf(siege), {}, secret);
   try {
     await client.call('ListTypes', {}, { deadline: Date.now() + 20_000 });
+  } finally {
+    client.close();
+  }
+}
+
+export async function flightAnswers(siege: Siege, secret = doorSecret): Promise<void> {
+  const client = new FlightClient(othersOf(siege), {}, secret);
+  try {
+    await client.rows('SELECT 1 AS one');
+  } finally {
+    client.close();
+  }
+}
+
+/** Bytes of the call that asks for all rows of a question. */
+async function asked(siege: Siege, door: RpcDoor, sql: string): Promise<Buffer> {
+  if (door === 'grpc') return queryMessage(sql);
+  const client = new FlightClient(othersOf(siege), {}, doorSecret);
+  try {
+    return message(bytesField(1, (await client.info(commandDescriptor(Buffer.from(sql)))).ticket));
   } finally {
     client.close();
   }
@@ -74,12 +96,23 @@ async function unread(siege: Siege, port: number, count: number, bytes: Buffer, 
   return grown <= grownMaxMb ? 'answered' : `grew by ${grown.toFixed(0)} MiB`;
 }
 
-const grpc = (name: string, run: (siege: Siege, port: number) => Promise<unknown>): DoorBomb => ({
-  name: `grpc: ${name}`,
+/** Both doors that speak gRPC: what asks, and what takes rows, of each. */
+const rpcDoors = {
+  grpc: { asks: 'annals.v1.Annals/Query', takes: 'annals.v1.Annals/Ingest', answers: grpcAnswers },
+  flight: {
+    asks: 'arrow.flight.protocol.FlightService/DoGet',
+    takes: 'arrow.flight.protocol.FlightService/DoPut',
+    answers: flightAnswers,
+  },
+} as const;
+type RpcDoor = keyof typeof rpcDoors;
+
+const rpc = (door: RpcDoor, name: string, run: (siege: Siege, port: number) => Promise<unknown>): DoorBomb => ({
+  name: `${door}: ${name}`,
   ends: /^answered/,
   async run(siege) {
-    const end = await run(siege, siege.ports['grpc']!);
-    await grpcAnswers(siege);
+    const end = await run(siege, siege.ports[door]!);
+    await rpcDoors[door].answers(siege);
     return typeof end === 'string' ? end : 'answered';
   },
 });
@@ -100,95 +133,97 @@ const posted = (name: string, door: string, path: string, headers: Record<string
 const reset = Buffer.from([0, 0, 0, 8]);
 const basic = `Basic ${Buffer.from(`me:${doorSecret}`).toString('base64')}`;
 
-export const frameBombs: readonly DoorBomb[] = [
-  grpc('calls that are begun and reset, fifty thousand', (_, port) =>
-    flood(port, 10, function* () {
-      yield preface;
-      yield* each(5_000, (stream) => Buffer.concat([callBegun(stream, 'Query', doorSecret), frame('reset', 0, stream, reset)]));
-    }),
-  ),
-  grpc('calls of strangers that are begun and reset, fifty thousand', (_, port) =>
-    flood(port, 10, function* () {
-      yield preface;
-      yield* each(5_000, (stream) => Buffer.concat([callBegun(stream, 'Query', 'wrong'), frame('reset', 0, stream, reset)]));
-    }),
-  ),
-  grpc('headers that go on without an end', (_, port) =>
-    flood(port, 20, function* () {
-      yield preface;
-      yield callBegun(1, 'Query', doorSecret, false);
-      for (let i = 0; i < 2_000; i++) yield frame('continuation', 0, 1, Buffer.alloc(16_384, 0));
-    }),
-  ),
-  grpc('pings that are answered to nobody, a million', (_, port) =>
-    flood(port, 10, function* () {
-      yield preface;
-      for (let i = 0; i < 1_000; i++)
-        yield Buffer.concat(Array.from({ length: 100 }, () => frame('ping', 0, 0, Buffer.alloc(8))));
-    }),
-  ),
-  grpc('a thousand calls at once on one connection', async (siege, port) => {
-    const before = siege.residentMb();
-    await flood(port, 1, function* () {
-      yield preface;
-      yield* each(1_000, (stream) => callBegun(stream, 'Ingest', doorSecret));
-    });
-    return siege.residentMb() - before <= grownMaxMb ? 'answered' : 'grew';
-  }),
-  {
-    name: 'grpc: a message that unfolds to a gigabyte',
-    ends: /^(8|12|13)$/,
-    async run({ ports }) {
-      const session = connectHttp2(`http://127.0.0.1:${ports['grpc']}`).on('error', () => undefined);
-      const stream = session.request({
-        ':method': 'POST',
-        ':path': '/annals.v1.Annals/Query',
-        'content-type': 'application/grpc',
-        te: 'trailers',
-        'grpc-encoding': 'gzip',
-        authorization: `Bearer ${doorSecret}`,
+const rpcBombs = (door: RpcDoor): readonly DoorBomb[] => {
+  const { asks, takes } = rpcDoors[door];
+  return [
+    rpc(door, 'calls that are begun and reset, fifty thousand', (_, port) =>
+      flood(port, 10, function* () {
+        yield preface;
+        yield* each(5_000, (stream) => Buffer.concat([callBegun(stream, asks, doorSecret), frame('reset', 0, stream, reset)]));
+      }),
+    ),
+    rpc(door, 'calls of strangers that are begun and reset, fifty thousand', (_, port) =>
+      flood(port, 10, function* () {
+        yield preface;
+        yield* each(5_000, (stream) => Buffer.concat([callBegun(stream, asks, 'wrong'), frame('reset', 0, stream, reset)]));
+      }),
+    ),
+    rpc(door, 'headers that go on without an end', (_, port) =>
+      flood(port, 20, function* () {
+        yield preface;
+        yield callBegun(1, asks, doorSecret, false);
+        for (let i = 0; i < 2_000; i++) yield frame('continuation', 0, 1, Buffer.alloc(16_384, 0));
+      }),
+    ),
+    rpc(door, 'pings that are answered to nobody, a million', (_, port) =>
+      flood(port, 10, function* () {
+        yield preface;
+        for (let i = 0; i < 1_000; i++)
+          yield Buffer.concat(Array.from({ length: 100 }, () => frame('ping', 0, 0, Buffer.alloc(8))));
+      }),
+    ),
+    rpc(door, 'a thousand calls at once on one connection', async (siege, port) => {
+      const before = siege.residentMb();
+      await flood(port, 1, function* () {
+        yield preface;
+        yield* each(1_000, (stream) => callBegun(stream, takes, doorSecret));
       });
-      let status = 'none';
-      const note = (headers: Record<string, unknown>): void => {
-        const told = headers['grpc-status'];
-        if (typeof told === 'string') status = told;
-      };
-      stream
-        .on('response', note)
-        .on('trailers', note)
-        .on('error', () => undefined)
-        .resume();
-      const closed = new Promise((resolve) => stream.once('close', resolve));
-      const packed = bomb();
-      const head = Buffer.from([1, 0, 0, 0, 0]);
-      head.writeUInt32BE(packed.length, 1);
-      stream.end(Buffer.concat([head, packed]));
-      await Promise.race([closed, pause(20_000)]);
-      session.destroy();
-      return status;
+      return siege.residentMb() - before <= grownMaxMb ? 'answered' : 'grew';
+    }),
+    {
+      name: `${door}: a message that unfolds to a gigabyte`,
+      ends: /^(8|12|13)$/,
+      async run({ ports }) {
+        const session = connectHttp2(`http://127.0.0.1:${ports[door]}`).on('error', () => undefined);
+        const stream = session.request({
+          ':method': 'POST',
+          ':path': `/${asks}`,
+          'content-type': 'application/grpc',
+          te: 'trailers',
+          'grpc-encoding': 'gzip',
+          authorization: `Bearer ${doorSecret}`,
+        });
+        let status = 'none';
+        const note = (headers: Record<string, unknown>): void => {
+          const told = headers['grpc-status'];
+          if (typeof told === 'string') status = told;
+        };
+        stream
+          .on('response', note)
+          .on('trailers', note)
+          .on('error', () => undefined)
+          .resume();
+        const closed = new Promise((resolve) => stream.once('close', resolve));
+        const packed = bomb();
+        const head = Buffer.from([1, 0, 0, 0, 0]);
+        head.writeUInt32BE(packed.length, 1);
+        stream.end(Buffer.concat([head, packed]));
+        await Promise.race([closed, pause(20_000)]);
+        session.destroy();
+        return status;
+      },
     },
-  },
-  grpc('answers that nobody reads, a hundred on each of ten connections', (siege, port) =>
-    unread(
-      siege,
-      port,
-      10,
-      Buffer.concat([
-        preface,
-        ...Array.from({ length: 100 }, (_, i) =>
-          Buffer.concat([callBegun(2 * i + 1, 'Query', doorSecret), messageSent(2 * i + 1, queryMessage(large), false)]),
-        ),
-      ]),
+    rpc(door, 'answers that nobody reads, a hundred on each of ten connections', async (siege, port) => {
+      const question = await asked(siege, door, large);
+      const calls = Array.from({ length: 100 }, (_, i) =>
+        Buffer.concat([callBegun(2 * i + 1, asks, doorSecret), messageSent(2 * i + 1, question, false)]),
+      );
+      return unread(siege, port, 10, Buffer.concat([preface, ...calls]));
+    }),
+    rpc(door, 'senders of rows that fall silent, a hundred on each of ten connections', (siege, port) =>
+      unread(
+        siege,
+        port,
+        10,
+        Buffer.concat([preface, ...Array.from({ length: 100 }, (_, i) => callBegun(2 * i + 1, takes, doorSecret))]),
+      ),
     ),
-  ),
-  grpc('senders of rows that fall silent, a hundred on each of ten connections', (siege, port) =>
-    unread(
-      siege,
-      port,
-      10,
-      Buffer.concat([preface, ...Array.from({ length: 100 }, (_, i) => callBegun(2 * i + 1, 'Ingest', doorSecret))]),
-    ),
-  ),
+  ];
+};
+
+export const frameBombs: readonly DoorBomb[] = [
+  ...rpcBombs('grpc'),
+  ...rpcBombs('flight'),
   posted('a compressed body that unfolds to a gigabyte', 'columnar-http', '/?query=INSERT+INTO+Small+FORMAT+JSONEachRow', {
     'x-columnar-key': doorSecret,
   }),

@@ -27,12 +27,12 @@ function fields(named: Readonly<Record<string, string>>): Buffer {
   );
 }
 
-/** Begins a call of the gRPC door. `isWhole`: its headers end here. */
+/** Begins a call: `method` with the service that it is of. `isWhole`: its headers end here. */
 export function callBegun(stream: number, method: string, secret: string, isWhole = true): Buffer {
   const block = fields({
     ':method': 'POST',
     ':scheme': 'http',
-    ':path': `/annals.v1.Annals/${method}`,
+    ':path': `/${method}`,
     ':authority': 'a',
     'content-type': 'application/grpc',
     te: 'trailers',

@@ -55,7 +55,7 @@ export async function besiege(
 ): Promise<Siege> {
   const server = started(
     './server.ts',
-    [JSON.stringify({ SERVICE_BEARER_TOKEN: doorSecret, ...settings })],
+    [JSON.stringify({ SERVICE_BEARER_TOKEN: doorSecret, SERVICE_FLIGHT_ENABLE: 'true', ...settings })],
     [`--max-old-space-size=${heapMb}`, '--max-semi-space-size=32', ...flags],
   );
   const { port, token, ports } = (await reply(server)) as Pick<Siege, 'port' | 'token' | 'ports'>;

@@ -17,7 +17,7 @@ import { NativeClient, varint } from '../doors/columnar/native-client.ts';
 import { handshakeBytes } from '../doors/graph/bolt-client.ts';
 import { graphRequest } from '../doors/graph/graph-http-client.ts';
 import type { DoorBomb } from './door-bombs.ts';
-import { grpcAnswers, othersOf } from './frame-bombs.ts';
+import { flightAnswers, grpcAnswers, othersOf } from './frame-bombs.ts';
 import { callBegun, frame, preface } from './frames.ts';
 import { doorSecret, type Siege } from './siege.ts';
 
@@ -41,6 +41,15 @@ const head = (length: number): Buffer => {
   return bytes;
 };
 const filling = Buffer.alloc(15 << 20, 'x');
+
+/** A door that speaks gRPC. */
+const rpc = (door: string, takes: string, logIn: Attacked['logIn']): Attacked => ({
+  door,
+  large: Buffer.concat([preface, callBegun(1, takes, 'wrong'), frame('data', 0, 1, Buffer.alloc(16_384)), filling]),
+  drip: Buffer.concat([preface, callBegun(1, takes, 'wrong', false), frame('continuation', 0, 1, Buffer.alloc(4_000))]),
+  wrong: '',
+  logIn,
+});
 
 const attacked: readonly Attacked[] = [
   {
@@ -154,13 +163,8 @@ const attacked: readonly Attacked[] = [
       if (reply.status >= 300) throw new Error(reply.text);
     },
   },
-  {
-    door: 'grpc',
-    large: Buffer.concat([preface, callBegun(1, 'Ingest', 'wrong'), frame('data', 0, 1, Buffer.alloc(16_384)), filling]),
-    drip: Buffer.concat([preface, callBegun(1, 'Ingest', 'wrong', false), frame('continuation', 0, 1, Buffer.alloc(4_000))]),
-    wrong: '',
-    logIn: grpcAnswers,
-  },
+  rpc('grpc', 'annals.v1.Annals/Ingest', grpcAnswers),
+  rpc('flight', 'arrow.flight.protocol.FlightService/DoPut', flightAnswers),
   {
     door: 'http',
     large: Buffer.concat([Buffer.from(`POST /query HTTP/1.1\r\nhost: a\r\ncontent-length: ${filling.length}\r\n\r\n`), filling]),
