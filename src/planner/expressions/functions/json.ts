@@ -11,36 +11,52 @@ const perJson: Cost = { call: 300, character: 5 };
 
 const quote = 0x22;
 const backslash = 0x5c;
-const comma = 0x2c;
-const colon = 0x3a;
-const isOpening = (code: number): boolean => code === 0x5b || code === 0x7b;
-const isClosing = (code: number): boolean => code === 0x5d || code === 0x7d;
+
+/** What signs of JSON are, by their codes; all others are part of a number, or of true, false and null. */
+const kinds = { plain: 0, space: 1, between: 2, opening: 3, closing: 4, quote: 5 } as const;
+const kindsByCode = new Uint8Array(128);
+for (const [kind, signs] of [
+  [kinds.space, ' \n\t\r'],
+  [kinds.between, ',:'],
+  [kinds.opening, '[{'],
+  [kinds.closing, ']}'],
+  [kinds.quote, '"'],
+] as const)
+  for (const sign of signs) kindsByCode[sign.charCodeAt(0)] = kind;
+
+/** `plain` at the end of the text, too. */
+function kindAt(json: string, at: number): number {
+  return kindsByCode[json.charCodeAt(at)] ?? kinds.plain;
+}
 
 /** The place behind the value that begins at `from`. Stored JSON is well-formed. */
 function valueEnd(json: string, from: number): number {
   let at = from;
   let depth = 0;
   for (;;) {
-    const code = json.charCodeAt(at);
-    if (code === quote) at = stringEnd(json, at);
-    else if (isOpening(code)) {
-      depth++;
-      at++;
-    } else if (isClosing(code)) {
-      depth--;
-      at++;
-    } else if (code === comma || code === colon) at++;
-    else if (isSpace(code)) {
-      at++;
-      continue;
-    } else while (at < json.length && isPlain(json.charCodeAt(at))) at++;
+    switch (kindAt(json, at)) {
+      case kinds.quote:
+        at = stringEnd(json, at);
+        break;
+      case kinds.opening:
+        depth++;
+        at++;
+        break;
+      case kinds.closing:
+        depth--;
+        at++;
+        break;
+      case kinds.between:
+        at++;
+        break;
+      case kinds.space:
+        at++;
+        continue;
+      default:
+        while (at < json.length && kindAt(json, at) === kinds.plain) at++;
+    }
     if (depth === 0 || at >= json.length) return at;
   }
-}
-
-/** Part of a number, or of true, false and null. */
-function isPlain(code: number): boolean {
-  return code !== comma && code !== colon && !isClosing(code) && !isSpace(code);
 }
 
 function stringEnd(json: string, from: number): number {
@@ -51,13 +67,9 @@ function stringEnd(json: string, from: number): number {
   return at + 1;
 }
 
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x0a || code === 0x09 || code === 0x0d;
-}
-
 function afterSpace(json: string, from: number): number {
   let at = from;
-  while (isSpace(json.charCodeAt(at))) at++;
+  while (kindAt(json, at) === kinds.space) at++;
   return at;
 }
 

@@ -1,7 +1,7 @@
 /** Functions of text. Characters are code points, counted from 1. */
 import type { Cell } from '../../../log/values/value.ts';
 import { written } from './casts.ts';
-import { type Cost, spend, work } from '../work.ts';
+import { type Cost, spend } from '../work.ts';
 import {
   bounded,
   integer,
@@ -111,29 +111,26 @@ function padded(of: Cell, width: Cell, fill: string, atStart: boolean): string {
 function split(of: string, by: string, which: bigint): string {
   if (which === 0n) throw invalid('SPLIT_PART counts from 1, or from -1 backwards');
   if (by === '') return which === 1n || which === -1n ? of : '';
-  let left = count(which < 0n ? -which : which);
-  if (which > 0n) {
-    let from = 0;
-    for (let at = of.indexOf(by); ; at = of.indexOf(by, from)) {
-      work.done += pieceCost;
-      if (--left === 0) return at < 0 ? of.slice(from) : of.slice(from, at);
-      if (at < 0) return '';
-      from = at + by.length;
-    }
-  }
-  return fromEnd(of, by, left);
-}
-
-/** Counts separators from the end. Overlapping ones are split from the start, as for a positive index. */
-function fromEnd(of: string, by: string, which: number): string {
-  const starts = [0];
+  const place = count(which < 0n ? -which : which);
+  if (which > 0n) return nthPart(of, by, place);
+  // Overlapping separators are split from the start, as for a positive index.
+  let parts = 1;
   for (let at = of.indexOf(by); at >= 0; at = of.indexOf(by, at + by.length)) {
     spend(pieceCost);
-    starts.push(at + by.length);
+    parts++;
   }
-  const place = starts.length - which;
-  if (place < 0) return '';
-  return of.slice(starts[place]!, place + 1 < starts.length ? starts[place + 1]! - by.length : of.length);
+  return place > parts ? '' : nthPart(of, by, parts - place + 1);
+}
+
+/** Counted from 1. */
+function nthPart(of: string, by: string, place: number): string {
+  let from = 0;
+  for (let left = place, at = of.indexOf(by); ; at = of.indexOf(by, from)) {
+    spend(pieceCost);
+    if (--left === 0) return at < 0 ? of.slice(from) : of.slice(from, at);
+    if (at < 0) return '';
+    from = at + by.length;
+  }
 }
 
 /** Nanoseconds that each occurrence of a part takes. */
@@ -157,15 +154,18 @@ function replaced(of: string, sought: string, by: string): string {
 }
 
 function reversed(of: string): string {
-  const units = Buffer.alloc(of.length * 2);
-  for (let from = 0, at = of.length; from < of.length; ) {
-    const point = of.codePointAt(from)!;
-    const size = unitsOf(point);
-    at -= size;
-    for (let i = 0; i < size; i++) units.writeUInt16LE(of.charCodeAt(from + i), (at + i) * 2);
-    from += size;
+  const units = new Uint16Array(of.length);
+  const last = of.length - 1;
+  for (let at = 0; at <= last; at++) {
+    const unit = of.charCodeAt(at);
+    if ((unit & 0xfc00) === 0xd800) {
+      // Both halves of a character stay in their order.
+      units[last - at - 1] = unit;
+      units[last - at] = of.charCodeAt(at + 1);
+      at++;
+    } else units[last - at] = unit;
   }
-  return units.toString('utf16le');
+  return Buffer.from(units.buffer).toString('utf16le');
 }
 
 const concatenation: Signature = {
