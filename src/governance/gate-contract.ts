@@ -21,10 +21,12 @@ import type { Kept } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
 import type { PolicyDesk, TenantDesk } from './desks.ts';
 import type { BodyDesk } from './large-bodies.ts';
+import type { GovernedBlock } from './search/visible-texts.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */
-export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'of' | 'recalls'> {
+export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'erasures' | 'of' | 'recalls' | 'rows'> {
   readonly governed: true;
+  readonly rows: RowReader<GovernedBlock>;
   readonly caller: Caller;
   readonly purpose: string | null;
   /** As the caller stated them; null when not. */

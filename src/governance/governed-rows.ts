@@ -17,6 +17,7 @@ import {
   type ScanRequest,
   shownOf,
 } from '../projections/access-paths.ts';
+import type { StoredBlock } from '../projections/stored-block.ts';
 import { typesOf } from './authorization/cedar/compile.ts';
 import { refuseClassified } from './authorization/egress.ts';
 import type { TypeGrant } from './authorization/grant.ts';
@@ -27,6 +28,7 @@ import { GovernedBlocks } from './governed-blocks.ts';
 import { LaneBlocks } from './lane-blocks.ts';
 import { historiesOf, type LaneHistory, lanePlan, visibleZones } from './lane-plan.ts';
 import type { LaneScope, Scope, ScopeCache } from './path-scopes.ts';
+import type { GovernedBlock } from './search/visible-texts.ts';
 import type { RowSource } from './visible-types.ts';
 
 /** What reading keeps between snapshots. */
@@ -37,7 +39,7 @@ export interface Reading {
 }
 
 export interface GovernedRowsParts {
-  readonly rows: RowReader;
+  readonly rows: RowReader<StoredBlock>;
   /** Scope of the caller's own path. */
   readonly scope: Scope;
   /** What guards a type, what may be seen of its rows, and how its tenant declares it. */
@@ -51,7 +53,7 @@ export interface GovernedRowsParts {
 const uncounted = 10_000;
 const segmentRows = 65_536;
 
-export class GovernedRows implements RowReader {
+export class GovernedRows implements RowReader<GovernedBlock> {
   readonly #parts: GovernedRowsParts;
 
   constructor(parts: GovernedRowsParts) {
@@ -75,7 +77,7 @@ export class GovernedRows implements RowReader {
     return this.canBeNear(request) ? rows.near!({ ...request, paths: scope.codes }) : null;
   }
 
-  scan(request: ScanRequest): Iterator<RowBlock, void> {
+  scan(request: ScanRequest): Iterator<GovernedBlock, void> {
     const { rows, scope } = this.#parts;
     const { grant, type } = this.#checked(request);
     const asked = askedOf(request.columns);
@@ -84,7 +86,7 @@ export class GovernedRows implements RowReader {
     return new GovernedBlocks(blocks, request.columns.length, scope.allowed);
   }
 
-  #throughLanes(request: ScanRequest, grant: TypeGrant, type: TypeDefinition): Iterator<RowBlock, void> {
+  #throughLanes(request: ScanRequest, grant: TypeGrant, type: TypeDefinition): Iterator<GovernedBlock, void> {
     const { rows, reading } = this.#parts;
     const { scope, codes, history } = this.#lanes(request, grant);
     const plan = lanePlan(grant, request.columns, typesOf(type));

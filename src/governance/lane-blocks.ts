@@ -6,11 +6,13 @@ import { assert } from '../errors.ts';
 import type { Vector } from '../log/values/columns.ts';
 import { FOREVER } from '../log/values/timestamp.ts';
 import type { PathCodes, RowBlock } from '../projections/access-paths.ts';
+import type { StoredBlock } from '../projections/stored-block.ts';
 import type { CellMask, Lane, RowCondition } from './authorization/grant.ts';
 import { type MaskHash, maskedBy, renderColumn, withoutCells } from './authorization/renderings.ts';
 import { bitsOf, countBits, hasBit, type RowBits } from './authorization/row-bits.ts';
 import type { LaneColumn, LaneHistory, LanePlan } from './lane-plan.ts';
 import type { LaneScope } from './path-scopes.ts';
+import { type GovernedBlock, VisibleTexts } from './search/visible-texts.ts';
 
 export interface LaneScan {
   readonly plan: LanePlan;
@@ -35,16 +37,16 @@ const endColumn: readonly string[] = ['system_to'];
 /** Whether rows of a block pass something: by place, or by a bit of the row's number. */
 type Passed = { readonly flags: Uint8Array } | { readonly bits: Int32Array };
 
-export class LaneBlocks implements Iterator<RowBlock, void> {
-  readonly #blocks: Iterator<RowBlock, void>;
+export class LaneBlocks implements Iterator<GovernedBlock, void> {
+  readonly #blocks: Iterator<StoredBlock, void>;
   readonly #scan: LaneScan;
 
-  constructor(blocks: Iterator<RowBlock, void>, scan: LaneScan) {
+  constructor(blocks: Iterator<StoredBlock, void>, scan: LaneScan) {
     this.#blocks = blocks;
     this.#scan = scan;
   }
 
-  next(): IteratorResult<RowBlock, void> {
+  next(): IteratorResult<GovernedBlock, void> {
     for (let hidden = 0; hidden < hiddenInTurn; hidden++) {
       const step = this.#blocks.next();
       if (step.done === true) return step;
@@ -53,18 +55,28 @@ export class LaneBlocks implements Iterator<RowBlock, void> {
       const judged = block.count === 0 ? null : new JudgedBlock(block, this.#scan);
       const visible = judged ? judged.visible() : this.#nothing();
       if (visible === null) continue;
-      const { placed, indexed } = block;
+      const { placed, indexes } = block;
       if (!placed) return { done: false, value: visible };
-      const isWhole = indexed?.base === 0 && block.count === indexed.rows;
-      const shown = isWhole ? (judged?.bits ?? null) : null;
-      return { done: false, value: { ...visible, placed, ...(indexed && { indexed: shown ? { ...indexed, shown } : indexed }) } };
+      if (!indexes) return { done: false, value: { ...visible, placed } };
+      const isWhole = indexes.base === 0 && block.count === indexes.rows;
+      const bits = isWhole ? (judged?.bits ?? null) : null;
+      const texts = new VisibleTexts(visible, placed, indexes, { bits, masked: (column) => this.#masked(visible, column) });
+      return { done: false, value: { ...visible, placed, texts } };
     }
     return { done: false, value: this.#nothing() };
   }
 
-  return(): IteratorResult<RowBlock, void> {
+  return(): IteratorResult<GovernedBlock, void> {
     this.#blocks.return?.();
     return { done: true, value: undefined };
+  }
+
+  /** A column of which some lane masks cells, as it leaves: without one, all of them are taken for masked. */
+  #masked({ columns }: RowBlock, column: string): Vector | undefined {
+    const { plan, lanes } = this.#scan;
+    if (lanes.every(({ masks }) => !masks.has(column))) return undefined;
+    const number = plan.own.findIndex(({ name, shown }) => name === column && !shown);
+    return columns[number] ?? { kind: 'null' };
   }
 
   /** Others get a turn: that there was something to pass over is not told. */

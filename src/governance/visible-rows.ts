@@ -18,6 +18,7 @@ import {
 } from '../projections/access-paths.ts';
 import { GovernedRows, noPathCodes, type Reading } from './governed-rows.ts';
 import type { Scope } from './path-scopes.ts';
+import type { GovernedBlock } from './search/visible-texts.ts';
 import { isAlike, openSources, type RowSource, type VisibleType, type VisibleTypes } from './visible-types.ts';
 
 export interface VisibleRowsParts {
@@ -28,7 +29,7 @@ export interface VisibleRowsParts {
   readonly instant: bigint;
 }
 
-export class VisibleRows implements RowReader {
+export class VisibleRows implements RowReader<GovernedBlock> {
   readonly #parts: VisibleRowsParts;
 
   constructor(parts: VisibleRowsParts) {
@@ -68,7 +69,7 @@ export class VisibleRows implements RowReader {
     return this.#rowsOf(source);
   }
 
-  scan(request: ScanRequest): Iterator<RowBlock, void> {
+  scan(request: ScanRequest): Iterator<GovernedBlock, void> {
     const found = this.#parts.types.of(request.type);
     const sources = openSources(found, request.columns.map(columnOf));
     const [first] = sources;
@@ -78,14 +79,15 @@ export class VisibleRows implements RowReader {
     return new MergedBlocks(sources.map((source) => this.#scanOne(found, source, withPlace)));
   }
 
-  #scanOne({ definition }: VisibleType, source: RowSource, request: ScanRequest): Iterator<RowBlock, void> {
+  #scanOne({ definition }: VisibleType, source: RowSource, request: ScanRequest): Iterator<GovernedBlock, void> {
     const rows = this.#rowsOf(source);
     const { declared } = source;
     const alike = (column: string): boolean => isAlike(definition, declared, columnOf(column));
     const there = request.columns.filter(alike);
     const zones = request.zones?.filter(({ column }) => alike(column));
     if (there.length === request.columns.length && request.type === declared.name) return rows.scan(request);
-    const blocks = rows.scan({ ...request, type: declared.name, columns: there, ...(zones && { zones }) });
+    const indexed = request.indexed?.filter(alike);
+    const blocks = rows.scan({ ...request, type: declared.name, columns: there, zones, indexed });
     return new PaddedBlocks(
       blocks,
       request.columns.map((column) => there.indexOf(column)),
@@ -131,24 +133,24 @@ const columnOf = (asked: string): string => shownOf(asked) ?? asked;
 const nullVector: Vector = { kind: 'null' };
 
 /** Blocks with the columns that were asked for: NULL where there are none. */
-class PaddedBlocks implements Iterator<RowBlock, void> {
-  readonly #blocks: Iterator<RowBlock, void>;
+class PaddedBlocks implements Iterator<GovernedBlock, void> {
+  readonly #blocks: Iterator<GovernedBlock, void>;
   /** Number of each column among those of the blocks; -1 for none. */
   readonly #columns: readonly number[];
 
-  constructor(blocks: Iterator<RowBlock, void>, columns: readonly number[]) {
+  constructor(blocks: Iterator<GovernedBlock, void>, columns: readonly number[]) {
     this.#blocks = blocks;
     this.#columns = columns;
   }
 
-  next(): IteratorResult<RowBlock, void> {
+  next(): IteratorResult<GovernedBlock, void> {
     const step = this.#blocks.next();
     if (step.done === true) return step;
     const columns = this.#columns.map((number) => (number < 0 ? nullVector : step.value.columns[number]!));
     return { done: false, value: { ...step.value, columns } };
   }
 
-  return(): IteratorResult<RowBlock, void> {
+  return(): IteratorResult<GovernedBlock, void> {
     this.#blocks.return?.();
     return { done: true, value: undefined };
   }

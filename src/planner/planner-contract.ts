@@ -2,7 +2,7 @@
 import type { Vector } from '../log/values/columns.ts';
 import type { ColumnType } from '../log/values/value.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
-import type { TypoTolerance } from './search/query.ts';
+import type { TypoTolerance } from '../governance/search/text-query.ts';
 import type { Session as CatalogueSession } from './virtual/session.ts';
 import type {
   DefaultTime,

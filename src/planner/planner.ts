@@ -70,7 +70,7 @@ import type {
 } from './planner-contract.ts';
 import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
 import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
-import { type TypoTolerance, typoPresets } from './search/query.ts';
+import { type TypoTolerance, typoPresets } from '../governance/search/text-query.ts';
 import { SearchRules } from './search/text-rules.ts';
 import { type TextsReady, textsReady } from './search/texts-ready.ts';
 import { type Reading, Session } from './session.ts';

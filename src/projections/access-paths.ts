@@ -6,7 +6,6 @@ import type { Vector } from '../log/values/columns.ts';
 import type { AccessRecord, TypeDefinition } from '../log/entries/entry.ts';
 import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Protection } from './catalog/protection.ts';
-import type { TextIndex } from './rows/indexes/text/text-index.ts';
 import type { SearchConfig } from './tenants/search-config.ts';
 
 /** The name of another tenant's type: `"acme"."Parcel"`. */
@@ -59,10 +58,10 @@ export interface ScanRequest {
   readonly placed?: true | undefined;
   /** Only these rows of each place, ascending; of places that are not among them, none. */
   readonly candidates?: Candidates | undefined;
-  /** The reader searches the texts of these columns: blocks are what one index of each says all of, in `RowBlock.indexed`. */
+  /** The reader searches the texts of these columns: blocks are what one index of each says all of. */
   readonly indexed?: readonly string[] | undefined;
   /**
-   * No index of a stretch that takes no more rows is made within the turn: `IndexedRows.isComing` is told in its place. To `look` none
+   * No index of a stretch that takes no more rows is made within the turn: that it is coming is told in its place. To `look` none
    * is begun either.
    */
   readonly builtOnly?: 'begun' | 'look' | undefined;
@@ -79,18 +78,6 @@ export interface PlacedRows {
 /** Rows of a place that are asked for, rising. null: they are still being found, a reader asks again after a turn. */
 export interface Candidates {
   get(place: object): Int32Array | null | undefined;
-}
-
-/** Indexes of the texts of a block: of rows `base` .. `base + rows - 1` of its place, those included that are not visible. */
-export interface IndexedRows {
-  readonly base: number;
-  readonly rows: number;
-  /** Bits of the rows that the block has, where they are at hand: the same array whenever the same rows are shown. */
-  readonly shown?: Int32Array;
-  /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
-  index(column: string): TextIndex | null;
-  /** One of the indexes is being made, and the reader did not want to wait for it. */
-  readonly isComing?: true;
 }
 
 /** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
@@ -156,7 +143,6 @@ export interface RowBlock {
   readonly further?: Further;
   /** Where the scan asked for it, and the rows are of storage. */
   readonly placed?: PlacedRows;
-  readonly indexed?: IndexedRows;
 }
 
 /**
@@ -234,7 +220,7 @@ export interface Near {
   readonly missing: number;
 }
 
-export interface RowReader {
+export interface RowReader<Block extends RowBlock = RowBlock> {
   /** Graphs may say which rows are near: false where the reader's rows have to be looked at one by one. */
   canBeNear?(request: Pick<NearRequest, 'type' | 'column' | 'time'>): boolean;
   /** Rows near a vector, approximately; null where the reader's rows have to be looked at one by one. */
@@ -242,7 +228,7 @@ export interface RowReader {
   /** Begins to index the texts of these columns as far as that can be done beside the event loop; null where it is done. */
   prepare?(type: string, columns: readonly string[]): Preparation | null;
   /** Blocks one by one, so that the caller can yield and stop between any two. */
-  scan(request: ScanRequest): Iterator<RowBlock, void>;
+  scan(request: ScanRequest): Iterator<Block, void>;
   estimate(request: ScanRequest): ScanEstimate;
   pathCodes(): PathCodes;
   /** Provenance of the visible version with this system_from in one of these paths (absent: any); undefined when there is none. */

@@ -7,7 +7,7 @@
  */
 import { type AggregateName, aggregateNamed } from '../expressions/functions/aggregates.ts';
 import { intervalUnits } from '../expressions/functions/instants.ts';
-import { matchModes } from '../search/query.ts';
+import { matchModes } from '../../governance/search/text-query.ts';
 import type {
   OrderItem,
   Select,

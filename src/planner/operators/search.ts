@@ -6,15 +6,20 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
-import type { Candidates, IndexedRows, PlacedRows, RowBlock, ScanRequest } from '../../projections/access-paths.ts';
-import { textIndexOf } from '../../projections/rows/indexes/text/text-builder.ts';
-import { chosenCells } from '../../projections/rows/indexes/text/chosen-cells.ts';
+import { type GovernedBlock, indexTexts, type SearchableTexts } from '../../governance/search/visible-texts.ts';
+import type { Candidates, PlacedRows, ScanRequest } from '../../projections/access-paths.ts';
 import type { SearchNode } from '../logical-plan.ts';
-import { stemmed } from '../search/other-stems.ts';
-import { parseTextQuery, rarestOf, type TextQuery } from '../search/query.ts';
-import { BestScores } from '../search/best-scores.ts';
+import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/search/text-query.ts';
+import { BestScores } from '../../governance/search/best-scores.ts';
 import { type Found, matchOf, noScores, nothingFound, scoreOf } from '../search/found.ts';
-import { bitCount, eachBit, type Field, rowsIn, type Matching, type Scoring, StretchSearch } from '../search/stretch.ts';
+import {
+  bitCount,
+  eachBit,
+  type Matching,
+  rowsIn,
+  type Scoring,
+  type StretchSearch,
+} from '../../governance/search/stretch-search.ts';
 import { type Batch, emptyBatch, type Execution, firstRows, type Operator } from './operator.ts';
 import { type ScanBatch, ScanOperator } from './scan.ts';
 
@@ -65,7 +70,7 @@ export class SearchOperator implements Operator {
   /** The column of a match that holds for every row. */
   #all = new Uint8Array(0);
   #scan: ScanOperator | null = null;
-  #first: Iterator<RowBlock, void> | null = null;
+  #first: Iterator<GovernedBlock, void> | null = null;
   #held = 0;
   /** Scores of one stretch at a time that others have a turn in between. */
   #sums: Float64Array | null = null;
@@ -167,28 +172,23 @@ export class SearchOperator implements Operator {
     for (let step = this.#first.next(); step.done !== true; step = this.#first.next()) {
       const block = pinned === null ? step.value : writtenBefore(step.value, pinned);
       if (block.count > 0) {
-        const { placed, indexed } = block;
-        if (indexed?.isComing && this.#goesByBuilt) {
+        const { placed, texts } = block;
+        if (texts?.isComing && this.#goesByBuilt) {
           this.#leaveOut();
           yield emptyBatch;
           continue;
         }
-        const fields = placed && indexed ? this.#indexed(block, placed, indexed) : null;
-        const searched =
-          fields ??
-          (yield* this.#made(
-            block,
-            names.map((_, i) => block.columns[i]!),
-          ));
+        const indexed = texts?.open(names, block.count) ?? null;
+        const searched = indexed ?? (yield* this.#made(block, block.columns));
         if (this.#language !== null && this.#node.matches.some(({ mode }) => mode === 'STEMMED')) {
-          for (const { index } of searched.values()) for (const _ of stemmed(index, this.#language)) yield emptyBatch;
+          for (const _ of searched.stem(this.#language)) yield emptyBatch;
         }
-        const stretch = this.#stretch(searched, indexed?.base ?? 0);
+        const stretch = this.#stretch(searched, texts?.base ?? 0);
         if (isCounted) {
           yield* this.#seek(stretch);
           this.#count(stretch, totals);
         }
-        if (fields !== null) this.#keep(placed!.place, stretch);
+        if (indexed !== null) this.#keep(placed!.place, stretch);
         else {
           isWhole = false;
           if (placed) unindexed.add(placed.place);
@@ -216,13 +216,13 @@ export class SearchOperator implements Operator {
     notices.push(`the texts of ${this.#node.input.type} are being indexed: rows that are not indexed yet are left out`);
   }
 
-  #stretch(fields: ReadonlyMap<number, Field>, base: number): Stretch {
-    const searches = this.#node.matches.map(
-      ({ columns }, i) =>
-        new StretchSearch(
-          columns.map((column) => fields.get(column)!),
-          this.#queries[i]!,
-        ),
+  #stretch(texts: SearchableTexts, base: number): Stretch {
+    const { input, matches } = this.#node;
+    const searches = matches.map(({ columns }, i) =>
+      texts.search(
+        columns.map((column) => input.columns[column]!.name),
+        this.#queries[i]!,
+      ),
     );
     return { base, rows: searches[0]!.rows, searches, found: null };
   }
@@ -248,37 +248,13 @@ export class SearchOperator implements Operator {
     this.#release(stretch);
   }
 
-  /** The stored indexes, and the rows in them that the reader may see; null where an index is missing. */
-  #indexed(block: RowBlock, placed: PlacedRows, { base, rows, shown: known, index }: IndexedRows): Map<number, Field> | null {
-    const { masked } = this.#node.input;
-    const fields = new Map<number, Field>();
-    const { selection, first } = placed.rows ?? block;
-    const isAll = selection === null && first === base && block.count === rows;
-    let visible: Int32Array | null | undefined;
-    for (const [i, column] of this.#searched.entries()) {
-      const { name } = this.#node.input.columns[column]!;
-      const found = index(name);
-      if (found === null || found.rows !== rows) return null;
-      if (visible === undefined) visible = isAll ? null : (known ?? bitsOf(block, placed, base, rows, null));
-      const shown = masked.has(name) ? bitsOf(block, placed, base, rows, block.columns[i]!) : visible;
-      fields.set(column, { index: found, shown });
-    }
-    return fields;
-  }
-
-  /** Makes the indexes of a block that has none: row k is at place k. */
-  *#made({ selection, first, count }: Batch, columns: readonly Vector[]): Generator<Batch, Map<number, Field>> {
-    const at = (place: number): number => (selection === null ? first + place : selection[place]!);
-    const { textLanguage } = this.#execution.snapshot;
-    const made = new Map<number, Field>();
-    for (const [i, column] of this.#searched.entries()) {
-      const { type } = this.#node.input.columns[column]!;
-      const steps = textIndexOf(chosenCells(columns[i]!, type, count, at), textLanguage);
-      let step = steps.next();
-      for (; step.done !== true; step = steps.next()) yield emptyBatch;
-      made.set(column, { index: step.value, shown: null });
-    }
-    return made;
+  /** Makes the indexes of a block that has none: row k is at place k. Vectors are by searched column. */
+  *#made(rows: Pick<Batch, 'selection' | 'first' | 'count'>, vectors: readonly Vector[]): Generator<Batch, SearchableTexts> {
+    const columns = this.#searched.map((column, i) => ({ ...this.#node.input.columns[column]!, vector: vectors[i]! }));
+    const steps = indexTexts(columns, rows, this.#execution.snapshot.textLanguage);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) yield emptyBatch;
+    return step.value;
   }
 
   /** Where only those that score best are asked for. */
@@ -585,21 +561,8 @@ function isAbsent(vector: Vector, row: number): boolean {
   return vector.kind === 'null' || vector.nulls?.[row] === 1;
 }
 
-/** Rows of a block in numbers of its indexes; with a column, those whose cell is there. */
-function bitsOf(block: RowBlock, placed: PlacedRows, base: number, rows: number, column: Vector | null): Int32Array {
-  const { selection, first, count } = block;
-  const bits = new Int32Array((rows + 31) >>> 5);
-  for (let k = 0; k < count; k++) {
-    const row = selection === null ? first + k : selection[k]!;
-    if (column !== null && isAbsent(column, row)) continue;
-    const at = numberAt(placed, row) - base;
-    bits[at >>> 5]! |= 1 << (at & 31);
-  }
-  return bits;
-}
-
 /** Rows come in the order of system_from, which is the last column. */
-function writtenBefore(block: RowBlock, pinned: bigint): RowBlock {
+function writtenBefore(block: GovernedBlock, pinned: bigint): GovernedBlock {
   const times = block.columns.at(-1);
   if (block.count === 0 || times?.kind !== 'i64') return block;
   let { count } = block;

@@ -18,7 +18,7 @@ export function* textsReady({ input, matches }: SearchNode, { snapshot, time }: 
   try {
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       if (step.value.count > 0) {
-        if (step.value.indexed?.isComing) return 'some';
+        if (step.value.texts?.isComing) return 'some';
         found = 'all';
       }
       yield;

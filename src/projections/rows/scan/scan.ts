@@ -14,6 +14,7 @@ import type { Vector } from '../../../log/values/columns.ts';
 import { BlockColumns, type ChosenRows } from './block-columns.ts';
 import type { TableLayer } from '../tables/branch-table.ts';
 import { CHUNK_ROWS } from '../indexes/segment-indexes.ts';
+import type { StoredBlock } from '../../stored-block.ts';
 import type { TextIndex } from '../indexes/text/text-index.ts';
 import { inheritedCounts } from '../tables/inherited-counts.ts';
 import type { ScanSource } from './scan-source.ts';
@@ -119,30 +120,28 @@ function* scanStretches(source: ScanSource, layer: TableLayer, request: ScanRequ
 
 /** Blocks of which an index each says all: whole segments, or chunks of those that have none. */
 function* searchedBlocks(
-  { indexes, idIsKey }: ScanSource,
+  { indexes: kept, idIsKey }: ScanSource,
   segment: Segment,
   { first: from, end: to }: SegmentFilter,
   { visibility, inherited, openAt }: LayerReader,
   allowed: Uint8Array | null,
   request: ScanRequest,
   columns: BlockColumns,
-): Generator<RowBlock, void> {
+): Generator<StoredBlock, void> {
   const isStored = (name: string): boolean => {
     if (madeTexts.has(name) || (name === 'id' && idIsKey)) return false;
     const type = segment.column(name)?.type;
     return type === undefined ? true : holdsTexts(type) && (inherited?.readsAsStored(name, type) ?? true);
   };
   const stored = request.indexed!.filter(isStored);
-  const covered = stored.map((name) =>
-    request.builtOnly === 'look' ? indexes.made(segment, name) : indexes.covered(segment, name),
-  );
+  const covered = stored.map((name) => (request.builtOnly === 'look' ? kept.made(segment, name) : kept.covered(segment, name)));
   const [one = SEGMENT_ROWS] = covered;
   const prefix = covered.every((rows) => rows === one) ? one : 0;
   for (let base = from < prefix ? 0 : from - (from % CHUNK_ROWS), step; base < to; base += step) {
     const whole = base < prefix;
     step = whole ? prefix - base : CHUNK_ROWS;
     if (!whole && !(request.builtOnly !== undefined && segment.sealed)) {
-      for (const name of stored) for (const _ of indexes.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
+      for (const name of stored) for (const _ of kept.makeChunk(segment, name, base / CHUNK_ROWS)) yield nothing(request);
     }
     const filter = filterOf(segment, visibility);
     if (!filter) return;
@@ -155,13 +154,13 @@ function* searchedBlocks(
     const chosen = { segment, rows, first: rows ? rows[0]! : first, count };
     const index = (name: string): TextIndex | null => {
       if (!stored.includes(name)) return null;
-      return whole ? indexes.whole(segment, name) : indexes.chunk(segment, name, base / CHUNK_ROWS);
+      return whole ? kept.whole(segment, name) : kept.chunk(segment, name, base / CHUNK_ROWS);
     };
     const made = block(chosen, request, columns, count, count, inherited);
-    const indexed = { base, rows: Math.min(base + step, segment.length) - base, index };
+    const indexes = { base, rows: Math.min(base + step, segment.length) - base, index };
     const isLate = request.builtOnly !== undefined && !whole && segment.sealed;
-    const isComing = isLate && stored.some((name) => !indexes.hasChunk(segment, name, base / CHUNK_ROWS));
-    yield { ...made, indexed: isComing ? { ...indexed, isComing } : indexed };
+    const isComing = isLate && stored.some((name) => !kept.hasChunk(segment, name, base / CHUNK_ROWS));
+    yield { ...made, indexes: isComing ? { ...indexes, isComing } : indexes };
   }
 }
 

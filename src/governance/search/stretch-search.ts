@@ -5,7 +5,7 @@
 import { assert } from '../../errors.ts';
 import { PLACES, type TextIndex, type WidePlace } from '../../projections/rows/indexes/text/text-index.ts';
 import type { BestScores } from './best-scores.ts';
-import type { Condition, TextQuery } from './query.ts';
+import type { Condition, TextQuery } from './text-query.ts';
 import { isTolerant, passesAsWritten, termsOf } from './terms.ts';
 import { fieldWeight, rarity, WordScores, wordScore } from './word-scores.ts';
 

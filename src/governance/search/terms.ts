@@ -2,7 +2,7 @@
 import type { TextIndex } from '../../projections/rows/indexes/text/text-index.ts';
 import { TERM_MAX } from '../../projections/rows/indexes/text/tokens.ts';
 import { termsOfStem } from './other-stems.ts';
-import type { Leaf } from './query.ts';
+import type { Leaf } from './text-query.ts';
 
 /** Whether one term passes. `stem` is asked for tests on stems only. */
 export function passes(leaf: Leaf, term: string, stem: (term: string) => string): boolean {
