@@ -1,8 +1,8 @@
 /**
- * A stream of row batches written through one invocation: what every door that takes rows in bulk does. What must
- * hold: batches are submitted in the order of the body, a few at once; every row is accepted, rejected by index, or
- * (in an atomic batch) none is; an error on the way says what had been accepted. Under an idempotency key every batch
- * has a receipt, and the reply is made of receipts alone, so that it is the same whenever it is given.
+ * Writes a stream of row batches through one invocation, for every door that takes rows in bulk. Invariants: batches are
+ * submitted in the order of the body, a few at once; every row is accepted, rejected by index, or (in an atomic batch) none is;
+ * an error on the way says what had been accepted. Under an idempotency key every batch has a receipt, and the reply is made of
+ * receipts alone, so that it is the same whenever it is given.
  */
 import { assert, didYouMean, type ErrorCode, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { didYouMean, ServiceError } from '../errors.ts';
 
-/** An object of these members and no others. What comes out has them in snake case. */
+/** An object of these members and no others. Its output has them in snake case. */
 export function spelled<Shape extends z.ZodRawShape>(shape: Shape) {
   const names = Object.keys(shape).filter((name) => name.includes('_'));
   const others = Object.fromEntries(names.map((name) => [camelCase(name), shape[name]!]));

@@ -62,8 +62,8 @@ export function timeOf({ asOf, body, oneInstant }: Query, literals: readonly Lit
 }
 
 /**
- * A table function is about what is believed and true at an instant: now, unless AS OF says another. What was believed then
- * is asked for as it was true then; what was true then, as it is believed now.
+ * A table function reads the current and valid rows at an instant: now, unless AS OF names another. With AS OF SYSTEM TIME, valid
+ * time is the same instant; with AS OF a valid time, system time is now.
  */
 function functionTime(stated: StatedTime): LogicalPlan['time'] {
   const system = axis(stated, 'system', 'now');

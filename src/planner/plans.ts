@@ -1,8 +1,8 @@
 /**
- * Plans of questions. A shared plan holds nothing that is of one caller: it is found by its statement and by what the names in
- * that mean (`plan-names.ts`), and its tables, paths, purposes and instants are those of each run. What goes by estimates, how
- * joins are arranged, is worked out for each run anew, from what that caller may see; arrangements that come again are kept
- * with the plan they are of, by what they look like, since their generated code is.
+ * Plans of queries. A shared plan holds nothing of a single caller: it is found by its statement and by the meaning of the names in
+ * it (`plan-names.ts`), while tables, paths, purposes and instants are those of each run. The arrangement of joins follows
+ * estimates, so each run works it out anew from the rows that its caller may see; arrangements that recur are cached with their
+ * plan, by their shape, because generated code depends on it.
  */
 import { shownColumns } from './output-origins.ts';
 import { assert } from '../errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Sketches of the columns that SERVICE_SKETCH_COLUMNS names, for guesses only: which side of a join is held, and what EXPLAIN
- * says of a filter. No answer depends on one. What must hold:
+ * Sketches of the columns that SERVICE_SKETCH_COLUMNS names, for estimates only: the side of a join to hold, and the rows of a
+ * filter in EXPLAIN. No answer depends on one. Invariants:
  *
  * - each is read through the caller's own grant, over every version that its snapshot may show, so that what others wrote
  *   can't show in a guess; it is kept under that grant and goes on from where it ended;

@@ -114,7 +114,7 @@ interface GraphWriteParts {
   readonly place: Place;
 }
 
-/** RETURN behind what was made. What it says of rows that were matched alone stands in it as values, by `valueName`. */
+/** RETURN after CREATE or MERGE. Terms over matched rows alone are replaced by values, named by `valueName`. */
 export interface ReturnedClause {
   readonly clause: Projection;
   /** By number: where entities are in the values. */

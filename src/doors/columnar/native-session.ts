@@ -1,7 +1,7 @@
 /**
- * One connection of ClickHouse's native protocol: questions in, blocks out. What must hold: nothing but the login is done for who has
- * not authenticated; an access record is appended before a row leaves; a Cancel ends the question that runs, which is why it runs
- * beside the reading of messages, and any other message waits until it is over; nothing stands between the pieces of a block.
+ * One connection of ClickHouse's native protocol: questions in, blocks out. Invariants: a client that has not authenticated can
+ * do nothing but log in; an access record is appended before a row leaves; a Cancel ends the running query, so queries run while
+ * further messages are read, and any other message waits until the query is over; nothing is sent between the pieces of a block.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';

@@ -334,7 +334,7 @@ export interface WriteTerms {
 /** Nanoseconds in which a character becomes one of a column. */
 const characterCost = 2;
 
-/** All or nothing. What a row holds beside its document stays. */
+/** Writes all documents or none. Other cells of their rows stay. */
 export async function putCommand(
   place: Place,
   written: readonly Written[],

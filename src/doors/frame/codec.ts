@@ -19,7 +19,10 @@ export interface WireCost {
   readonly byte: number;
 }
 
-/** The same of a command. What its limits let take longer than `turnMost` is done in steps, between which others have turns. */
+/**
+ * The cost of a command. Commands that may take longer than `turnMost` within their limits run in steps, with turns for other
+ * work in between.
+ */
 export interface CommandCost extends WireCost {
   readonly inSteps: boolean;
 }
@@ -30,8 +33,8 @@ export interface Codec<S, M> {
   readonly cost: WireCost;
   readonly partsInTurn: number;
   /**
-   * The message that the bytes begin with. Throws a ServiceError for what can't become one: the connection ends by it. How long a
-   * message may be is the frame's business: it refuses one that needs, or takes, too much.
+   * The message with which the bytes begin. Throws a ServiceError for bytes that can't become one: it ends the connection. The
+   * frame limits the length of messages: it refuses one that needs, or takes, too much.
    */
   decode(state: S, bytes: Buffer): Decoded<S, M>;
 }

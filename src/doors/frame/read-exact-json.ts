@@ -66,7 +66,7 @@ function withMarks(text: string, mark: string): string {
   }
 }
 
-/** Whether these digits are a whole number by themselves, and a value. What is no JSON stays none. */
+/** Whether these digits are a whole number by themselves, and a value. Text that is no JSON stays invalid. */
 function isInteger(text: string, from: number, to: number): boolean {
   if (/[\d.eE+]/.test(text.charAt(from - 1)) || /[.eE]/.test(text.charAt(to))) return false;
   const first = text.charAt(from) === '-' ? from + 1 : from;

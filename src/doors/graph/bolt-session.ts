@@ -1,7 +1,7 @@
 /**
- * One connection of Bolt: requests in, answers out, in their order. What must hold: nothing but the login is done for who has not
- * authenticated; an access record is appended before a row leaves; after a failure nothing is done until RESET, which also ends the
- * request that runs, and is why requests run beside the reading of messages. Source: neo4j.com/docs/bolt/current/bolt/message and
+ * One connection of Bolt: requests in, answers out, in their order. Invariants: a client that has not authenticated can do
+ * nothing but log in; an access record is appended before a row leaves; after a failure nothing is done until RESET. RESET also
+ * ends the running request, so requests run while further messages are read. Source: neo4j.com/docs/bolt/current/bolt/message and
  * /server-state.
  */
 import { ServiceError } from '../../errors.ts';

@@ -322,7 +322,7 @@ function* encodeTexts(texts: Iterable<string>): Generator<Uint8Array, void> {
   for (const text of texts) yield Buffer.from(text);
 }
 
-/** In the words of the transactional interface, or of the query interface. What is never counted, since nothing does it, is 0. */
+/** Counters in the words of the transactional interface, or of the query interface. Operations that don't exist here count 0. */
 function counters({ written }: Pick<Executed, 'written'>, isQuery: boolean): string {
   const { nodes = 0, relationships = 0, properties = 0 } = written?.graph ?? {};
   const counts = {

@@ -1,6 +1,6 @@
 /**
- * Replies of one piece: head and body in one stretch of bytes, which goes to the socket as it is. What must hold: bytes are
- * used for another reply only when the socket has taken all of them.
+ * Replies of one piece: head and body in one stretch of bytes, which goes to the socket as it is. Invariant: bytes are reused for
+ * another reply only when the socket has taken all of them.
  */
 import type { Socket } from 'node:net';
 import { assert } from '../../errors.ts';

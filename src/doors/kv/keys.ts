@@ -34,7 +34,7 @@ const expiring =
 
 type Condition = (expires: bigint, was: bigint) => boolean;
 
-/** All that are said have to hold. What does not expire is beyond every time. */
+/** All given conditions must hold. A key that does not expire counts as later than every expiry. */
 function conditionsIn(words: readonly Buffer[]): readonly Condition[] {
   const said = new Set<string>();
   for (const word of words) {

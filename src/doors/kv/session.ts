@@ -1,6 +1,6 @@
 /**
- * One connection of the key-value door: commands in, replies out, in their order. What must hold: nothing but the login is done for
- * who has not authenticated; an access record of a command is appended before its reply leaves.
+ * One connection of the key-value door: commands in, replies out, in their order. Invariants: a client that has not authenticated
+ * can do nothing but log in; an access record of a command is appended before its reply leaves.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';

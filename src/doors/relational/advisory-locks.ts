@@ -1,6 +1,6 @@
 /**
- * Advisory locks: numbers that sessions of one tenant agree to take one at a time. They guard nothing of the store. What must hold: who
- * waits is served in the order of coming, and what a connection or a transaction took is free when it ends.
+ * Advisory locks: numbers that sessions of one tenant agree to take one at a time. They protect nothing of the store. Invariants:
+ * waiting sessions are served in the order of arrival, and the locks of a connection or a transaction are released when it ends.
  */
 import { ServiceError } from '../../errors.ts';
 

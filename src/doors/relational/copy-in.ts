@@ -1,7 +1,7 @@
 /**
- * COPY FROM STDIN: rows of a client written in batches, all within one invocation. What must hold: a batch is written whole or not at
- * all, in the order of the rows; the first row that is refused ends the copy, and its error says how many rows before it are written.
- * Data of one batch is one append; data of a transaction waits for its commit.
+ * COPY FROM STDIN: rows of a client written in batches, all within one invocation. Invariants: a batch is written whole or not at
+ * all, in the order of the rows; the first row that is refused ends the copy, and its error says how many rows before it are
+ * written. Data of one batch is one append; data of a transaction waits for its commit.
  */
 import { assert, didYouMean, ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';

@@ -1,7 +1,7 @@
 /**
- * The states of one connection of the Postgres protocol: messages in, replies out. What must hold: an access record is appended before
- * a row leaves; what fails in the extended protocol is followed by nothing until Sync; a write is acknowledged only where nothing of
- * the same transaction can fail after it.
+ * The states of one connection of the Postgres protocol: messages in, replies out. Invariants: an access record is appended
+ * before a row leaves; after an error in the extended protocol all messages are skipped until Sync; a write is acknowledged only
+ * where nothing of the same transaction can fail after it.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';

@@ -1,7 +1,7 @@
 /**
- * One call of a gRPC door: its caller, the terms of its metadata, and the way into the gate. What must hold: each call leaves one
- * record, a client that goes away or a deadline that passes ends the question, and nothing is made for a client that does not
- * read.
+ * One call of a gRPC door: its caller, the terms of its metadata, and the way into the gate. Invariants: each call leaves one
+ * access record, a client that goes away or a deadline that passes ends the query, and no messages are made for a client that
+ * does not read.
  */
 import type { Metadata, ServerWritableStream } from '@grpc/grpc-js';
 import { ServiceError } from '../../errors.ts';

@@ -189,7 +189,10 @@ export class VerbSession {
     }
   }
 
-  /** Leaves the record where nothing was committed. What another organisation shares takes no rows: there the access record has it alone. */
+  /**
+   * Writes the ToolCall row where nothing was committed. Shared rows of another organisation take none: there the access record
+   * alone tells of the call.
+   */
   async end(): Promise<void> {
     if (!this.#isRecorded && this.invocation.caller.sharedFrom === null) await this.commit([]);
     if ([...this.#before, this.#questions].some((each) => each?.overtaken() === true))

@@ -1,6 +1,6 @@
 /**
- * UNION, INTERSECT and EXCEPT: both arms brought to the same columns. What compares rows compares masked cells as NULL, so
- * they leave as NULL; UNION ALL, which compares nothing, passes on how they are shown.
+ * UNION, INTERSECT and EXCEPT: both arms brought to the same columns. An operation that compares rows compares masked cells as
+ * NULL, so they leave as NULL; UNION ALL compares nothing, and passes on what their masks show.
  */
 import { shownColumn } from '../../projections/access-paths.ts';
 import type { ValueType } from '../expressions/value-type.ts';

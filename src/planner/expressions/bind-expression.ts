@@ -1,6 +1,6 @@
 /**
- * Gives every node of an expression a type, or refuses it with its place. What a name means is the caller's business
- * (`Leaf`): a column of a type, an output of an aggregate, an alias.
+ * Gives every node of an expression a type, or refuses it with its location. The caller resolves names (`Leaf`): a column of a
+ * type, an output of an aggregate, an alias.
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';

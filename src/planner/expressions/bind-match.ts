@@ -26,7 +26,7 @@ export function notText(type: string, { place }: Expression): Error {
   return at('REL_TYPE_MISMATCH', `MATCH is of text, not ${type}`, place);
 }
 
-/** A text that is searched. What stands behind it by name are literals: numbers by which it counts. */
+/** A field of a search. Its options are numeric literals: weight and boost. */
 export interface MatchField {
   readonly text: Expression;
   /** The weight of the field's words relative to the other fields'. */

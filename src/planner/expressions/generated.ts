@@ -1,6 +1,6 @@
 /**
- * The one place where text becomes code. What comes in is built from fixed words and numbers, never from a caller's text;
- * therefore equal shapes have equal text, and are compiled once.
+ * The one place where text becomes code. Its input is built from fixed words and numbers, never from a caller's text; therefore
+ * equal shapes have equal text, and are compiled once.
  */
 import { LRUCache } from 'lru-cache';
 

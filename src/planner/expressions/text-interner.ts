@@ -18,8 +18,8 @@ export interface RowRange {
 /** Nanoseconds in which a byte of a new text is hashed and copied. */
 const byteCost = 3;
 /**
- * A heap of so many bytes grows to so many at once. What is not written to takes no memory of the system, and to copy more would
- * hold the turn.
+ * A heap of so many bytes grows to so many at once. Unwritten pages take no memory of the system, and copying more often would
+ * exceed the turn.
  */
 const largeHeapBytes = 8 << 20;
 const hugeHeapBytes = 128 << 20;

@@ -1,8 +1,7 @@
 /**
- * Reads one CSV record at a time onto a `RowTape` (RFC 4180: commas, quoted fields with doubled quotes, CRLF or LF).
- * An empty unquoted field is NULL, a quoted one is a text. What must hold: a field is never changed by guessing. Only
- * unquoted fields in JSON's own spelling count as integer, number or boolean, so leading zeros and digits that no
- * integer or double would give back stay text.
+ * Reads one CSV record at a time onto a `RowTape` (RFC 4180: commas, quoted fields with doubled quotes, CRLF or LF). An empty
+ * unquoted field is NULL, a quoted one is a text. A field is never changed by guessing. Only unquoted fields in JSON's own
+ * spelling count as integer, number or boolean, so leading zeros and digits that no integer or double would give back stay text.
  */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';

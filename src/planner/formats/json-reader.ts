@@ -1,5 +1,5 @@
 /**
- * Reads one JSON row at a time from UTF-8 bytes onto a `RowTape`, without an object per row. What must hold:
+ * Reads one JSON row at a time from UTF-8 bytes onto a `RowTape`, without an object per row. Invariants:
  *
  * - exactly RFC 8259, in valid UTF-8, without lone surrogates, duplicate names or more than 64 levels;
  * - integers are exact to i64 and numbers finite, or marked `huge`; nested values keep their text as given;

@@ -1,8 +1,8 @@
 /**
  * Reads many rows of one predicted shape at once: the caller's side of `kernels/row-scanner.ts`, a WebAssembly module that goes
- * over the bytes once and leaves columns in its memory. One instance serves the process. What must hold: all that it holds
- * belongs to the call between `load` and the last look at the run's columns, within one turn; `owner` is the reader whose text is
- * loaded; another reader loads its own text again.
+ * over the bytes once and leaves columns in its memory. One instance serves the process. Invariant: its content belongs to the
+ * call between `load` and the last look at the run's columns, within one turn; `owner` is the reader whose text is loaded;
+ * another reader loads its own text again.
  */
 import { assert } from '../../errors.ts';
 import { rowScannerCode } from './row-scanner-code.ts';

@@ -1,5 +1,5 @@
 /**
- * Graphs that were read not long ago, each under the grant, branch and types that it was read for. What must hold:
+ * Caches recently read graphs, each under the grant, branch and types that it was read for. Invariants:
  *
  * - one is used again only where the rows that it was read from say the same at the instant that is asked about: nothing of its
  *   types was written, ended, removed or erased in between, and nothing began or ended to be true; or where all that happened is that

@@ -1,5 +1,5 @@
 /**
- * Nodes and edges of one question, as numbers. What must hold:
+ * Nodes and edges of one statement, as numbers. Invariants:
  *
  * - nodes are numbered in the byte order of their texts, edges by source, target, link type and system_from: an algorithm
  *   that follows this order gives the same answer however the graph was made;

@@ -1,6 +1,6 @@
 /**
- * A question about a graph that takes longer than a moment stands in the list of jobs, with the edges that it has looked at, and can be
- * ended there. Who asked still waits for the answer, and ends the work by going away.
+ * Lists a statement over a graph as a job once it takes longer than a moment: with the edges that it has looked at, and a way to
+ * cancel it. The caller still waits for the answer, and ends the work by going away.
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';

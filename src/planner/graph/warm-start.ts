@@ -1,6 +1,6 @@
 /**
- * Where an eventual answer goes on from: what an earlier one came to, of the same caller's scope, branch and arguments. Strong answers
- * begin anew, so that one basis has one answer. What holds for nodes by name is carried over to a graph of other nodes.
+ * The state from which an eventual answer starts: that of an earlier answer under the same caller's scope, branch and arguments.
+ * Strong answers begin anew, so that one basis has one answer. State by node name is carried over to a graph of other nodes.
  */
 import type { Graph, NodeTexts } from './graph.ts';
 import type { GraphAlgorithm, State } from './graph-algorithm.ts';

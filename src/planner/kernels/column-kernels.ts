@@ -1,6 +1,6 @@
 /**
- * The kernels of `kernels/column-kernels.ts`, at work in the memories that columns rest in: one instance per memory, made on
- * first use. What each does, and what its arguments are, stands there; places are offsets in the memory.
+ * The kernels of `kernels/column-kernels.ts`, run in the memories that hold columns: one instance per memory, made on first use.
+ * Their work and arguments are described there; offsets are bytes in the memory.
  */
 import { compiledKernels } from './compiled-kernels.ts';
 

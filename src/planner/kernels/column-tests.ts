@@ -1,7 +1,6 @@
 /**
- * Conditions that kernels judge: one column against constants. What a constant means for a column is settled once per
- * layout, as a range of its values or a set of codes; where no such thing says exactly what the condition does, there is
- * none, and the condition is left to generated code.
+ * Conditions that kernels judge: one column against constants. A constant is translated once per layout, into a range of values
+ * or a set of codes; where neither expresses the condition exactly, it is left to generated code.
  */
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import {

@@ -1,7 +1,7 @@
 /**
- * Aggregate functions over a batch by kernels: groups of rows by place, then one step per function. What has come so far
- * stays with the functions, in arrays of their own, so that any batch can be taken by generated code instead; doubles go
- * through a kernel as they stand, integers come out as what the batch adds.
+ * Aggregate functions over a batch by kernels: groups of rows by place, then one step per function. The functions hold their
+ * results so far in arrays of their own, so that generated code can take any batch instead; doubles go through a kernel as they
+ * stand, integers come out as what the batch adds.
  */
 import { type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
 import { type Accumulator, isFixed, type KernelShare, type KernelStep, type RowCounts } from '../operators/accumulate.ts';
@@ -18,7 +18,7 @@ const rowsMax = 65_536;
 const groupsMax = 32_768;
 const tableMax = 65_536;
 const placesMax = 65_536;
-/** Offsets in the workspace. What is addressed by group has a place before it, for groups that count from 1. */
+/** Offsets in the workspace. Arrays by group have one element in front, for kernels that number groups from 1. */
 const before = 64;
 const selectionAt = 0;
 const groupsAt = selectionAt + rowsMax * 4;

@@ -1,8 +1,7 @@
 /**
- * Rows of a type and what MATCH says of each. First everything that may be seen of the searched columns is gone through, by
- * index: that gives the figures that scores go by, and which rows match. Then those rows are read, or all of them where a row
- * that does not match may be asked for too. What the gate lets out is all that is looked at, both times; where rows come
- * without an index, one is made of each block as it comes.
+ * Rows of a type with the result of MATCH for each. The first pass goes over all visible cells of the searched columns, by index:
+ * it gives the figures for scores, and the rows that match. The second pass reads those rows, or all of them where rows without a
+ * match are needed too. Both passes see only rows that the gate lets out; for blocks without an index, one is made on the fly.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';

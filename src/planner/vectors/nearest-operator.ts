@@ -1,7 +1,7 @@
 /**
- * Rows that may be among the first by how far their vectors are from one: a superset of those, in the order of the input, which the
- * sort above tells apart as it would all of them. What can't be ruled out by bytes, nor by an estimate of the cosine, has its distance
- * worked out by the very function that the sort goes by.
+ * Yields rows that may be among the nearest to a vector: a superset of these, in the order of the input, which the sort above
+ * orders exactly as it would order all rows. A row that neither bytes nor an estimate of the cosine rule out has its distance
+ * computed by the very function that the sort uses.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { Nearest } from '../logical-plan.ts';

@@ -325,7 +325,7 @@ class Write {
     return this.#snapshot.caller.path;
   }
 
-  /** Runs a query of the statement. What it reads may be masked nowhere: its rows, and which they are, become cells. */
+  /** Runs a query of the statement. It must not read masked columns: its rows, and the choice of them, become cells. */
   async #read(query: Query, part: string, found: FoundRows, more: Partial<ReadRequest> = {}): Promise<Answer> {
     return this.#request.host.read({
       query,

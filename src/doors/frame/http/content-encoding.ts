@@ -29,7 +29,7 @@ export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: 
   while ((await pieces.next()).done !== true);
 }
 
-/** A body as it comes. What comes out of it is worked on in turns as well. */
+/** A body as it comes, decoded in turns. */
 export function unfolded(
   { bodies, bodyLimitBytes }: { readonly bodies: Bodies; readonly bodyLimitBytes: number },
   source: AsyncIterable<Uint8Array>,

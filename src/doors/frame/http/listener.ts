@@ -1,6 +1,6 @@
 /**
- * A door over HTTP/1.1 that is not the framework's: it listens on this machine, reads strangers in portions, works on the requests of
- * one connection one after the other, and drains. What a request means is the protocol's.
+ * A door over HTTP/1.1 that is not the framework's: it listens on this machine, reads strangers in portions, works on the
+ * requests of one connection one after the other, and drains. The protocol gives requests their meaning.
  */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';

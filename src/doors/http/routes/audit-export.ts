@@ -1,8 +1,8 @@
 /**
  * POST /api/v1/audit/export: all access records that match, streamed as NDJSON or CSV in the order of the log. The caller's
- * organisation bounds it as it does /audit/entries; /admin/audit/export is of everybody's. What must hold: what is in the
- * export is what the log held when it was asked for, and how many that are stands in the export's own record, which is
- * written before the first of them leaves; a credential that ends ends the export.
+ * organisation bounds it as it does /audit/entries; /admin/audit/export covers all organisations. Invariants: the export holds
+ * the records that the log held at the request; the export's own access record has their number, and is written before the first
+ * of them leaves; the export ends when its credential does.
  */
 import { z } from 'zod';
 import type { ProofReader } from '../../../governance/gate-contract.ts';

@@ -130,8 +130,8 @@ function* schemaPieces(texts: Iterable<string>, { noErrors }: Form): Generator<U
 }
 
 /**
- * Source: specification, "GraphQL": 400 or 500. What the gate refuses, and what is worth another try, keeps its own status: clients
- * and proxies go by it.
+ * Source: specification, "GraphQL": 400 or 500. Refusals of the gate and errors that may be retried keep their own status:
+ * clients and proxies rely on it.
  */
 async function refuse(context: HttpContext, request: FastifyRequest, reply: FastifyReply, raw: unknown): Promise<FastifyReply> {
   const error = await refusedWith(context, request, { route: path, access: config.access, action: config.action }, raw);

@@ -1,4 +1,4 @@
-/** A new data key for what is sealed from now on. What was sealed before stays as it is, under the key that it names. */
+/** Makes a new data key for everything sealed from now on. Earlier entries stay sealed under the key that they name. */
 import { z } from 'zod';
 import { route, type Route } from '../route.ts';
 

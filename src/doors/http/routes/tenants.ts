@@ -1,7 +1,7 @@
 /**
- * Tenant administration: /tenants and what lies below it, agreements left to `sharing.ts`. Who runs the store (a token
- * without a tenant and with the role `platform-admin`) does all of it; a tenant's own administrator (a token of the tenant
- * with the role `tenant-admin`) sees the tenant, its quota and usage, and keeps its name, members, search configuration and
+ * Tenant administration: /tenants and what lies below it, agreements left to `sharing.ts`. The operator of the store (a token
+ * without a tenant and with the role `platform-admin`) may do all of it; a tenant's own administrator (a token of the tenant with
+ * the role `tenant-admin`) sees the tenant, its quota and usage, and keeps its name, members, search configuration and
  * agreements. Deleting here is soft: the record stays. Source: specification, "Other HTTP routes".
  */
 import { z } from 'zod';

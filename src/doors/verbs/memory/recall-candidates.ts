@@ -1,6 +1,6 @@
 /**
- * Memories that may answer a query: the best by words, and the best by meaning. What must hold: nothing but the rows, the query and
- * its vector decide, so that the same candidates come out again.
+ * Memories that may answer a query: the best by words, and the best by meaning. Invariant: only the rows, the query and its
+ * vector decide, so that a replay finds the same candidates.
  *
  *   words     BM25 of the stems of the content; b / (b + the median of the best 50)
  *   meaning   the cosine of the model's vectors

@@ -1,4 +1,4 @@
-/** Values of one type as values of another. What has no value in the other type is an error that does not repeat it. */
+/** Casts between types. A value that can't be cast is an error whose text does not repeat the value. */
 import {
   formatDay,
   formatInstant,

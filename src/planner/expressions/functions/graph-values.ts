@@ -1,7 +1,7 @@
 /**
- * Values of graph patterns that are no cells: nodes, relationships, paths, lists and maps, all of them json. No text can write the
- * names of these functions: `pattern-query.ts` and the binder do. What json holds is of a type that no plan knows, so it fits beside
- * any other: a value that does not is NULL.
+ * Values of graph patterns that are no cells: nodes, relationships, paths, lists and maps, all of them json. No text can write
+ * the names of these functions: `pattern-query.ts` and the binder do. The type of a json value is known only at run time, so the
+ * plan allows it beside any other type; a value that does not fit is NULL.
  */
 import { type Cell, I64_MAX, I64_MIN } from '../../../log/values/value.ts';
 import { type Cost, spend, work } from '../work.ts';

@@ -1,6 +1,6 @@
 /**
- * Paths into JSON. What is found is a piece of the text as it was given: integers keep all of their digits, objects the
- * order of their keys. What is not there is NULL.
+ * Paths into JSON. The result is a piece of the text as it was given: integers keep all of their digits, objects the order of
+ * their keys. A path that leads nowhere is NULL.
  */
 import type { Cell } from '../../../log/values/value.ts';
 import { type Cost } from '../work.ts';

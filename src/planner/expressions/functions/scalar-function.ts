@@ -46,7 +46,7 @@ export interface Signature {
   readonly ofHalves?: (high: number, low: number) => number;
 }
 
-/** Nanoseconds. What numbers and instants are made of: not counted. */
+/** The cost in ns of a function of numbers or instants: not counted. */
 export const quick: Cost = { call: 100, character: 0 };
 /** The cost of a function that reads each character once. */
 export const linear: Cost = { call: 100, character: 4 };
