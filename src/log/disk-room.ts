@@ -18,7 +18,7 @@ export interface DiskRoomOptions {
   readonly say: (line: string) => void;
 }
 
-/** What waits for room: each is tried again by itself. */
+/** Writes that wait for room: each is retried by itself. */
 type Short = 'frames' | 'head';
 
 const RETRY_MS = 500;
@@ -60,7 +60,7 @@ export class DiskRoom {
     return true;
   }
 
-  /** What `work` resolves with; rejects as soon as there is no room, whatever becomes of it later. */
+  /** Resolves with `work`; rejects as soon as there is no room, even if `work` succeeds later. */
   async unlessShort<T>(work: Promise<T>): Promise<T> {
     let reject!: (error: ServiceError) => void;
     const short = new Promise<never>((_, refuse) => (reject = refuse));
@@ -77,7 +77,7 @@ export class DiskRoom {
     return this.#options.clock.sleep(RETRY_MS, this.#options.signal);
   }
 
-  /** What was short of room has been written. */
+  /** The write that lacked room has succeeded. */
   found(short: Short): void {
     if (!this.#short.delete(short) || this.#short.size > 0) return;
     this.#why = null;
@@ -99,7 +99,7 @@ export class DiskRoom {
   }
 }
 
-/** What becomes of an append in the end, through every want of room. */
+/** The final outcome of an append, across every postponement for lack of room. */
 export async function settled(appended: Pick<Appended, 'acknowledged'>): Promise<Durability> {
   for (;;) {
     const asked = appended.acknowledged;
@@ -111,7 +111,7 @@ export async function settled(appended: Pick<Appended, 'acknowledged'>): Promise
   }
 }
 
-/** What whoever does not know whether rows were written can do about it. */
+/** Advice to a caller who cannot know whether rows were written. */
 export const sendAgain = 'send it again with the same Idempotency-Key, and it is written once';
 
 function bytesText(bytes: number): string {

@@ -1,13 +1,13 @@
-/** How long an fsync waits for those who are expected to ask for one too: whoever committed just before comes again. */
+/** How long an fsync waits for callers who are expected to ask for one too: a caller who committed just before comes again. */
 import type { Clock } from '../clock.ts';
 
 /** Stop waiting for expected appends this long after the last one came. */
 const PATIENCE_MS = 0.15;
 /** The same in turns of the event loop, whatever the clock says. */
 const PATIENCE_TURNS = 16;
-/** Whoever comes back later than this after an fsync was not waiting to. */
+/** A caller that comes back later than this after an fsync is not expected. */
 const EXPECTED_MS = 5;
-/** Nobody's fsync waits longer than this for others, however many keep coming. */
+/** No fsync waits longer than this for further callers, however many keep coming. */
 const GATHER_MS_MAX = 2;
 
 export class Gathering {

@@ -72,7 +72,7 @@ export class GroupCommit {
   readonly #fileSync: FileSync;
   /** Wakes the loop when something was linked. */
   #wake: () => void = ignore;
-  /** What is to be done while no group is written and no fsync is under way. */
+  /** Work to do while no group is written and no fsync is under way. */
   readonly #between: Between[] = [];
 
   constructor(writer: LogWriter, walSync: WalSync, clock: Pick<Clock, 'monotonicMs'>, room: DiskRoom, listener: GroupListener) {
@@ -197,8 +197,8 @@ export class GroupCommit {
   }
 
   /**
-   * Whoever else appends in this turn of the event loop, woken by the same group, belongs to the same next group; and those
-   * who are expected, unless somebody waits for a write alone.
+   * Callers that append in this turn of the event loop, woken by the same group, join the same next group; so do expected
+   * callers, unless an append waits for a write alone.
    */
   async #gather(): Promise<void> {
     do {
@@ -242,7 +242,7 @@ export class GroupCommit {
     }
   }
 
-  /** What was written before it needs no room to be durable. */
+  /** Frames that were written before need no room to become durable. */
   async #writeKept(): Promise<void> {
     if (this.#unsynced.syncs > 0) return await this.#sync();
     await this.#room.wait();
@@ -282,7 +282,7 @@ export class GroupCommit {
       // The file is not ended under its fsync: what has no room waits.
       const group = waitsForWrite && !keys ? this.#queue.take(Math.min(GROUP_BYTES_MAX, this.#writer.room), 0) : [];
       if (group.length > 0) await this.#write(group);
-      // Whoever writes next asks for them again, and is told why.
+      // The next writer asks for the keys again, and gets the error.
       else if (keys) await Promise.race([keys.catch(() => (keysFail = true)), ended]);
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }

@@ -18,7 +18,7 @@ export interface NextPlace {
   readonly time: bigint;
 }
 
-/** What readers may see: whole durable entries only. */
+/** The readable part of the log: whole durable entries only. */
 export interface Basis {
   /** Positions below this one are visible. */
   readonly position: number;
@@ -72,7 +72,7 @@ export interface StoredEntry {
   rowKeys(): RowKeys | null;
 }
 
-/** What proofs over the log are made of. Hashes of entries not yet durable are in the tree too: a head says what counts. */
+/** Material for proofs over the log. The tree also has hashes of entries that are not yet durable: a head says which count. */
 export interface LogProofs {
   /** Verifier key of the log in the form of C2SP signed notes: `<origin>+<key hash>+<key>`. */
   readonly key: string;
@@ -119,7 +119,7 @@ export interface LogStatus {
   readonly durableLeaves: number;
   readonly bytes: number;
   readonly files: number;
-  /** What recovery cut from the tail at open; zero bytes after a clean close. Shown until the next clean close. */
+  /** The bytes that recovery cut from the tail at open; zero after a clean close. Shown until the next clean close. */
   readonly recovery: { readonly cutBytes: number; readonly cutFrom: string | null; readonly replayedLeaves: number };
   /** Why the log accepts no writes: for now where it is full, until a restart where it has failed. */
   readonly failure: string | null;
@@ -150,7 +150,7 @@ export interface LogStore {
   readonly proofs: LogProofs;
   /** Appends and fsyncs a signed head if anything was written since the last one. */
   seal(): Promise<void>;
-  /** What a later open is resumed from: all that was placed by now. Of no use before that is `durable`. */
+  /** The state from which a later open resumes: everything placed by now. Useless until it is `durable`. */
   saved(): SavedLog;
   /** Resolves when the first `leaves` are fsynced, which it asks for. Rejects with REL_UNAVAILABLE when the log failed first. */
   durable(leaves: number): Promise<void>;

@@ -72,7 +72,7 @@ export interface LocalLogOptions {
   readonly bulk?: BulkOptions;
   /** Opens what is replayed beside the event loop; an entry is then whole within `replay` only. Absent: all in the turn. */
   readonly openBeside?: OpenBeside;
-  /** What an earlier process saved: only what follows is read and replayed. */
+  /** The state saved by an earlier process: only later entries are read and replayed. */
   readonly resume?: ResumeOptions;
   /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
@@ -241,7 +241,7 @@ export class LocalLog implements LogStore {
     if (this.#writer.durableLeaves < leaves) await this.seal();
   }
 
-  /** What a backup copies. Rejects with REL_UNAVAILABLE when the log failed first. */
+  /** The files and the head for a backup to copy. Rejects with REL_UNAVAILABLE when the log failed first. */
   async capture(): Promise<LogCapture> {
     const { manifest, offset: openLength, leaves } = this.#writer;
     return { manifest, openLength, head: await this.proofs.headAt(leaves) };
@@ -277,7 +277,7 @@ export class LocalLog implements LogStore {
       const replaced = await redactFile(options, record, own, counts, positions);
       if (!replaced) continue;
       await this.#commits.between(() => this.#writer.replaceFile(replaced));
-      // Whoever was about to read it takes the one that is listed now.
+      // A reader that was about to open this file takes its listed replacement.
       await disk.unlink(`${this.#logDirectory}/${logFileName(record)}`);
       await disk.syncDirectory(this.#logDirectory);
     }
@@ -304,7 +304,7 @@ export class LocalLog implements LogStore {
     return this.#linker.lastLeafHash;
   }
 
-  /** What had been written by now. */
+  /** The files and lengths written by now. */
   #readable(): Pick<ReadRange, 'disk' | 'logDirectory' | 'files' | 'openLength' | 'current'> {
     const { files, offset } = this.#writer;
     const current = (number: number): LogFileRecord => this.#writer.files[number]!;

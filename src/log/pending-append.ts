@@ -5,7 +5,7 @@ import type { EncodedEntry, PlacedEntry } from './entries/entry-codec.ts';
 import { frameBytes } from './files/log-file.ts';
 import type { Appended, Durability } from './log-store.ts';
 
-/** What will have become of an append; a promise of it is made when somebody asks. */
+/** The future outcome of an append; makes a promise only on request. */
 export class Outcome<T> {
   #promise: Promise<T> | null = null;
   #resolve: ((value: T) => void) | null = null;
@@ -22,7 +22,7 @@ export class Outcome<T> {
       } else if ('value' in settled) resolve(settled.value);
       else reject(settled.error);
     });
-    // Who asked may wait for the other outcome: this must not count as an unhandled rejection.
+    // The caller may wait for the other outcome: this must not count as an unhandled rejection.
     this.#promise.catch(ignore);
     return this.#promise;
   }
@@ -38,7 +38,7 @@ export class Outcome<T> {
     this.#reject?.(error);
   }
 
-  /** Whoever has asked is told that it is not known yet; whoever asks from now on waits for the outcome. */
+  /** Rejects the waiting callers because the outcome is not known yet; later callers wait for the outcome. */
   postpone(error: ServiceError): void {
     this.#reject?.(error);
     this.#promise = this.#resolve = this.#reject = null;
@@ -140,7 +140,7 @@ export class CommitQueue {
   }
 }
 
-/** What is written and shares the next fsync. */
+/** Written frames that share the next fsync. */
 export class Unsynced {
   readonly acknowledgements: Outcome<Durability>[] = [];
   /** Appends that wait for it: access records don't. */

@@ -300,7 +300,7 @@ class Recovery {
     return record.number === file ? end : null;
   }
 
-  /** What was not yet written when the state was saved must be what was written then. */
+  /** An entry that was placed but not yet written when the state was saved must be the one that the log has. */
   #checkSavedLeaf(): void {
     if (this.#chain.leaves === this.#replayFrom && !equalBytes(this.#start!.leafHash, this.#chain.previousHash))
       throw malformed('a saved state of a log that went another way');
@@ -465,7 +465,7 @@ async function findUnlisted(
   return { name, firstLeaf: firstLeafOf(header) };
 }
 
-/** What a file was before something was dropped from it, or what it did not come to be. */
+/** Finds old generations of files, left by a redaction, and replacements that it did not finish. */
 async function findOutdated({ disk, logDirectory }: RecoveryOptions, { files }: Manifest): Promise<string[]> {
   return (await disk.list(logDirectory)).filter((name) => {
     const listed = files[placeOfName(name)?.number ?? -1];

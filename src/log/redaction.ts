@@ -42,7 +42,7 @@ export interface RedactionOptions {
 /** Positions in rising order. */
 export type Ascending = readonly number[] | Float64Array;
 
-/** What became of what was to be dropped. */
+/** The result of a redaction. */
 export interface Redacted {
   /** Rows of which nothing but the leaf hash is left since. */
   rows: number;
@@ -68,7 +68,7 @@ export async function redactFile(
   const source = await disk.open(`${logDirectory}/${logFileName(record)}`, 'read');
   try {
     const path = `${logDirectory}/${logFileName(next)}`;
-    // What an earlier attempt left is of no use.
+    // Leftovers of an earlier attempt are useless.
     if ((await disk.size(path)) !== undefined) await disk.unlink(path);
     const target = await disk.open(path, 'create');
     let replaced: ReplacedFile | null = null;

@@ -138,7 +138,7 @@ export class SignedHeads {
 
   async #seal(): Promise<void> {
     const { state, linker, leaves, append } = this.#options;
-    // What is on its way is waited for, so that only what comes meanwhile can hold up the turn.
+    // Waits for pending appends first, so that only later ones can hold up the turn.
     if (linker.isBehind) await this.#lastAppended?.written.catch(() => undefined);
     if (state.hasFailed || state.isFull) throw state.refusal();
     if (leaves() === this.#sealedLeaves) return;

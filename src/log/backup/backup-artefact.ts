@@ -87,7 +87,7 @@ function signedBytes(artefact: object): Uint8Array {
   return Buffer.from(`${SIGNED_AS}${canonicalJson(artefact as Json)}`);
 }
 
-/** What bytes of any kind may be refused for is refused of the backup that holds them. */
+/** Turns an error of any reader into a refusal of the backup. */
 function attempt<T>(read: () => T): T {
   try {
     return read();

@@ -26,7 +26,7 @@ export interface CopyRequest {
   readonly keys: HandedKeys;
 }
 
-/** What opens the entries that a log writes by itself. */
+/** Keys that open the entries which a log writes by itself. */
 interface HandedKeys {
   readonly active: number;
   readonly dataKeys: readonly (readonly [number, KeyObject])[];

@@ -68,7 +68,7 @@ export async function recordDigests(
   return digested;
 }
 
-/** What an earlier capture of this log left that did not come to its end. */
+/** Removes the leftovers of an earlier capture of this log that did not finish. */
 async function clearUnfinished({ disk, target, capture }: BackupOptions): Promise<void> {
   for (const name of await disk.list(target)) {
     const home = `${target}/${name}`;

@@ -85,7 +85,7 @@ export async function copyAndRead<C, R>(
     }
   };
   const [copying, reading] = await Promise.allSettled([copied(), read(front.behind(disk))]);
-  // What could not be copied could not be read either.
+  // A file that could not be copied could not be read either: the copy's error is the cause.
   if (copying.status === 'rejected') throw copying.reason;
   if (reading.status === 'rejected') throw reading.reason;
   return [copying.value, reading.value];

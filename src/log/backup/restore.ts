@@ -39,7 +39,7 @@ export interface RestoreOptions {
   readonly openBeside?: OpenBeside;
 }
 
-/** What reading all of it has shown. */
+/** The findings of reading the whole backup. */
 export interface Restored {
   readonly artefact: Artefact;
   readonly keyring: Keyring;
@@ -185,7 +185,7 @@ class Restoring {
     const homes = [...new Set(files.map(({ name }) => `${to}/${name.slice(0, name.lastIndexOf('/'))}`))];
     for (const home of homes) await disk.makeDirectory(home);
     const startMs = clock.monotonicMs();
-    // What is read whole, before the log or after it.
+    // Files beside the log are read whole; log files are verified while they are copied.
     const [log, others] = [files.filter(isOfLog), files.filter((file) => !isOfLog(file))];
     const copier = new FileCopier({ ...this.#copying, from, to });
     try {
@@ -233,7 +233,7 @@ class Restoring {
         return take(entry);
       },
     });
-    // Whoever was told to end in the middle of it found nothing.
+    // A verification that was aborted reports no finding: let the abort arrive first.
     await yieldTurn();
     const [finding] = report.findings;
     if (finding) throw refused(`does not hold what it says: ${finding.place}: ${finding.what}`);

@@ -34,9 +34,9 @@ export interface BlobsOptions {
   readonly keyring: Pick<Keyring, 'open' | 'activeDataKey' | 'hmacKey'>;
 }
 
-/** What a body is named by: whoever knows it may read it. */
+/** The name of a blob: a caller who knows it may read the blob. */
 export interface BlobName {
-  /** Whose it is: the same content of another scope is another blob. */
+  /** The owner: the same content of another scope is another blob. */
   readonly scope: string;
   /** Lower-case hex SHA-256 of the content. */
   readonly sha256: string;

@@ -403,7 +403,7 @@ function pack(plain: Uint8Array, packing: Packing): { readonly bytes: Uint8Array
     packing === 'dense'
       ? deflateRawSync(plain, { level: 9 })
       : lz4.compressSync(Buffer.from(plain.buffer, plain.byteOffset, plain.length));
-  // What saves next to nothing costs its unpacking at every read.
+  // Packing that saves less than a sixteenth is not worth unpacking at every read.
   if (packed.length > plain.length - (plain.length >>> 4)) return { bytes: plain, how: packings.none };
   return { bytes: packed, how: packing === 'dense' ? packings.deflate : packings.lz4 };
 }

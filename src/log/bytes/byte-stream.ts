@@ -8,7 +8,7 @@ import { checkText } from '../values/value.ts';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** What a reader throws: bytes that no writer of this format has made. */
+/** The error of a reader: no writer of this format makes these bytes. */
 export function malformed(what: string): ServiceError {
   return new ServiceError('REL_STORAGE', `malformed bytes: ${what}`);
 }

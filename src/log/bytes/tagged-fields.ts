@@ -9,7 +9,7 @@
 import { ServiceError } from '../../errors.ts';
 import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';
 
-/** What a field holds; null where there is no such field. */
+/** Writes the value of one field; null: the field is absent. */
 export type FieldWriter = readonly [tag: number, write: ((target: ByteWriter) => void) | null];
 
 export function writeFields(fields: readonly FieldWriter[], target: ByteWriter): void {

@@ -8,7 +8,7 @@ import fsp, { type FileHandle } from 'node:fs/promises';
 /** Where Linux has one. */
 export const MEMORY_DIRECTORY = '/dev/shm';
 
-/** What `statfs` says of file systems that lie in memory: tmpfs and ramfs. */
+/** File system types, as `statfs` reports them, that lie in memory: tmpfs and ramfs. */
 const MEMORY_TYPES = new Set([0x0102_1994, 0x8584_58f6]);
 
 export interface MemoryFile {

@@ -10,7 +10,7 @@ import { type DiskFile, writeFully } from './disk.ts';
 export const FRAME_BYTES = 1 << 20;
 const TAG_BYTES = 16;
 
-/** What seals one stream: a key that nothing else is sealed under. */
+/** Key material of one stream: no other stream is sealed under this key. */
 export interface StreamSeal {
   readonly key: Uint8Array;
   /** 8 bytes. */
@@ -56,7 +56,7 @@ export class SealedWriter {
     }
   }
 
-  /** What is left of the last frame. */
+  /** Seals and writes the rest as the last frame. */
   async flush(): Promise<void> {
     if (this.#used > 0) await this.#put();
   }

@@ -5,7 +5,8 @@
  *   u8 3, rows      rows that are sealed by subject: `subject-sections.ts`
  *   u8 5, any other fixed fields (`fixed-fields.ts`), then tagged fields (`body-fields.ts`); open kinds as drawn there
  *
- * What earlier releases wrote is read in `earlier-bodies.ts`. A new field is a tag; anything else needs a new version and a fixture.
+ * `earlier-bodies.ts` reads the formats of earlier releases. A new field is a tag; anything else needs a new version and a
+ * fixture.
  */
 import { assert } from '../../errors.ts';
 import { ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';
@@ -94,7 +95,7 @@ export function encodeBody(
   writeFieldsOf(body, target);
 }
 
-/** What comes before the tables and cells of rows that are sealed by subject: see `subject-sections.ts`. */
+/** Writes the part of rows sealed by subject that precedes their tables and cells: see `subject-sections.ts`. */
 export function encodeSubjectHead(body: RowsBody, target: ByteWriter): void {
   target.u8(SUBJECT_ROWS_VERSION);
   target.u8(kindNumber.rows);

@@ -26,11 +26,11 @@ export const PAYLOAD_HEAD = 12;
 export const NONCE_BYTES = 12;
 export const TAG_BYTES = 16;
 export const LZ4_FLAG = 1;
-/** What a payload adds to its body at most. */
+/** Bytes that a payload adds to its body at most. */
 export const PAYLOAD_EXTRA = PAYLOAD_HEAD + NONCE_BYTES + TAG_BYTES;
 /** Below this LZ4 costs more than it saves. */
 const LZ4_FROM_BYTES = 2048;
-/** What is worked on at once where the event loop waits: below a millisecond each. */
+/** Bytes sealed between two yields on the event loop: below a millisecond each. */
 const SLICE_BYTES = 512 << 10;
 
 export interface SealRequest {

@@ -16,7 +16,7 @@ export interface Branch {
   /** Position of its fork; 0 for main. Never given twice, as names are. */
   readonly id: number;
   readonly name: string;
-  /** Whose name it is; null: the store's. */
+  /** The tenant that owns the name; null: the store. */
   readonly tenant: string | null;
   /** Null for main. Keeps what a deleted source was. */
   readonly source: Branch | null;
@@ -95,7 +95,7 @@ export class BranchTree {
     return false;
   }
 
-  /** What a `branch` entry did: the branch that it made, or the one that it ended and those that nobody reads any more. */
+  /** Applies a `branch` entry; returns the branch that it made, or the one that it ended and those without readers since. */
   apply(entry: CommittedEntry, body: BranchBody): Change {
     const { name, change, shares } = body;
     const tenant = scopeOfName(entry, body);
@@ -120,7 +120,7 @@ export class BranchTree {
         id,
         name,
         tenant,
-        // What nobody reads is not saved: a source of an ontology-only branch may be gone, and is of no consequence.
+        // A branch without readers is not saved: the source of an ontology-only branch may be gone, and nothing reads it.
         source: source && this.#kept.has(source.id) ? source.id : 0,
         shares,
         standing: this.#standing.own(name, tenant)?.id === id,

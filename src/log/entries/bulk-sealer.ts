@@ -24,7 +24,7 @@ export interface BulkOptions {
 
 /** Below this handing over and waiting cost more than they save. */
 export const BULK_ROWS_MIN = 256;
-/** What is larger would hold the turn in which it is placed, in however few rows. */
+/** A larger body would block the turn in which it is placed, however few its rows. */
 const BULK_BYTES_MIN = 512 << 10;
 const ROOM_BESIDE_CELLS = 64 << 10;
 /** Slots that are kept: a stream has four batches under way. */
@@ -63,7 +63,7 @@ export class Sealing {
 
   finish({ payloadBytes, root, digest }: SealReply, target = this.request.target): SealedBody {
     this.sealed ??= { payload: target.subarray(0, payloadBytes), root, digest };
-    // Whoever is still at it does so in vain.
+    // A worker that still seals this body works for nothing: its copy of the secrets is ignored.
     this.request.sections?.secrets.fill(0);
     return this.sealed;
   }
@@ -74,7 +74,7 @@ export class BulkSealer {
   readonly #done: () => void;
   readonly #failed: (cause: unknown) => void;
   readonly #slots: SharedArrayBuffer[] = [];
-  /** What the next new slot has room for, twice: as much as the last body that found none. */
+  /** Half the bytes of the next new slot: the size of the last body that found no slot. */
   #slotBytes = SLOT_BYTES_MIN;
   readonly #queue: Sealing[] = [];
   #worker: Worker<SealRequest, SealReply> | null = null;

@@ -21,7 +21,7 @@ import { type ColumnType, columnTypes } from '../values/value.ts';
 
 assert(endianness() === 'LE', 'raw arrays in the log are little-endian');
 
-/** What layouts are called in bytes; a `dict` is written as `text`. */
+/** Numbers of the layouts on disk; a `dict` is written as `text`. */
 export const kinds = { null: 0, i32: 1, f64: 2, i64: 3, bool: 4, text: 5, vec: 6 } as const;
 const encoder = new TextEncoder();
 

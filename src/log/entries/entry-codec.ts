@@ -88,7 +88,7 @@ export interface EncodedEntry {
   readonly leafHash: Uint8Array;
 }
 
-/** What a leaf says, body unopened. */
+/** The fields of a leaf, readable without opening its body. */
 export interface LeafFacts {
   readonly kind: EntryKind;
   readonly leaf: number;
@@ -221,7 +221,7 @@ export class EntrySealer {
     return new PlacedEntry(entry, bytes, { payload, root, digest: sha256(payload) });
   }
 
-  /** What is hashed of a leaf: 0x00 and the leaf, without what only comes when its body is sealed. */
+  /** Encodes the hashed part of a leaf: 0x00 and the leaf, without the fields that only sealing its body yields. */
   #encodeLeaf(context: EntryContext, kind: EntryKind, place: EntryPlace, positions: number): Uint8Array {
     const leaf = this.#leaf;
     leaf.reset();
@@ -420,7 +420,9 @@ function hasDropped(body: EntryBody): boolean {
   return isOpen(body) && isEmbedded(body.content) && body.content.dropped > 0;
 }
 
-/** What stands beside sealed rows is all that is left of them when their key is gone: it has to be right while it can be told. */
+/**
+ * After their key is destroyed only these hashes are left of sealed rows, so they are checked while the rows can still be read.
+ */
 function checkSealedHashes({ rows, hashes: stated }: SealedRows, hashes: Uint8Array): void {
   for (let i = 0, at = 0; i < rows.length; i++) {
     const from = rows[i]! * HASH_BYTES;

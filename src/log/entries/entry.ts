@@ -1,5 +1,5 @@
 /**
- * What can ever have happened here: the closed union of entry kinds. An entry records effects (concrete keys and
+ * Everything that can happen in a log: the closed union of entry kinds. An entry records effects (concrete keys and
  * values), never queries or clocks, so replay is deterministic and total. `log.ts` orders entries and never looks inside.
  */
 import type { Json } from '../values/canonical-json.ts';
@@ -45,7 +45,7 @@ export interface SealBody {
   readonly checkpoint: string;
 }
 
-/** What a row version is: asserted by a caller, left over from an overlapped one, or the end of a key. */
+/** The kind of a row version: asserted by a caller, left over from an overlapped one, or the end of a key. */
 export const rowOp = { put: 0, remainder: 1, delete: 2 } as const;
 
 /** Versions of rows of one type in one organisation path. Row i takes position `entry.position + i`. */
@@ -64,7 +64,10 @@ export interface RowsBody {
   readonly provenance: Provenance;
   /** Rows, ascending, of which only the leaf hash is left: their keys and cells here are NULL. Absent when all are whole. */
   readonly dropped?: readonly number[];
-  /** Whose each row is, a text vector, NULL: nobody's. They are sealed under keys of their own. Absent when written: all are nobody's; when read: not told. */
+  /**
+   * Subject of each row, a text vector; NULL: none. Rows of a subject are sealed under its key. Absent when written: no row has a
+   * subject; when read: not loaded.
+   */
   readonly subjects?: Vector;
 }
 
@@ -86,8 +89,8 @@ export interface RemovalBody {
   /** Positions of every version of the removed keys, ascending. */
   readonly positions: Float64Array;
   /**
-   * What led from whose a removed row was to what was made of it, a text for each row that was somebody's or was made from one, as
-   * `sealed-text.ts` has it, under the key that the row was sealed by. Absent: there are none.
+   * The chain of sources from a removed row's subject to the rows made from it: one text for each row that had a subject or was
+   * made from one, encoded by `sealed-text.ts` under the key that sealed the row. Absent: there are none.
    */
   readonly sources?: readonly string[];
 }
@@ -138,7 +141,7 @@ export interface TypeDefinition {
   readonly guard?: TypeGuard;
   /** Rows are edges: the columns that name the two ends. */
   readonly edge?: EdgeColumns;
-  /** What rows of the type are to functions that look for things by what they are, such as `payment` or `sighting`. */
+  /** The role by which functions find the type, such as `payment` or `sighting`. */
   readonly role?: string;
   /** Properties whose cells name the thing that a row is about, beside its key. Never empty. */
   readonly identifier?: readonly string[];
@@ -151,7 +154,7 @@ export interface EdgeColumns {
   readonly to: string;
 }
 
-/** What a reader states before rows of a type are shown. At least one of them holds. */
+/** Statements that a caller must make before reading rows of a type. At least one of them holds. */
 export interface TypeGuard {
   /** A reason (break-glass), and the role for it. */
   readonly protected: boolean;
@@ -211,11 +214,11 @@ export interface AccessRecord {
   readonly rowCount: number;
   readonly costUnits: number;
   readonly durationMs: number;
-  /** What the caller stated to open what a guard closes; absent: nothing. */
+  /** Statements by which the caller opened a guarded type; absent: none. */
   readonly stated?: StatedOpening;
   /** Questions that the invocation asked, in their order, where they are not the record itself; absent: none. Never empty. */
   readonly statements?: readonly StatementRecord[];
-  /** What an answer recalled; absent: nothing that is counted. */
+  /** Memories that the answer recalled; absent: none that are counted. */
   readonly recalled?: Recalled;
 }
 
@@ -266,9 +269,9 @@ export interface ExhibitBody {
   readonly kind: 'exhibit';
   readonly exhibit: string;
   readonly link: number;
-  /** What was put on it: `query`, `note`, … */
+  /** The act recorded on the exhibit: `query`, `note`, … */
   readonly act: string;
-  /** RFC 8785 JSON, or what it was sealed into under a key of its own. `seal` covers its plain text. */
+  /** RFC 8785 JSON, or its sealed form under a key of its own. `seal` covers the plain text. */
   readonly recipe: string;
   readonly resultHash: string;
   readonly previousSeal: string;
@@ -290,12 +293,12 @@ export interface ViewBody {
 }
 
 /**
- * What one batch of an idempotent request came to, written with its effects in one append: the same request again gets
+ * The outcome of one batch of an idempotent request, written with its effects in one append: the same request again gets
  * the same reply and has no further effect. Takes a leaf and no position.
  */
 export interface ReceiptBody {
   readonly kind: 'receipt';
-  /** Lower-case hex SHA-256 over who asked and under which key. */
+  /** Lower-case hex SHA-256 over the caller and the idempotency key. */
   readonly key: string;
   /** Number of the batch within the request, from 0. */
   readonly batch: number;
@@ -336,7 +339,7 @@ export interface TenantRecord {
   readonly tier: string;
   readonly state: 'active' | 'suspended' | 'deleted';
   readonly quota: TenantQuota;
-  /** What the tenant's searches start from, when they say nothing else. */
+  /** Defaults of the tenant's searches. */
   readonly search: { readonly [name: string]: Json };
   /** By principal, in codepoint order. */
   readonly members: readonly TenantMember[];
@@ -355,7 +358,7 @@ export interface TenantMember {
   readonly role: string;
 }
 
-/** What one organisation lets another see of its rows. Takes one position, and is of both tenants' audit views. */
+/** Shares rows of one organisation with another. Takes one position, and is in both tenants' audit views. */
 export interface AgreementBody {
   readonly kind: 'agreement';
   readonly change: 'proposed' | 'accepted' | 'activated' | 'suspended' | 'resumed' | 'revoked' | 'expired' | 'changed';
@@ -369,21 +372,21 @@ export type MaskKind = (typeof maskKinds)[number];
 export const agreementStates = ['proposed', 'accepted', 'active', 'suspended', 'revoked', 'expired'] as const;
 export type AgreementState = (typeof agreementStates)[number];
 
-/** What of a row's past is shared: from the activation on, all of it, or what stands now. */
+/** The part of a row's history that is shared: from the activation on, all of it, or the current versions only. */
 export const sharedHistories = ['from_start', 'full', 'current_only'] as const;
 
-/** What is shared: what both sides consent to. */
+/** The terms that both sides consent to. */
 export interface AgreementTerms {
-  /** Whose rows: an organisation path, with all below it. */
+  /** The organisation path that shares rows, with all paths below it. */
   readonly assigner: string;
-  /** Who sees them: an organisation path, with all below it. */
+  /** The organisation path that sees them, with all paths below it. */
   readonly assignee: string;
   readonly types: readonly string[];
   /** Cedar condition over `resource`; null: every row. */
   readonly where: string | null;
   /** null: every column. */
   readonly columns: readonly string[] | null;
-  /** What may be done with the rows: names of actions. */
+  /** Names of the actions allowed on the rows. */
   readonly permission: readonly string[];
   /** Empty: any purpose. */
   readonly purposes: readonly string[];
@@ -422,11 +425,11 @@ export interface ErasureBody {
   readonly reason: string;
   /** Ids of the subject's keys. */
   readonly keys: readonly string[];
-  /** What an intent removes, by type in codepoint order; of a completion nothing. */
+  /** Versions that an intent removes, by type in codepoint order; empty of a completion. */
   readonly versions: readonly ErasedVersions[];
   /**
-   * Positions, ascending, of views, removals and open entries that repeat the subject in texts of their own: projections wipe what they hold
-   * of them, and nobody is shown it again. Whoever intends an erasure finds them. Of a completion none.
+   * Positions, ascending, of views, removals and open entries that repeat the subject in texts of their own. Projections wipe
+   * their copies, and no caller sees them again. The intent lists them; empty of a completion.
    */
   readonly mentions: readonly number[];
   /** RFC 8785 JSON of what the receipt of a completion says; empty of an intent. */
@@ -512,7 +515,7 @@ export interface Embedded {
   readonly vectors: Float32Array;
   /** Rows of which nothing is left, because their versions were removed for good. */
   readonly dropped: number;
-  /** Whose each row is, where they are somebody's: as written only. */
+  /** Subject of each row, set only when written and only if some row has one. */
   readonly subjects?: readonly string[];
   /** Read from sections that are sealed by subject: rows of which the key is destroyed are missing. */
   readonly isSealed?: true;
@@ -531,7 +534,7 @@ export function isOpen(body: EntryBody): body is OpenBody {
 /** The branch that always exists: nobody forked it, and nobody can delete it. */
 export const mainBranch = 'main';
 
-/** Who did it, through what, why: the part of an entry that its leaf shows in the clear. */
+/** Principal, channel and reason: the part of an entry that its leaf shows in the clear. */
 export interface EntryContext {
   readonly branch: string;
   readonly tenant: string | null;

@@ -26,7 +26,7 @@ export type HashForm = (typeof HashForm)[keyof typeof HashForm];
 
 export interface HashColumn {
   readonly form: HashForm;
-  /** What every cell starts with. */
+  /** Bytes that begin every cell. */
   readonly head: Uint8Array;
   readonly data: ArrayBufferView;
   /** Offsets into `text`. */

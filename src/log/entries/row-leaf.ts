@@ -1,5 +1,5 @@
 /**
- * What a row commits to, and the root over the rows of an entry.
+ * The hashed content of a row, and the root over the rows of an entry.
  *
  *   leaf hash  SHA-256(0x00 | salt[16] | row)
  *   rows root  RFC 9162 tree over the leaf hashes, so one row is proven without showing its neighbours
@@ -27,7 +27,7 @@ import { type ColumnType, columnTypes, compareText } from '../values/value.ts';
 export const ROW_FORMAT = 1;
 export const SALT_BYTES = 16;
 
-/** What a body says of every row beside its cells. */
+/** Columns of every body beside its rows' cells. */
 export const keyColumns = [
   { name: '_pk', type: 'string' },
   { name: 'valid_from', type: 'timestamp' },
@@ -571,7 +571,7 @@ function writeOptional(text: string | null, at: number): number {
   return text === null ? at + 1 : writeText(text, at + 1);
 }
 
-/** What is already written stays: the part that rows share. */
+/** Grows the scratch buffer and keeps its bytes: rows share the written prefix. */
 function reserve(size: number): void {
   if (size <= scratch.length) return;
   const grown = new Uint8Array(Math.max(scratch.length * 2, size));

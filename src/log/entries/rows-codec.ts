@@ -14,7 +14,7 @@ import type { SubjectKeys } from '../keys/subject-keys.ts';
 import { openSections } from './subject-open.ts';
 import { writeSchema } from './subject-seal.ts';
 
-/** What the leaves of rows hide behind. Kept inside the sealed body. */
+/** Salts that blind the leaf hashes of rows. Kept inside the sealed body. */
 export type RowSecrets =
   | { readonly salts: 'seed'; readonly seed: Uint8Array }
   /** 16 bytes for each row that is still here, in order. */
@@ -57,7 +57,7 @@ export function saltsOfRows(secrets: RowSecrets, rows: number): Uint8Array {
   return salts;
 }
 
-/** What comes before the nonce of rows that are sealed by subject. */
+/** Writes the part of rows sealed by subject that precedes their nonce. */
 export function encodeSubjectRowsHead(body: RowsBody, target: ByteWriter): void {
   checkRows(body);
   target.text(body.type);

@@ -26,7 +26,7 @@ let compiled: WebAssembly.Module | undefined;
 const kept: SectionMemory[] = [];
 
 export class SectionMemory {
-  /** What may be written to. */
+  /** The bytes that callers may write. */
   readonly bytes: Buffer;
   readonly view: DataView;
   readonly #module: Exports;

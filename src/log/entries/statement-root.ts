@@ -1,6 +1,6 @@
 /**
- * What an entry without rows states in the clear to whoever is shown the statement beside its leaf: the leaf carries the
- * hash, so a proof of the leaf proves the statement while the sealed body stays shut.
+ * The statement of an entry without rows: an auditor gets it in the clear beside the leaf. The leaf carries its hash, so a proof
+ * of the leaf proves the statement while the sealed body stays shut.
  *
  *   root = SHA-256(0x00 | statement), the statement being UTF-8 lines that each end in a line feed
  *   branch   "annals/branch/v1", change, name as JSON, source as JSON, shares

@@ -163,13 +163,13 @@ class Part {
   }
 }
 
-/** What is opened of one body: the cells of all sections that have a key, one after the other in memory. */
+/** The opened part of one body: the cells of all sections that have a key, one after the other in memory. */
 class Opening {
   readonly #source: ByteReader;
   readonly #tables: Tables;
   readonly #memory: SectionMemory;
   readonly #parts: Part[] = [];
-  /** What a row, and what a section, takes at least. */
+  /** Bytes that a row takes at least, and a section's flags before its rows. */
   readonly #rowBytes: number;
   readonly #flagBytes: number;
   #at = 0;

@@ -11,9 +11,9 @@ import { columnsOf, SEED_BYTES, type SubjectSections, shapeOf, spreadSalts, word
 import { columnTypes } from '../values/value.ts';
 
 const BLOCK_BYTES = 64;
-/** What is sealed between two yields: below a millisecond. */
+/** Bytes sealed between two yields: below a millisecond. */
 const SLICE_BYTES = 256 << 10;
-/** What a section costs beside its bytes, in bytes. */
+/** Cost of one section beside its bytes, in bytes. */
 const SECTION_COST = 2 << 10;
 /** Rows of which a column is written between two yields. */
 const SLICE_ROWS = 8192;

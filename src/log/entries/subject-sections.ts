@@ -37,7 +37,7 @@ import type { ColumnType } from '../values/value.ts';
 export const KEY_ID_BYTES = 16;
 export const SEED_BYTES = 32;
 
-/** Whose rows of a body are whose: what sealing it needs beside the rows. */
+/** Maps rows of a body to subjects: sealing needs it beside the rows. */
 export interface SubjectSections {
   /** 16 bytes each, no two alike. */
   readonly ids: Uint8Array;
@@ -171,7 +171,7 @@ function allDiffer(bytes: Uint8Array, size: number): boolean {
   return true;
 }
 
-/** What the schema says of a column. */
+/** The schema of a column. */
 export interface ColumnShape {
   readonly name: string;
   readonly type: ColumnType;
@@ -203,7 +203,7 @@ export function wordsOf({ layout, dims }: ColumnShape): number {
   }
 }
 
-/** What a cell takes at least. */
+/** Bytes that a cell takes at least. */
 export function cellBytesMin(shape: ColumnShape): number {
   if (shape.layout === kinds.text) return 4;
   return shape.layout === kinds.bool ? 1 : wordsOf(shape) * 4;

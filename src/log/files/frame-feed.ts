@@ -29,7 +29,7 @@ export interface FedFrame {
 
 interface Window {
   readonly frames: (FoundFrame & { readonly offset: number })[];
-  /** What stands behind them, where it is no frame. */
+  /** The end behind them, where no further frame follows. */
   readonly end: End | null;
   readonly reply: Promise<OpenReply | null>;
 }

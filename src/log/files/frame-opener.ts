@@ -32,9 +32,9 @@ export interface OpenBeside {
   readonly startWorker: StartWorker;
   /** Where there is less than this to read, all is done in the turn. */
   readonly bytesMin: number;
-  /** What is read, and opened, at a time. */
+  /** Bytes read and opened at a time. */
   readonly windowBytes?: number;
-  /** Overwrites bodies when they are no longer valid: who holds on to them then reads nonsense, which tests notice. */
+  /** Overwrites bodies that are no longer valid: a reader that still holds one reads nonsense, which tests notice. */
   readonly poison?: boolean;
 }
 
@@ -94,7 +94,7 @@ export const openJob: Job<null, OpenRequest, OpenReply> = {
   },
 };
 
-/** What a thread has been given. */
+/** The keys handed to a thread. */
 class HandedKeys implements BodyKeys {
   readonly #keys = new Map<number, KeyObject>();
   /** Null: destroyed. */

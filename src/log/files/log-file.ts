@@ -329,7 +329,7 @@ export type TailVerdict =
 export interface TailEvidence {
   /** Leaves read whole before the tail. */
   readonly leaves: number;
-  /** What stands at the first byte that is no frame; null where the file just ends. */
+  /** Why the first bytes behind the last frame are no frame; null where the file just ends. */
   readonly bad: string | null;
   /** The manifest says that the file is final. */
   readonly sealed: boolean;

@@ -31,7 +31,7 @@ export const defaultWriterLimits: WriterLimits = { fileBytesMax: 64 << 20, preal
 
 /** Frames beyond this are bulk: the cost of growing the file is lost in theirs. */
 const SMALL_FRAME_BYTES = 32 << 10;
-/** What a writer keeps for its next frame at most. */
+/** The largest buffer that a writer keeps for its next frame. */
 const REUSED_FRAME_BYTES_MAX = 4 << 20;
 
 /** Another generation of a sealed file, durable under its name and not yet listed. */
@@ -161,7 +161,7 @@ export class LogWriter {
     this.#durableLeaves = written;
   }
 
-  /** What comes next goes to a file of its own: what was written lies in sealed ones. Call it between groups. */
+  /** Starts a new file, so that everything written lies in sealed ones. Call it between groups. */
   async roll(): Promise<void> {
     if (this.#offset > FILE_HEADER_BYTES) await this.#beginNextFile();
   }

@@ -1,8 +1,7 @@
 /**
- * What an open log comes down to, so that a later open reads only what follows: taken within a turn, stored by whoever
- * derives state from the log, in the same set as that state. Taking it copies nothing; the bytes are made when they are asked
- * for, of what never changes again. Whoever stores them also authenticates them; what is checked here is that they are of
- * this log and that the log still is what they say.
+ * The saved state of an open log: a later open reads only the entries that follow. It is taken within a turn, and a projection
+ * stores it in the same set as its own state. Taking it copies nothing; its bytes are made on request, from data that never
+ * changes again. The storing side authenticates them; the log checks that they are its own and that it is still as they say.
  *
  * A state stands for `leaves` entries, those included that were placed and not yet written. It says where the last frame lay
  * that was written by then, and reading begins behind that frame: entries up to `leaves` are followed and not replayed.

@@ -29,7 +29,7 @@ const secretsPiece = 1;
 const recordsPiece = 2;
 const tombstonesPiece = 3;
 
-/** What shows of an escrow without its secret. */
+/** The part of an escrow that is readable without its secret. */
 export interface EscrowLabel {
   readonly format: number;
   /** RFC 3339. */

@@ -63,7 +63,7 @@ export interface SubjectKeys {
   durable(): Promise<void> | null;
   /** Gone from memory and from every byte of the key files, a tombstone left. Durable when it resolves; doing it again changes nothing. */
   destroy(ids: readonly string[], receipt: string): Promise<void>;
-  /** What was destroyed: the erasure ledger. */
+  /** The destroyed keys: the erasure ledger. */
   destroyed(): readonly Tombstone[];
 }
 
@@ -328,7 +328,9 @@ export class SubjectKeyFiles implements SubjectKeys {
     this.#tombstones.set(id, shard);
   }
 
-  /** What a shard holds beyond its file. One that is full is written anew, as one block: most of what a start reads are such. */
+  /**
+   * Writes the records that a shard holds beyond its file. A full shard is rewritten as one block: a start reads mostly those.
+   */
   async #write(shard: Shard): Promise<void> {
     const { fileKey, count, written, end } = shard;
     if (!fileKey || shard.unconfirmed || count >= this.#shardKeysMax) return await this.#writeAnew(shard);
@@ -420,8 +422,8 @@ export class SubjectKeyFiles implements SubjectKeys {
 }
 
 /**
- * A file that has lost its name still lies on the disk until something is written over it: without its file key it is noise.
- * What the disk does with that write is beyond us, and so is its failing: nothing that has a name holds what was destroyed.
+ * A file without a name still lies on the disk until something overwrites it: without its file key it is noise. Annals cannot
+ * control what the disk does with that write, nor a failure of it: no named file holds the destroyed key.
  */
 async function forget(file: DiskFile): Promise<void> {
   try {

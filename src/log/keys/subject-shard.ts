@@ -55,7 +55,7 @@ export type BlockKind = 'keys' | 'tombstones' | 'mark';
 const kindNumber: Readonly<Record<BlockKind, number>> = { keys: 1, tombstones: 2, mark: 3 };
 const kindOf: readonly (BlockKind | undefined)[] = [undefined, 'keys', 'tombstones', 'mark'];
 
-/** What wraps file keys: data keys of the key file. */
+/** The data keys of the key file, which wrap file keys. */
 export interface DataKeys {
   readonly activeDataKey: number;
   open(id: number): KeyObject;
@@ -260,7 +260,7 @@ export function checkReceipt(receipt: string): void {
     throw new ServiceError('REL_INVALID', `a receipt of a destroyed key has at most ${RECEIPT_BYTES_MAX} bytes`);
 }
 
-/** What a file key is bound to: the fields of the header before it. */
+/** The authenticated data of a wrapped file key: the fields of the header before it. */
 function wrapBinding(header: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from('annals subject key file\0', 'latin1'), header.subarray(0, HEADER_NONCE_AT)]);
 }

@@ -1,6 +1,6 @@
 /**
- * What a row says whose it is. A row that was made from rows of several subjects is of all of them together: it says so by a
- * JSON list of their names in order, which has a key of its own, so that erasing any one of them ends it.
+ * The subject of a row. A row that was made from rows of several subjects belongs to all of them: its subject is a JSON list of
+ * their names in order. The list has a key of its own, so erasing any one of them erases the row.
  */
 
 /** The one subject of rows of all of these; null where there is none. */

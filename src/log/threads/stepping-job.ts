@@ -31,7 +31,7 @@ export type Asked =
 
 export type Stepped = { readonly progress: Progress } | { readonly reply: unknown } | null;
 
-/** What a thread of the keeper runs: several jobs, a step of one at a time. */
+/** The job of a keeper thread: several tasks, advanced one step at a time. */
 export const steppingJob: Job<null, Asked, Stepped> = {
   module: import.meta.url,
   name: 'steppingJob',

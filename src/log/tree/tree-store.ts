@@ -66,7 +66,7 @@ export class TreeStore implements NodeSink {
     return store;
   }
 
-  /** What `restore` needs beside the blobs for the tree of the first `leaves`. */
+  /** Writes the nodes that `restore` needs beside the blobs, for the tree of the first `leaves`. */
   save(leaves: number, target: ByteWriter): void {
     assert(leaves <= this.size, 'only nodes that are there can be saved');
     const groups = Math.floor(leaves / GROUP_LEAVES);

@@ -5,7 +5,7 @@
 export class TenantNames<T> {
   readonly #named = new Map<string, T>();
 
-  /** What the name means to a tenant; null: to whoever has none. */
+  /** The thing that the name means to a tenant; null: to a caller without one. */
   get(name: string, tenant: string | null): T | undefined {
     const own = tenant === null ? undefined : this.#named.get(keyOf(name, tenant));
     return own ?? this.#named.get(keyOf(name, null));

@@ -25,7 +25,7 @@ export type Cell = null | string | bigint | number | boolean | Float32Array;
 export const I64_MAX = 9_223_372_036_854_775_807n;
 export const I64_MIN = -9_223_372_036_854_775_808n;
 
-/** What input may be at most: anything larger is refused, never cut. */
+/** Limits of input: larger input is refused, never cut. */
 export const limits = {
   jsonDepth: 64,
   sqlDepth: 40,

@@ -95,7 +95,7 @@ export class VectorBuilder {
 
   /** A string or json column's text. Throws REL_INVALID on a lone surrogate. */
   appendString(value: string): void {
-    // What a long one takes is counted: room for the worst would be thrice as much, zeroed and kept.
+    // Counts the bytes of long texts: reserving the worst case would zero and keep three times as much.
     this.#reserveText(value.length > 4_096 ? Buffer.byteLength(value) : value.length * 3);
     const heap = this.#heap!;
     const at = this.#heapUsed;

@@ -56,7 +56,7 @@ export class BodyChecker {
     this.#free?.push(bodies);
   }
 
-  /** What is read of it from here on is nonsense, where somebody wants to notice. */
+  /** Overwrites bodies that are no longer valid, so that tests notice a late reader. */
   spoil(memory: ArrayBufferLike): void {
     if (this.#poison) new Uint8Array(memory).fill(0xdd);
   }
@@ -90,7 +90,7 @@ export class FrameRun {
   readonly #checker: BodyChecker | null;
   readonly #ahead: Batch[] = [];
   #at: number;
-  /** What stands where the frames end: null for the end of the file. */
+  /** Why the frames end; null at the end of the file. */
   #end: string | null | undefined;
   #started: FoundFrame | null = null;
   #batch: Batch | null = null;

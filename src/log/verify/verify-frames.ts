@@ -63,7 +63,7 @@ export class FileWindow {
   readonly #windowBytes: number;
   #bytes: Uint8Array = new Uint8Array(0);
   #at = 0;
-  /** What comes behind `#bytes`, with room before it for a frame that begins there. */
+  /** The window behind `#bytes`, with room before it for a frame that begins in `#bytes`. */
   #next: { readonly memory: Uint8Array; readonly span: number; readonly read: Promise<boolean> } | null = null;
   readonly #free: ArrayBufferLike[] = [];
 

@@ -28,7 +28,7 @@ import { equalBytes, hexOf, sha256 } from '../bytes/sha256.ts';
 import { BodyChecker, FrameRun, type WalkedFrame } from './verify-bodies.ts';
 import { FileWindow, nextFrame, onlyZeros, readAll } from './verify-frames.ts';
 
-/** What of a keyring opens bodies and checks signatures. */
+/** The part of a keyring that opens bodies and checks signatures. */
 export type VerifyKeys = BodyKeys & Pick<Keyring, 'activeDataKey' | 'publicKeys'>;
 
 export interface VerifyOptions {
@@ -67,7 +67,9 @@ export interface Finding {
 export interface VerifyReport {
   readonly ok: boolean;
   readonly findings: readonly Finding[];
-  /** What is in order and worth knowing: a torn tail that a recovery would cut, signatures that nobody could check. */
+  /**
+   * Findings that are in order but worth knowing: a torn tail that a recovery would cut, signatures without a key to check them.
+   */
   readonly notes: readonly string[];
   readonly logId: string | null;
   readonly files: number;
