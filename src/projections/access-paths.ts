@@ -80,7 +80,7 @@ export interface Candidates {
   get(place: object): Int32Array | null | undefined;
 }
 
-/** What tells the visible versions of a block: bits of those that are open, or the least closing that a visible one has. */
+/** Selects the visible versions of a block: bits of open versions, or the least closing that a visible version has. */
 export interface Sift {
   /** One bit a row of the segment, 1 = open; null: open and closed ones alike, as far as `closings` lets them. */
   readonly live: Int32Array | null;
@@ -182,7 +182,7 @@ export interface RowProvenance {
   readonly confidence: number;
   /** Nanoseconds: the version's own system_from. */
   readonly recordedAt: bigint;
-  /** What the writer named, else the system_from of the version this one superseded as 16 hex digits; null for genesis. */
+  /** The source named by the writer, else the system_from of the superseded version as 16 hex digits; null for genesis. */
   readonly derivedFrom: string | null;
 }
 
@@ -377,9 +377,11 @@ export interface TenantPaths {
   /** null: of rows without a tenant. */
   readonly tenant: string | null;
   readonly catalog: CatalogReader;
-  /** What guards rows of a type now, whatever instant is read: a guard raised later holds for what was stored before. */
+  /** The guards of a type now, at whatever instant it is read: a guard raised later covers rows stored before. */
   readonly protection: (type: string) => Protection;
-  /** Rises with whatever may change that, on this branch or another: what was made under one protection is not for the next. */
+  /**
+   * Rises with every change that may affect it, on any branch: results made under one protection are not reused under the next.
+   */
   readonly protectionEpoch: number;
   readonly rows: RowReader;
 }
@@ -393,7 +395,7 @@ export interface AccessPaths extends TenantPaths {
   readonly position: number;
   /** `as_of_system`: the clock instant of the snapshot, what `now()` means in it. */
   readonly instant: bigint;
-  /** What another tenant means by its types, at the same branch and basis: for what agreements share of its rows. */
+  /** Another tenant's types and rows, at the same branch and basis: for rows shared by agreements. */
   readonly of: (tenant: string | null) => TenantPaths;
   readonly removals: RemovalReader;
   readonly recalls: (instant: bigint) => RecallReader;
@@ -401,9 +403,9 @@ export interface AccessPaths extends TenantPaths {
   readonly embeddings: (model: EmbeddingModel, instant: bigint, columns: ReadonlySet<string>) => EmbeddingReader;
   /** Erasures up to now, whatever instant is read: what is erased is in no answer that is made later. */
   readonly erasures: ErasureReader;
-  /** Whose stems texts are indexed by. */
+  /** The language whose stems index texts. */
   readonly textLanguage: string;
-  /** What the tenant's searches start from that read what was believed at an instant. */
+  /** Defaults of the tenant's searches for reads of what was believed at an instant. */
   readonly searchAt: (instant: bigint) => SearchConfig;
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];

@@ -15,7 +15,7 @@ export interface CheckpointKeeperOptions {
   readonly home: DerivedHome;
   readonly projector: Projector;
   readonly store: ColumnStore;
-  /** Who owns what other derived files. */
+  /** The owners of other derived files. */
   readonly kinds?: readonly DerivedKind[];
   readonly log: { status(): LogStatus; saved(): SavedLog; durable(leaves: number): Promise<void> };
   readonly clock: Clock;
@@ -84,7 +84,7 @@ export class CheckpointKeeper {
     if (this.#options.log.status().bytes - this.#lastBytes >= this.#options.bytesBetween) void this.take();
   }
 
-  /** What was deleted for good is in files of before: they are replaced soon. */
+  /** Rows were deleted for good and older files still hold them: replaces those files soon. */
   removed(): void {
     if (this.#removal || this.#closing.signal.aborted) return;
     this.#removal = true;
@@ -103,7 +103,7 @@ export class CheckpointKeeper {
 
   /** Begins one, and resolves in the turn that captures it: of all that was applied by then. Null where it can't be. */
   async captured(): Promise<SavedState | null> {
-    // What was begun before may have been captured before.
+    // A checkpoint under way may have captured an earlier state.
     while (this.#running) await this.#running;
     if (this.#closing.signal.aborted) return null;
     const { directory } = this.#options.home;
@@ -166,11 +166,14 @@ export class CheckpointKeeper {
     await this.#running;
   }
 
-  /** Who waits for the capture alone does not wait for segments to be written, as long as it can be said what their files will hold. */
+  /**
+   * A caller that needs only the capture does not wait for segments to be written, as long as the contents of their files are
+   * known.
+   */
   async #take(onCaptured?: (leaves: number) => void): Promise<CheckpointPlace | null> {
     const { home, projector, store, log, clock, say } = this.#options;
     const { bytes } = log.status();
-    // Whatever becomes of it: the next one is due so much later.
+    // Whether this one succeeds or not, the next is due after as many bytes again.
     this.#lastBytes = bytes;
     try {
       const filesToCome = onCaptured !== undefined && store.isOnlyNew;

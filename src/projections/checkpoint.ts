@@ -26,7 +26,7 @@ export interface CheckpointPlace {
   readonly leafHash: string;
 }
 
-/** What projections said of themselves within one turn. */
+/** The state of all projections, taken within one turn. */
 export interface Captured {
   readonly leaves: number;
   readonly projections: readonly CapturedProjection[];
@@ -94,7 +94,7 @@ export async function writeCheckpoint(home: DerivedHome, captured: Captured, log
     for (const { name, sections } of captured.projections) {
       for (const [section, bytes] of sections) {
         await writer.chunk(`${name}/${section}`, [typeof bytes === 'function' ? bytes() : bytes]);
-        // What was written is not held until the last of all is.
+        // Frees each section once it is written, not when all are.
         sections.set(section, none);
       }
     }
@@ -155,7 +155,7 @@ export class Checkpoint {
     }
   }
 
-  /** What the log goes on from. */
+  /** The saved log, from which the log continues. */
   get log(): { readonly bytes: Uint8Array; blob(name: string): Uint8Array } {
     return {
       bytes: this.#file.readNow('log'),
@@ -192,7 +192,7 @@ export class Checkpoint {
     }
   }
 
-  /** What old proofs need stays readable. */
+  /** Closes the state; the blobs of old proofs stay readable. */
   async closeState(): Promise<void> {
     await this.#file.close();
   }

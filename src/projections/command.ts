@@ -1,5 +1,5 @@
 /**
- * What a caller may ask to be written. A command and the current state become entries in `commands.ts` of the
+ * The writes that a caller may ask for. A command and the current state become entries in `commands.ts` of the
  * projection that owns it: pure, so testable without a log, a clock or a disk.
  */
 import type { RowBatch } from '../log/values/columns.ts';
@@ -88,7 +88,7 @@ export interface PutRows {
   readonly listsRows?: true | undefined;
   /** Columns of the type that the rows were worked out from or chosen by: REL_MASKED_COLUMN where the caller sees one masked. */
   readonly computedFrom?: readonly string[];
-  /** Whose the rows are where their type has no column that says so: they are sealed under this subject's key. */
+  /** The subject of the rows where their type has no subject column: they are sealed under its key. */
   readonly subject?: string;
 }
 
@@ -156,7 +156,7 @@ export interface RemoveRows {
 }
 
 /** Registering the same definition again is a no-op; a conflicting one is REL_CONFLICT. */
-/** What rows of a type are. */
+/** The meaning of a type's rows. */
 export type TypeMeaning = Pick<TypeDefinition, 'edge' | 'role' | 'identifier' | 'language'>;
 
 /** Left out: it stays as it is. null: it says so no longer. */
@@ -268,20 +268,20 @@ export interface DeletePolicy {
 /** An id that stands is a no-op, whatever else is asked for; a new one over the cap is REL_TENANT_CAP. */
 export interface CreateTenant extends Pick<TenantRecord, 'id' | 'name' | 'tier' | 'search'> {
   readonly kind: 'create-tenant';
-  /** What is not named is as the settings say. */
+  /** The settings apply to limits that are not named. */
   readonly quota: Partial<TenantQuota>;
   readonly members: readonly TenantMember[];
   /** Tenants that the licence allows, filled in by governance; 0: any number. */
   readonly tenantsMax: number;
 }
 
-/** What is absent stays. REL_NOT_FOUND for a tenant that does not stand, as in all that follow. */
+/** Absent members stay unchanged. REL_NOT_FOUND for a tenant that does not exist, as in all commands below. */
 export interface ChangeTenant {
   readonly kind: 'change-tenant';
   readonly id: string;
   readonly name?: string;
   readonly tier?: string;
-  /** What is not named stays. */
+  /** Limits that are not named stay unchanged. */
   readonly quota?: Partial<TenantQuota>;
   readonly search?: TenantRecord['search'];
   /** In order. */
@@ -327,7 +327,7 @@ export interface PurgeCursor {
   readonly after: bigint;
 }
 
-/** Whose word a move of an agreement is. `clock`: somebody noticed that it has expired. */
+/** The side that moves an agreement. `clock`: a reader noticed that it has expired. */
 export type AgreementSide = 'assigner' | 'assignee' | 'administrator' | 'clock';
 
 export interface ProposeAgreement {
@@ -433,7 +433,7 @@ export interface RowRejection {
   readonly column?: string;
 }
 
-/** What became of one row, where that was asked for. */
+/** The outcome of one row, where the request asked for it. */
 export interface RowOutcome {
   /** In the batch, or in the keys. */
   readonly index: number;
@@ -444,7 +444,7 @@ export interface RowOutcome {
   readonly systemFrom: bigint;
 }
 
-/** What a submitted command did. */
+/** The outcome of a submitted command. */
 export interface Outcome {
   readonly kind: CommandKind;
   readonly accepted: number;
@@ -461,10 +461,10 @@ export interface Outcome {
   readonly durability: 'synced' | 'buffered';
   /** Where the next step of a purge goes on; absent when nothing is left. */
   readonly purge?: PurgeCursor;
-  /** What an earlier command under the same receipt came to: this one wrote nothing. */
+  /** The outcome of an earlier command under the same receipt: this one wrote nothing. */
   readonly replayed?: true;
   /** In the order of the rows; where it was asked for. */
   readonly rows?: readonly RowOutcome[];
-  /** What each step of a batch came to. */
+  /** The outcome of each step of a batch. */
   readonly steps?: readonly Omit<Outcome, 'durability' | 'steps'>[];
 }

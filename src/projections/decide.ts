@@ -44,7 +44,7 @@ import { decidePurge } from './tenants/purge.ts';
 import { decideCreateView, decideDropView, refuseNameOfView } from './views/commands.ts';
 import type { Views } from './views/projection.ts';
 
-/** What has been applied, acknowledged or not: two writes of one commit group see each other. */
+/** The applied state, acknowledged or not: two writes of one commit group see each other. */
 export interface CurrentState {
   readonly branches: Branches;
   readonly catalog: Catalog;
@@ -155,7 +155,7 @@ function viewsOn(state: CurrentState, context: DecideContext): [CatalogReader, r
   return [state.catalog.on(branch, tenantOf(context.entry.path)), viewsOf(state, context)[0]];
 }
 
-/** What an earlier tenant of the same id left is none of this one's. */
+/** Views left by an earlier tenant of the same id do not belong to this one. */
 function viewsOf(state: CurrentState, context: DecideContext): [readonly ViewRecord[], DecideContext] {
   const since = state.tenants.sinceOf(context.entry.tenant)?.position ?? 0;
   return [state.views.on(branchOf(state, context)).filter(({ position }) => position >= since), context];

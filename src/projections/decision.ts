@@ -1,4 +1,4 @@
-/** What every decide function is given and what it answers: entries to append and facts for the caller. Pure types. */
+/** Input and result of every decide function: entries to append, and facts for the caller. Pure types. */
 import type { Vector } from '../log/values/columns.ts';
 import type { EntryContext, EntryDraft, RowsBody, TypeDefinition } from '../log/entries/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';
@@ -11,7 +11,7 @@ export interface RowTest {
   test(columns: readonly Vector[], selection: Int32Array | null, first: number, count: number, out: Uint8Array): void;
 }
 
-/** What governance asks of rows before a command writes them. */
+/** Row-level permissions, checked before a command writes rows. */
 export interface RowCheck {
   /** null: every row of the type may be written; 'none': no row. */
   of(type: TypeDefinition): RowTest | null | 'none';
@@ -19,7 +19,7 @@ export interface RowCheck {
   refuse(type: TypeDefinition): never;
 }
 
-/** What governance asks before rows are written. Absent: nothing. */
+/** Checks of governance before rows are written. Absent: none. */
 export interface WriteChecks {
   readonly rowCheck?: RowCheck | undefined;
   /** Whether rows may be written to a type that the command does not name itself: what refuses it, null where nothing does. */
@@ -30,7 +30,7 @@ export interface WriteChecks {
   readonly removalSeals?: RemovalSeals | undefined;
 }
 
-/** What the rows of a body are sealed under. `stated`: as `PutRows.subject`. */
+/** Chooses the subjects that seal the rows of a body. `stated`: as `PutRows.subject`. */
 export interface RowSeals {
   of(
     type: TypeDefinition,
@@ -49,7 +49,7 @@ export interface RemovalSeals {
 }
 
 export interface DecideContext extends WriteChecks {
-  /** Who, where and why: becomes the context of every draft. Rows land in `entry.path`. */
+  /** Principal, path and reason: becomes the context of every draft. Rows land in `entry.path`. */
   readonly entry: EntryContext;
   /** UUIDv7 text for a row that brings no key. */
   newKey(): string;

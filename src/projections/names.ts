@@ -34,7 +34,7 @@ export class Names {
 }
 
 const BEGINNING = 3;
-/** What neither SQL nor JSON spells in another way. */
+/** SQL and JSON spell such a name in one way only. */
 const plain = /^[^'"\\\p{C}]*$/u;
 
 /** As it is, as SQL quotes it, and as JSON spells both. */
@@ -53,7 +53,7 @@ export function hasWord(text: string, word: string): boolean {
   return false;
 }
 
-/** What stands there is no part of a longer word. */
+/** True when the word there is not part of a longer one. */
 function isWord(text: string, word: string, at: number): boolean {
   const end = at + word.length;
   const joinedBefore = wordAfter.test(word) && wordBefore.test(text.slice(Math.max(0, at - 2), at));

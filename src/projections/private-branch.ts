@@ -97,7 +97,7 @@ export class PrivateBranch {
     };
   }
 
-  /** What was decided here, or on another fork of the same basis that stood as this one. */
+  /** Applies drafts decided here, or on another fork of the same basis in the same state. */
   take(drafts: readonly EntryDraft[]): void {
     for (const { context, body } of drafts) {
       const { position, time } = this.#next;

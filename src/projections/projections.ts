@@ -123,7 +123,7 @@ export class Projections {
     return takeSnapshot(this, basis, branch, tenant);
   }
 
-  /** What was read at an instant that some snapshot had: its rows, under the column types of then. */
+  /** The rows that a snapshot at this instant read, under the column types of then. */
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths {
     const position = this.timeline.positionAfter(instant);
     const paths = this.snapshot({ position, instant }, branch, tenant);

@@ -101,7 +101,7 @@ export class Projector {
     const late = this.#watched.filter(({ behind }) => behind);
     if (late.length === 0) return;
     for (let next = 0; next < log.status().leaves; ) {
-      // What was placed and is not written yet is read by nobody.
+      // Readers never see an entry that was placed but not yet written.
       await log.durable(log.status().leaves);
       for await (const entry of log.read(next)) {
         for (const watched of late) this.#applyTo(watched, entry);

@@ -176,7 +176,7 @@ interface CountsDump {
   readonly moves: [string, number][];
 }
 
-/** What a move of an agreement is called among actions. */
+/** The action name of an agreement's moves. */
 export const moveAction = 'agreement';
 
 /** Stands in no path. */

@@ -72,7 +72,7 @@ export class LogAuditReader implements AuditReader {
     return sums;
   }
 
-  /** What appears while an answer is read is not of this answer. */
+  /** Entries that arrive while an answer is read are not part of it. */
   #end(): End {
     const stretches = this.#projection.stretchCount;
     return { stretches, leaf: stretches === 0 ? -1 : this.#projection.stretch(stretches - 1).lastLeaf };

@@ -12,7 +12,7 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 
 export interface BranchRecord {
   readonly name: string;
-  /** Whose name it is; null: the store's, which every tenant sees. */
+  /** The tenant that owns the name; null: the store, whose names every tenant sees. */
   readonly tenant: string | null;
   readonly source: string;
   /** Position of the fork: the branch reads what its source held below it. */
@@ -33,7 +33,7 @@ export class Branches implements Projection {
   readonly formatVersion = 1;
   readonly #branches = new TenantNames<BranchRecord>();
 
-  /** What a name means to a tenant, of the branches that stand; main, which nobody forked, is none of these. */
+  /** The live branch that a name means to a tenant; undefined for main, which was never forked. */
   branch(name: string, tenant: string | null): BranchRecord | undefined {
     return this.#branches.get(name, tenant);
   }

@@ -44,7 +44,7 @@ export class BranchTypes {
     return reader;
   }
 
-  /** What a scope defines itself. */
+  /** A type that the scope defines itself. */
   own(tenant: string | null, name: string): TypeDefinition | undefined {
     return this.ownOf(tenant).get(name);
   }

@@ -19,7 +19,7 @@ import { builtinTypeNames, classifiedTypes } from './builtin-types.ts';
 import { changedMeaning, checkMeaning, meaningOf, sameMeaning } from './meaning.ts';
 import { canBeSubject } from './subject.ts';
 
-/** What evolving has to know of stored cells. */
+/** Facts about stored cells that evolving a type needs. */
 export interface StoredColumns {
   /** True when every stored integer of the column is exact as a double (at most 2^53 either way). */
   integersFitNumber(type: string, column: string): boolean;
@@ -114,7 +114,7 @@ export function decideEvolve(
   return decideOne('evolve-type', command.name, [typeDraft(definition, context)], next);
 }
 
-/** What a tenant defines is its own; what is defined without a tenant, everybody inherits. */
+/** A tenant's definitions are its own; every tenant inherits definitions made without a tenant. */
 export function typeDraft(definition: TypeDefinition, { entry }: DecideContext): EntryDraft {
   const own = tenantOf(entry.path) === null ? {} : ({ own: true } as const);
   return { context: entry, body: { kind: 'type', definition, ...own } };
@@ -267,7 +267,7 @@ function sameProperty(a: PropertyDefinition, b: PropertyDefinition): boolean {
   );
 }
 
-/** What asks for nothing is no guard. */
+/** A guard that requires nothing is left out. */
 function guardOf(given: Partial<TypeGuard> | undefined): Pick<TypeDefinition, 'guard'> {
   const { protected: isProtected = false, accessScope = false } = given ?? {};
   return isProtected || accessScope ? { guard: { protected: isProtected, accessScope } } : {};

@@ -15,7 +15,7 @@ import { ownDefinition } from './own-definition.ts';
 
 interface Defined {
   readonly position: number;
-  /** Whose name it is; null: everybody inherits it. */
+  /** The tenant that owns the name; null: every tenant inherits it. */
   readonly tenant: string | null;
   readonly definition: TypeDefinition;
 }
@@ -23,7 +23,7 @@ interface Defined {
 /** A branch from its fork to its deletion. `main` was forked from nothing. */
 interface Life {
   readonly name: string;
-  /** Whose name it is; null: the store's. */
+  /** The tenant that owns the name; null: the store. */
   readonly tenant: string | null;
   readonly source: Life | null;
   readonly fork: number;
@@ -215,7 +215,7 @@ class CatalogThen implements CatalogReader {
   }
 }
 
-/** What one scope defined by then, and step by step, name after name. */
+/** The definitions of one scope at a position, and the steps to them, name after name. */
 interface ScopeThen {
   readonly types: Map<string, TypeDefinition>;
   readonly steps: Defined[];

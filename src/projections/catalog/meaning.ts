@@ -1,4 +1,4 @@
-/** What a definition says of what rows of a type are: edges and between what, their role, what names their thing, their language. */
+/** The meaning that a definition gives to rows of a type: edges and their ends, role, identifying properties, language. */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { PropertyDefinition } from '../../log/entries/entry.ts';
 import { checkIdentifier, type ColumnType, systemColumns } from '../../log/values/value.ts';

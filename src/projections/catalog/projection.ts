@@ -53,7 +53,8 @@ export class Catalog implements Projection {
   }
 
   /**
-   * What guards a tenant's type on a branch, now: by its own definition, those of the branches whose rows it reads, and main's.
+   * The guards of a tenant's type on a branch, now: from its own definition, those of the branches whose rows it reads, and
+   * main's.
    * It holds until a `type` or `branch` entry is applied.
    */
   protection(branch: number, tenant: string | null, name: string): Protection {

@@ -1,6 +1,6 @@
 /**
- * What guards the rows of a type wherever they are read. Types fork with rows, and what protects rows must not stay behind:
- * a branch that was forked before a guard was raised reads the same rows. So what any definition of a lineage asks for, holds.
+ * The guards of a type, wherever its rows are read. Types fork with rows, but guards must not stay behind: a branch that was
+ * forked before a guard was raised reads the same rows. So a guard holds as soon as any definition of the lineage asks for it.
  */
 import type { GraphTrigger, TypeDefinition } from '../../log/entries/entry.ts';
 import { edgeColumns } from './edge-columns.ts';

@@ -16,10 +16,10 @@ import type { CheckpointReader, CheckpointWriter, Projection } from '../projecti
 
 /** Bytes of vectors that are saved in one turn. */
 const BYTES_A_TURN = 1 << 20;
-/** What a version takes beside its vector: its position, and its place among those of all versions. */
+/** Bytes of a version beside its vector: its position, and its slot among those of all versions. */
 const BYTES_A_ROW = 120;
 
-/** What is left of one entry. */
+/** The remaining rows of one entry. */
 interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' | 'dims'> {
   /** Where the entry stands. */
   readonly position: number;
@@ -46,7 +46,10 @@ export class Embeddings implements Projection {
   readonly #own = new TenantNames<{ readonly name: string; readonly owner: string }>();
   /** Entries of which some rows went. */
   #thinned = new WeakSet<Stored>();
-  /** What the newest checkpoint has not written yet, and of what changed since then what it was: checkpoints are written one after the other. */
+  /**
+   * Entries that the newest checkpoint has yet to write, with the earlier state of those that changed since: checkpoints are
+   * written one after the other.
+   */
   #captured = new Map<Stored, Stored | null>();
   #bytes = 0;
 
@@ -114,7 +117,7 @@ export class Embeddings implements Projection {
     return [...entries].sort((a, b) => a - b);
   }
 
-  /** What they take in memory. */
+  /** Bytes in memory. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -158,7 +161,7 @@ export class Embeddings implements Projection {
   }
 
   reset(): void {
-    // What is not written yet of a checkpoint is of what was there.
+    // A checkpoint under way still writes the state that it captured.
     for (const [each, before] of this.#captured) if (before === null) this.#captured.set(each, this.#left(each));
     this.#own.clear();
     this.#stored = new Map();

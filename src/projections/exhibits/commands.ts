@@ -18,7 +18,7 @@ export function decideLink(
   checkIdentifier(command.exhibit, 'an exhibit id');
   const { tenant } = context.entry;
   const known = exhibits.exhibit(command.exhibit, tenant);
-  // What an earlier tenant of the same id left is nobody's to go on with.
+  // An exhibit left by an earlier tenant of the same id cannot be continued.
   const since = tenants.sinceOf(tenant)?.time ?? 0n;
   const exhibit = known !== undefined && known.links[0]!.time >= since ? known : undefined;
   if (command.open && exhibit !== undefined) throw new ServiceError('REL_CONFLICT', 'an exhibit with this id exists');

@@ -1,6 +1,7 @@
 /**
- * What hard deletes and erasures took away, as far as a question about the past needs it: for each type and organisation path, which
- * removal took versions from below which position. Tells an answer that lost its rows from one that was tampered with.
+ * Rows that hard deletes and erasures took away, as far as a read of the past needs them: for each type and organisation path,
+ * which removal took versions from below which position. Distinguishes an answer that lost its rows from one that was tampered
+ * with.
  */
 import { compareText } from '../../log/values/value.ts';
 

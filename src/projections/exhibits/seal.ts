@@ -23,7 +23,7 @@ export interface Sealed {
   readonly resultHash: string;
 }
 
-/** What link 0 follows. */
+/** The previous seal of link 0. */
 export const noSeal = '0'.repeat(64);
 
 /** Lower-case hex. */

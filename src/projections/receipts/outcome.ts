@@ -1,4 +1,4 @@
-/** What a receipt keeps of an outcome, as JSON: everything that the reply to the request is made of. i64 as strings. */
+/** The outcome that a receipt keeps, as JSON: every part of the reply to the request. i64 as strings. */
 import { ServiceError } from '../../errors.ts';
 import type { Outcome, RowRejection } from '../command.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What was done under which idempotency key: for each key its batches, where the receipt of each lies in the log, and
- * whether the request was taken to its end. Outcomes stay in the log, so a receipt costs memory its two digests.
+ * Batches by idempotency key: for each key its batches, where the receipt of each lies in the log, and whether the request was
+ * completed. Outcomes stay in the log, so a receipt costs memory its two digests.
  *
  * A key is kept for 24 hours after its last batch, counted in the times of receipts, and the oldest ones go first when
  * there are very many: what is forgotten follows from the log alone.

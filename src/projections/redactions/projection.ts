@@ -15,7 +15,7 @@ interface Pending {
   readonly positions: Float64Array;
 }
 
-/** What is to be dropped: positions, ascending, and the last leaf that removed some of them. */
+/** Positions to drop, ascending, and the last leaf that removed some of them. */
 export interface Redaction {
   readonly positions: Float64Array;
   readonly through: number;

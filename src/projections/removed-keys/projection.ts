@@ -27,7 +27,7 @@ interface KnownRemoval extends Omit<Removal, 'inherited'> {
   readonly sources: readonly string[];
 }
 
-/** What a removal tells of one row, for an erasure. */
+/** A removal's sealed record of one row, for an erasure. */
 export interface SealedSource {
   readonly type: string;
   readonly path: string | null;
@@ -43,7 +43,7 @@ export class RemovedKeys implements Projection {
   /** By type, in order of time. */
   #removals = new Map<string, KnownRemoval[]>();
 
-  /** What a snapshot of the branch with this fork and basis knows of. */
+  /** The removals known to a snapshot of the branch with this fork and basis. */
   reader(branch: number, basis: number): RemovalReader {
     return { removedAfter: (type, instant) => this.#after(branch, basis, type, instant) };
   }
@@ -72,7 +72,7 @@ export class RemovedKeys implements Projection {
     this.#wipe(new Set(body.mentions), new Set(body.keys));
   }
 
-  /** What removals of a tenant's rows, at positions from `from` on, tell of them. */
+  /** Sealed sources in removals of a tenant's rows, at positions from `from` on. */
   *sources(tenant: string | null, from = 0): Generator<SealedSource> {
     for (const [type, known] of this.#removals) {
       for (const { path, position, sources } of known) {

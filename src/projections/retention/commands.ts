@@ -35,7 +35,7 @@ export function decideKeep(
   const path = rows.scopes.codeOf(context.entry.path);
   const newest = versions && path >= 0 ? versions.newestOf(path, key) : -1;
   const place = { path: context.entry.path, rows, at: next };
-  // What may not be removed is not told from what does not stand.
+  // Rows that the caller may not remove get the same answer as rows that do not exist.
   if (!versions || newest < 0 || isRefused(context, definition, key, place))
     throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const change = kind === 'hold-row' ? 'held' : 'scheduled';
@@ -87,7 +87,7 @@ function inForce(id: string, retention: Retention): Kept {
   return kept;
 }
 
-/** What is told of an id that is nobody's, and of one that is not the caller's to end. */
+/** The one answer for an id that is not in force and for an id that the caller may not end. */
 export function notInForce(): ServiceError {
   return new ServiceError('REL_NOT_FOUND', 'no schedule or hold of this id is in force');
 }

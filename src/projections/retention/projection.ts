@@ -42,7 +42,7 @@ export class Retention implements Projection {
   /** By type. */
   #holds = new Map<string, Set<string>>();
 
-  /** What is in force under an id. */
+  /** The schedule or hold in force under an id. */
   of(id: string): Kept | undefined {
     return this.#kept.get(id);
   }
@@ -143,7 +143,7 @@ export class Retention implements Projection {
     this.#put({ id, scheduled: change === 'scheduled', type, position, path, until, branch, fork });
   }
 
-  /** What is about one of the versions and `concerned` by what took it. */
+  /** Ends schedules and holds on these versions for which `concerned` is true. */
   #end(type: string, positions: Iterable<number>, concerned: (kept: Kept) => boolean): void {
     if (this.#byPosition.size === 0) return;
     for (const position of positions) {

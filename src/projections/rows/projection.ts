@@ -34,7 +34,7 @@ import { type RowStorage, type RowStorageOptions, rowStorage } from './tables/ro
 import { restoreRows, saveRows } from './tables/table-checkpoint.ts';
 import type { PruningCounts } from './tables/zones.ts';
 
-/** Whose rows, where, and what the tenant's catalog of the branch says of them. */
+/** Branch and tenant of the rows, and the tenant's catalog on that branch. */
 export interface RowsOf {
   readonly branch: number;
   readonly tenant: string | null;
@@ -141,7 +141,8 @@ export class Rows implements Projection {
   }
 
   /**
-   * What a tenant's snapshot of a branch with this basis reads, under the tenant's catalog of the branch. `then`: the catalog that
+   * The rows that a tenant's snapshot of a branch with this basis reads, under the tenant's catalog of the branch. `then`: the
+   * catalog that
    * says whether a type declares an `id`, where an earlier one counts.
    */
   reader(of: RowsOf, basis: number, then = of.catalog): RowReader {
@@ -158,7 +159,7 @@ export class Rows implements Projection {
     return new PrivateRows({ layer, tenant, timeline, scopes: this.#scopes, space: this.space, indexes: this.indexes });
   }
 
-  /** What deciding goes by. */
+  /** The rows of a branch, for decide functions. */
   on(of: RowsOf): BranchRows {
     const layer = this.#layer(of.branch);
     return new BranchRows(layer, of.tenant, this.#scopes, of.catalog, this.timeline, (basis) => this.reader(of, basis));
@@ -172,7 +173,7 @@ export class Rows implements Projection {
     return findVersions(tenant, subject, from, this.timeline.end, this.#ordered(), this.#scopes);
   }
 
-  /** What was made from versions of a subject, as far as it was looked for. */
+  /** Finds the versions derived from a subject's versions, as far as the search has come. */
   derivedFrom(tenant: string | null, subject: string): DerivedVersions {
     return new DerivedVersions({ tenant, subject, layers: () => this.#ordered(), scopes: this.#scopes, timeline: this.timeline });
   }
@@ -196,8 +197,8 @@ export class Rows implements Projection {
   }
 
   /**
-   * What applying an erasure of these versions needs is brought within reach: it is one turn, whatever there is of the subject. A
-   * slice a step; what comes meanwhile is for the turn itself.
+   * Prepares an erasure of these versions, which is then applied in one turn, however much the subject has. A slice a step; the
+   * turn itself handles rows that arrive meanwhile.
    */
   *expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void> {
     for (const { type, paths, positions } of versions) {
@@ -225,7 +226,7 @@ export class Rows implements Projection {
     return storedTexts(paths, tenants, this.#ordered(), this.timeline, only);
   }
 
-  /** What erasures left in memory is wiped, a slice a step. */
+  /** Wipes erased bytes in memory, a slice a step. */
   *wipe(): Generator<undefined, void> {
     for (const layer of this.#ordered()) for (const table of layer.everyTable()) yield* table.wipe();
   }
@@ -272,12 +273,12 @@ export class Rows implements Projection {
     return filled;
   }
 
-  /** What scans did not have to read. */
+  /** Counts of the work that scans skipped. */
   get pruned(): Readonly<PruningCounts> {
     return this.#storage.pruned;
   }
 
-  /** What segments, indexes of keys, texts and vectors, dictionaries, overlays, and what a model said of rows take. */
+  /** Bytes of segments, indexes of keys, texts and vectors, dictionaries, overlays, and embeddings of rows. */
   get bytes(): number {
     let total = this.#storage.indexes.bytes + this.#storage.bytesBeside();
     for (const layer of this.#layers.values()) total += layer.bytes;

@@ -108,7 +108,7 @@ export function decideChange(command: ChangeAgreement, tenants: Tenants, context
   return decide('change-agreement', { kind: 'agreement', change: 'changed', agreement: changed }, context, next);
 }
 
-/** What becomes of the agreements of a tenant that goes: nothing of them is left in force. */
+/** Ends all agreements of a tenant that is deleted. */
 export function endings(tenant: string, tenants: Tenants, context: DecideContext, next: NextPlace): EntryDraft[] {
   return tenants
     .agreementsOf(tenant)

@@ -60,7 +60,7 @@ export function decideCreateTenant(command: CreateTenant, tenants: Tenants, cont
   return decide('create-tenant', { kind: 'tenant', change: 'created', manner: null, tenant }, context, next);
 }
 
-/** What leaves everything as it is, is a no-op. */
+/** A command that changes nothing is a no-op. */
 export function decideChangeTenant(command: ChangeTenant, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
   const { record } = standing(command.id, tenants);
   const changed: TenantRecord = {

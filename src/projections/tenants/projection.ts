@@ -51,7 +51,7 @@ export class Tenants implements Projection {
   readonly name = 'tenants';
   readonly formatVersion = 2;
   readonly #tenants = new Map<string, RegisteredTenant>();
-  /** What searches of a tenant started from, by the nanosecond from which on they did, rising. */
+  /** Search defaults of a tenant, by the nanosecond from which they applied, rising. */
   readonly #searches = new Map<string, SearchSince[]>();
   readonly #agreements = new Map<string, KnownAgreement>();
   /** Ids of the agreements of a tenant, on either side. */
@@ -91,7 +91,7 @@ export class Tenants implements Projection {
       .map(({ record }) => record.id);
   }
 
-  /** What searches of a tenant start from that read what was believed at this instant. */
+  /** Search defaults of a tenant for reads of what was believed at this instant. */
   searchAt(id: string | null, instant: bigint): SearchConfig {
     const found = id === null ? undefined : this.#searches.get(id)?.findLast(({ time }) => time <= instant);
     // An earlier tenant of the id is nobody's business.
@@ -117,7 +117,7 @@ export class Tenants implements Projection {
       .sort((a, b) => compareText(a.id, b.id));
   }
 
-  /** What others share with paths of this tenant: active ones, by id. Whether they are in force is for the reader's clock to say. */
+  /** Active agreements that share rows with paths of this tenant, by id. The reader's clock decides whether they are in force. */
   sharedWith(tenant: string): readonly AgreementRecord[] {
     return this.agreementsOf(tenant).filter(({ state, assignee }) => state === 'active' && tenantOfPath(assignee) === tenant);
   }

@@ -1,6 +1,6 @@
 /**
- * What searches of a tenant start from, as its administrator set it. What is kept is the JSON that was sent; earlier releases took
- * any, so reading leaves out what says nothing, while setting refuses it.
+ * Defaults of a tenant's searches, set by its administrator. The JSON is stored as sent; earlier releases took any, so reading
+ * skips invalid members, while setting refuses them.
  */
 import { textLanguages } from '../../config.ts';
 import { ServiceError } from '../../errors.ts';
@@ -8,7 +8,7 @@ import type { Json } from '../../log/values/canonical-json.ts';
 import { tokensOf } from '../rows/indexes/text/tokens.ts';
 
 export interface SearchConfig {
-  /** Whose stems; null: those of the store's setting. */
+  /** Language of the stems; null: the store's setting. */
   readonly language: string | null;
   /** Terms that are not searched for where others are. */
   readonly stopWords: ReadonlySet<string>;

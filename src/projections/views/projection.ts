@@ -37,7 +37,7 @@ export class Views implements Projection {
   #tree = new BranchTree();
   /** By fork of the branch, main's is 0; then by owner and name. */
   #branches = new Map<number, Named>([[0, new Map()]]);
-  /** What was dropped on a branch that stands, in that order. */
+  /** Views dropped on a live branch, in that order. */
   #ended: Ended[] = [];
 
   /** Views of the branch with this fork, in the order in which they were made; without a basis the present ones. */

@@ -24,7 +24,9 @@ interface BlockReader {
   at: number;
 }
 
-/** What all segments of a store share: the memory, and the queue of what was given back while somebody may look at it. */
+/**
+ * The memory that all segments of a store share, and the queue of arrays that were given back while a reader may still hold them.
+ */
 export class ColumnSpace {
   readonly memory: ColumnMemory;
   readonly #defer: (task: () => void) => void;
@@ -48,7 +50,7 @@ export class ColumnSpace {
     return new Extents(this);
   }
 
-  /** What such extents are going to hold, to be given back when nobody can reach them any more. */
+  /** The arrays that such extents will hold; they are given back when the extents become unreachable. */
   heldBy(extents: Extents): Set<ArrayBufferView> {
     const held = new Set<ArrayBufferView>();
     this.#lost.register(extents, held);
@@ -71,7 +73,7 @@ export class ColumnSpace {
     return new Promise((resolve) => this.#defer(resolve));
   }
 
-  /** What was given back may be used again, but for what open readers hold: for who walks all of a store within one turn. */
+  /** Frees arrays that were given back and that no open reader holds: for callers that walk the whole store within one turn. */
   reclaim(): void {
     this.#epoch++;
     this.#releaseUnseen();

@@ -45,13 +45,13 @@ function beginningOf(heap: Uint8Array, from: number, to: number): number {
   return -1;
 }
 
-/** What is left of a text that was removed says nothing. */
+/** Bytes of a removed text are zero and count as no text. */
 function isWiped(heap: Uint8Array, from: number, to: number): boolean {
   for (let at = from; at < to; at++) if (heap[at] !== 0) return false;
   return true;
 }
 
-/** What texts have anywhere of six letters in a row, and of three. */
+/** Runs of six letters, and of three, that occur anywhere in texts. */
 export class LettersInARow {
   readonly #bits = noBeginnings();
 

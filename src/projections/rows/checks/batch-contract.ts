@@ -91,7 +91,7 @@ export function checkBatch(
   };
 }
 
-/** What is looked up of a definition for every batch. */
+/** The part of a definition that every batch needs. */
 interface Contract {
   readonly properties: ReadonlyMap<string, PropertyDefinition>;
   readonly required: readonly string[];

@@ -7,7 +7,7 @@ import { subjectProperty } from '../../catalog/subject.ts';
 import type { RemovalSeals } from '../../decision.ts';
 import type { BranchRows } from '../tables/branch-rows.ts';
 
-/** What led from a subject to rows that were made of a row which was removed for good: a removal holds it sealed. */
+/** The chain from a subject to rows made from a row that was removed for good: a removal holds it sealed. */
 export interface RemovedSource {
   readonly key: string;
   /** Null: no cell said whose it was; it was made from the rows that it names. */

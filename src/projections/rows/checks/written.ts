@@ -1,4 +1,4 @@
-/** What a batch of rows becomes in an entry: columns of keys and bounds, what each row closes, and the cells. Pure. */
+/** Turns a batch of rows into the columns of an entry: keys and bounds, the versions that each row closes, and cells. Pure. */
 import type { NamedColumn, RowBatch, Vector } from '../../../log/values/columns.ts';
 import type { RowsBody } from '../../../log/entries/entry.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';

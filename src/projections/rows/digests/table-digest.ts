@@ -27,7 +27,7 @@ const STREAM_BYTES = 1 << 14;
 /** The three hashes of a column; null where no row has a value. */
 export type CellHashes = readonly string[] | null;
 
-/** What a column holds. Codes come with the texts that they stand for, which any thread can read. */
+/** Cells of a column. Codes come with their texts, which any thread can read. */
 export type Cells =
   | Exclude<Vector, { kind: 'dict' }>
   | { readonly kind: 'dict'; readonly values: Int32Array; readonly nulls: Uint8Array | null; readonly texts: Texts };
@@ -93,7 +93,7 @@ export function cellsOf(vector: Vector, texts: (dictionary: ByteDictionary) => T
   return { kind, values, nulls, texts: texts(dictionary) };
 }
 
-/** What a branch changed about an inherited table, by position. Rows that were removed since leave nothing. */
+/** Hashes a branch's changes to an inherited table, by position. Rows removed since leave no trace. */
 export function hashOverlay(hash: CanonicalHash, table: Table, overlay: Overlay): void {
   hash.text(table.type);
   for (const [row, closing] of overlay.entries()) {
@@ -113,7 +113,7 @@ export function keptRows(segment: Segment): { readonly kept: Int32Array | null; 
   return { kept, length: count };
 }
 
-/** What every row has. */
+/** Digests of the fields that every row has. */
 class RowStreams {
   readonly #timeline: Timeline;
   readonly #positions = new CanonicalHash(STREAM_BYTES);
@@ -125,7 +125,7 @@ class RowStreams {
   readonly #ops = new Runs<number>((op, hash) => hash.byte(op));
   readonly #paths: Runs<string>;
   readonly #provenances: Runs<string>;
-  /** What their codes stand for. */
+  /** Texts of the codes. */
   readonly #pathTexts: readonly string[];
   readonly #provenanceTexts: readonly string[];
   /** Rows so far. */

@@ -30,7 +30,7 @@ export interface Ends {
   readonly target: string;
 }
 
-/** What the edge of a row is called in its link type. */
+/** The key of a row's edge in its link type. */
 export function edgeKey(type: string, row: string, link: string, source: string, target: string): string {
   return sha256Hex(JSON.stringify([type, row, link, source, target]));
 }

@@ -126,7 +126,7 @@ export class RowEdges {
   #rowsOf(wanted: Wanted): { readonly link: LinkRows; readonly rows: EdgeRow[] } | Refusal | null {
     const { closed, written, key, source, target } = wanted;
     const link = this.#linkOf(wanted.link);
-    // What can't have edges has none to end.
+    // A link type that cannot hold edges has none to end.
     if ('code' in link) return written.length === 0 && link.code !== 'REL_ACL' ? null : link;
     const spans = [...closed, ...written];
     const touched = link.open(key).filter((edge) => spans.some(({ from, to }) => edge.from < to && from < edge.to));

@@ -58,7 +58,7 @@ export class LinkRows {
   readonly #subject: string | null;
   readonly #rows: EdgeRow[] = [];
   readonly #open = new Map<string, readonly OpenEdge[]>();
-  /** What is asked of edges as they would be stored, and of those that they supersede. */
+  /** Row checks for edges as they would be stored, and for those that they supersede. */
   readonly #test: RowTest | 'none' | null;
   readonly #ofStored: RowTest | 'none' | null;
 
@@ -194,7 +194,7 @@ export class LinkRows {
   }
 }
 
-/** What `derived_from` of an edge says of the version that it is of. */
+/** The value of an edge's `derived_from` that names the version it comes from. */
 export function versionName(systemFrom: bigint): string {
   return BigInt.asUintN(64, systemFrom).toString(16).padStart(16, '0');
 }

@@ -8,7 +8,7 @@ import { edgeColumns } from '../../catalog/edge-columns.ts';
 import { canBeSubject, subjectProperty } from '../../catalog/subject.ts';
 import type { StoredColumns } from '../../catalog/commands.ts';
 
-/** Whose the row of an edge is, in link types that are made here. */
+/** The subject column of link types that are made here. */
 const subjectColumn = 'subject';
 
 const text: PropertyDefinition = {
@@ -89,7 +89,7 @@ function subjectOf(
     : `${what(name)} has rows, and no property says whose they are: the edges of a subject could not be erased`;
 }
 
-/** What a property of a link type takes over: it is never less guarded than it was, nor than what it is made from. */
+/** Flags that a property of a link type inherits: it is never less guarded than before, nor than its source. */
 function raised(before: PropertyDefinition | undefined, wanted: PropertyDefinition): Partial<PropertyDefinition> {
   const references = before?.references ?? wanted.references;
   return {

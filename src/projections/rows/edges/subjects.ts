@@ -1,6 +1,6 @@
 /**
- * Whose the rows of a body are. Every version repeats the cell that says so: what a put brought, and what an end or a remainder
- * continues. So a key or a bound of a subject's row is written under the subject's seal, whatever is done to the row. Pure.
+ * The subjects of a body's rows. Every version repeats the subject cell: a put brings it, and an end or a remainder continues it.
+ * So a key or a bound of a subject's row is written under the subject's seal, whichever command writes it. Pure.
  */
 import { assert } from '../../../errors.ts';
 import type { RowBatch, Vector } from '../../../log/values/columns.ts';
@@ -25,7 +25,7 @@ export function subjectsOf(cells: RowBatch, property: string | null, subject?: s
   return subjects.kind === 'null' ? {} : { subjects };
 }
 
-/** What a cell says of whose its row is. */
+/** The subject that a cell names. */
 export function subjectText(cell: Cell): string | null {
   return cell === null ? null : keyText(cell);
 }

@@ -95,8 +95,8 @@ export class DerivedVersions {
   }
 
   /**
-   * What was made from these and from rows that were `removed`, among the versions at positions from `from` on, besides what is known. A
-   * step is so many rows of a segment.
+   * Finds versions made from `roots` and from rows that were `removed`, at positions from `from` on, beside those already known.
+   * A step is so many rows of a segment.
    */
   *find(roots: readonly ErasedVersions[], removed: Iterable<RemovedRow>, from = 0): Generator<undefined, void> {
     const { tenant, layers } = this.#asked;

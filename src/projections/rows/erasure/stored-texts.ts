@@ -21,7 +21,7 @@ export interface StoredTexts {
   readonly length: number;
   /** Whether a row is of the paths that were asked for, and not removed. */
   stands(row: number): boolean;
-  /** Whose the row is, in words of the type; null where it does not say. */
+  /** The row's subject, from the type's subject column; null where it has none. */
   subjectOf(row: number): Cell;
   systemFrom(row: number): bigint;
   positionOf(row: number): number;
@@ -82,7 +82,7 @@ function* textsOfColumn({ table, type, name, of, subject, paths, timeline }: Ask
   }
 }
 
-/** What is in memory may leave it, or move, while others have their turn. */
+/** Copies a vector whose memory may be released or moved in other turns. */
 function copied(vector: TextVector, length: number): TextVector {
   const nulls = vector.nulls?.slice(0, length) ?? null;
   if (vector.kind === 'dict') return { ...vector, values: vector.values.slice(0, length), nulls };

@@ -1,4 +1,4 @@
-/** What keys and texts of versions say, whatever branch they were written on: for what has to be known of them before they go. */
+/** Reads keys and texts of versions, on whatever branch they were written: an erasure needs them before they go. */
 import { assert } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { type ErasedVersions, tenantOfErased } from '../../../log/entries/entry.ts';
@@ -14,7 +14,7 @@ export interface ToldTexts {
   key(text: string): void;
   /** A cell of a string or JSON column. */
   cell(text: string): void;
-  /** What keys, and what cells, have to be in to be told: a column whose texts begin otherwise is not read. Null: all keys are told. */
+  /** Texts that keys, and cells, must occur in: a column whose texts begin otherwise is skipped. Null: reports all keys. */
   readonly keysIn: LettersInARow | null;
   readonly cellsIn: LettersInARow;
   /** Whether a cell of this text has to be told: where none of a column's has, the column is not read. */

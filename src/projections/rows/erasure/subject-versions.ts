@@ -113,7 +113,7 @@ class Wanted {
       case 'f64': {
         const { values, nulls } = vector;
         const value = this.#integer === null ? NaN : Number(this.#integer);
-        // What a double can't hold exactly is in no column of doubles.
+        // A column of doubles cannot hold an integer that is not exact as a double.
         if (!Number.isSafeInteger(value)) return rows;
         for (let row = first; row < end; row++) if (values[row] === value && nulls?.[row] !== 1) rows.push(row);
         return rows;

@@ -61,7 +61,7 @@ export const defaultIndexes: SegmentIndexesOptions = {
 
 type VectorColumn = Extract<Vector, { readonly kind: 'vec' }>;
 
-/** What is kept for one column of one segment. */
+/** Indexes of one column of one segment. */
 interface Kept {
   readonly segment: Segment;
   readonly column: string;
@@ -74,7 +74,7 @@ interface Kept {
   /** By number. */
   readonly chunks: Map<number, TextIndex>;
   bytes: number;
-  /** What is kept is nobody's any more, and off the budget. */
+  /** Drops the indexes, and takes them off the budget. */
   readonly release: () => void;
 }
 
@@ -106,7 +106,7 @@ export const textIndexJob: SteppedJob<BuildRequest, Uint8Array> = {
   steps: ({ cells, language }) => buildTextIndex(cells, language),
 };
 
-/** Who forgets what is kept of a segment, by segment: by column, or, as an end of edges, by its name behind a character that names have not. */
+/** Indexes by segment and column name; for an end of edges the name follows a character that names cannot have. */
 const keepers = new WeakMap<Segment, Map<string, Kept>>();
 
 /** Without a column: of all of them. */
@@ -379,7 +379,7 @@ export class SegmentIndexes {
   async #built(kept: Kept, { abort, end }: NonNullable<Kept['building']>): Promise<boolean> {
     const { say } = this.#options;
     const { segment, column } = kept;
-    // What the worker reads stays where it is until it is done, whatever leaves memory meanwhile.
+    // The worker's input stays in place until it is done, even if columns leave memory meanwhile.
     const hold = this.#space.read([null]);
     hold.next();
     try {
@@ -495,7 +495,7 @@ export class SegmentIndexes {
     if (ofEnds) return this.#roomFor(endRunBytes(segment.length));
     const vector = vectorOf(segment, column);
     if (vector.kind !== 'vec') return 0;
-    // What a worker can't read where it lies would have to be copied for it.
+    // A worker would need a copy of a column that it cannot read in place.
     if (!memoryOf(vector.values)) return null;
     const bytes = coarseBytes({ rows: segment.length, dims: vector.dims });
     return this.#roomFor(bytes);
@@ -510,7 +510,7 @@ function nameOf({ column, ofEnds }: Pick<Kept, 'column' | 'ofEnds'>): string {
   return ofEnds ? `\0${column}` : column;
 }
 
-/** What grows moves: the worker has texts of its own. */
+/** A growing segment moves its arrays, so the worker gets copies. */
 function copied(cells: TextCells): TextCells {
   const { rows, offsets, heap, codes, absent, isJson } = cells;
   if (codes !== null) return cells;

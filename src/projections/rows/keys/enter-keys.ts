@@ -103,13 +103,13 @@ function* rowsToPass(segments: readonly Segment[]): Generator<undefined, Map<num
     bits[(row & 0xffff) >>> 5]! |= 1 << (row & 31);
   };
   for (const [number, segment] of segments.entries()) {
-    // What is found of a segment is found in one step.
+    // One step handles a whole segment.
     yield;
     const { previous, length, removedCount } = segment;
     if (removedCount > 0) for (let at = 0; at < length; at++) if (segment.isRemoved(at)) pass(number * SEGMENT_ROWS + at);
     if (previous.constant === NO_ROW) continue;
     for (let at = 0; at < length; at++) {
-      // What was removed supersedes nothing any more, but the versions before it are still reached through it.
+      // A removed row supersedes none any more, but the versions before it are still reached through it.
       let row = segment.isRemoved(at) ? NO_ROW : previous.at(at);
       for (; row !== NO_ROW && isRemoved(row); row = segments[row >>> 16]!.previous.at(row & 0xffff)) pass(row);
       if (row !== NO_ROW) pass(row);

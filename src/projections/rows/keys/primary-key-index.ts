@@ -32,7 +32,7 @@ export class PrimaryKeyIndex {
   #memoryOf = new Uint8Array(1);
   /** ... and at which word of it. */
   #bases = new Int32Array(1);
-  /** What the parts were given. */
+  /** The memory of each part. */
   #parts: Int32Array[];
   /** Slots of each part. */
   #sizes = new Int32Array([FIRST_SLOTS]);

@@ -1,4 +1,4 @@
-/** What a snapshot reads of the rows of a branch. */
+/** The rows of a branch that one snapshot reads. */
 import type {
   CatalogReader,
   Near,
@@ -21,7 +21,7 @@ import { rowsNear } from './near.ts';
 import { estimateRows, scanRows } from './scan.ts';
 import type { ScanSource } from './scan-source.ts';
 
-/** What readers of all branches share. */
+/** State shared by the readers of all branches. */
 export interface SharedRows {
   readonly timeline: Timeline;
   readonly scopes: Scopes;

@@ -85,7 +85,7 @@ function* changedBlocks(
     for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
       const block = changedColumns(step.value, changes);
       const { further: more } = block;
-      // What is said of all cells of a stretch is said of them as they rest.
+      // Facts about all cells of a block hold for the cells as stored.
       if (!more || !further) yield block;
       else yield { ...block, further: { rows: (names) => changedColumns(more.rows(names), names.map(further)) } };
     }

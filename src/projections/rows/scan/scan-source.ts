@@ -1,4 +1,4 @@
-/** What a scan of one type on one branch reads from. */
+/** The sources of a scan of one type on one branch. */
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { TableLayer } from '../tables/branch-table.ts';
 import type { SegmentIndexes } from '../indexes/segment-indexes.ts';

@@ -189,7 +189,7 @@ function* candidateBlocks(
   }
 }
 
-/** What is left of a segment's rows when only some stretches may hold what is asked for; neighbours go together. */
+/** The ranges of a segment that are left when only some may match; neighbouring ranges are joined. */
 function* partsOf(segment: Segment, visibility: Visibility, stretches: number): Generator<SegmentFilter, void> {
   for (let at = 0; at < 32; at++) {
     if (((stretches >>> at) & 1) === 0) continue;
@@ -216,7 +216,7 @@ function nothing({ columns, paths }: ScanRequest): RowBlock {
   };
 }
 
-/** What one layer of a scan is judged by. */
+/** The visibility rules of one layer of a scan. */
 export interface LayerReader {
   readonly visibility: Visibility;
   readonly inherited: Inherited | null;
@@ -467,7 +467,7 @@ function placed(made: RowBlock, { segment, rows, first }: ChosenRows, { placed: 
   return { ...made, placed: { place: segment.place, rows: gathered ? { selection: rows, first } : null } };
 }
 
-/** What a reader that may want further columns gets besides. */
+/** Adds access to further columns, for readers that may want them. */
 function withFurther(
   made: RowBlock,
   chosen: ChosenRows,

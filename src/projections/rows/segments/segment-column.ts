@@ -197,7 +197,7 @@ export class SegmentColumn {
     this.#length = length;
   }
 
-  /** What cells of NULL hold: nothing reads it as a value, but codes must be codes. */
+  /** Fills the cells of NULLs: no reader takes them for values, but codes must be codes. */
   #blank(from: number, to: number): void {
     switch (this.#layout) {
       case 'i32':
@@ -532,7 +532,10 @@ export class SegmentColumn {
     this.#heap = no.bytes;
   }
 
-  /** What is long, or of a segment that is expected to fill up, is made where it is to rest, so that sealing copies nothing; contents may be undefined. */
+  /**
+   * Allocates long arrays, and arrays of segments expected to fill up, where they will rest, so that sealing copies nothing.
+   * Contents are undefined.
+   */
   #array<T extends FixedArray>(kind: FixedKind<T>, length: number): T {
     const isLong = length * kind.BYTES_PER_ELEMENT >= LONG_BYTES;
     return this.#extents && (this.#sealed || isLong || this.#capacity >= SEGMENT_ROWS)

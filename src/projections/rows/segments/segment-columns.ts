@@ -28,7 +28,7 @@ interface Rows {
   readonly sealed: boolean;
 }
 
-/** Who decides which columns stay in memory, and writes those that changed. */
+/** Decides which columns stay in memory, and writes those that changed. */
 export interface SegmentKeeper {
   /** `null`: the keys. */
   loaded(columns: SegmentColumns, name: string | null, column: SegmentColumn): void;
@@ -153,7 +153,7 @@ export class SegmentColumns {
   widen(name: string, type: ColumnType, keepFormer: boolean): void {
     const known = this.#columns.get(name);
     if (known === undefined || known?.type === type) return;
-    // What the file says is widened again whenever it is read, as long as that takes no more than the file.
+    // A column read from the file is widened at every read, as long as that takes no memory beside the file.
     const file = this.isAtRest && !keepFormer ? this.#rest!.columns : null;
     const asRead = file !== null && file.typeOf(name) !== null && !file.isCoded(name);
     if (asRead) pushTo(this.#widened, name, type);
@@ -230,8 +230,8 @@ export class SegmentColumns {
   }
 
   /**
-   * What is out of memory as the next file is to have it, in `bytes`: it stays out of memory. Null where that can't be: codes are
-   * counted by their dictionary as they are wiped.
+   * A column that is out of memory, read into `bytes` for the next file; it stays out of memory. Null where that is impossible: a
+   * dictionary counts codes as they are wiped.
    */
   beside(name: string | null, bytes: BytesFor): SegmentColumn | null {
     const rest = this.#rest;
@@ -298,7 +298,7 @@ export class SegmentColumns {
 
   /** From here on columns may leave memory: `columns` says what they held at `version`. */
   restOn(columns: RestingColumns, version: number, dictionaryOf: DictionaryOf, keeper: SegmentKeeper): void {
-    // What came after the type that the file has goes on being made up for.
+    // Later widenings than the file's are still applied on read.
     for (const [name, types] of this.#widened) types.splice(0, types.indexOf(columns.typeOf(name)!) + 1);
     this.#rest = { columns, version, dictionaryOf, keeper };
     // The file has it wiped, and so has memory: whatever was written was wiped first.

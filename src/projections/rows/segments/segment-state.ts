@@ -26,14 +26,14 @@ export interface SegmentState {
   readonly nextLive: SavedCodes;
   readonly keys: SavedVector;
   readonly columns: readonly SavedColumn[];
-  /** What columns were before they were widened, for branches that read them as that; oldest first. */
+  /** Earlier forms of widened columns, for branches that read them so; oldest first. */
   readonly formers: readonly (SavedColumn & { readonly rows: number })[];
 }
 
-/** What never changes about a sealed segment but by a hard delete or a wider type; arrays are the segment's own. */
+/** The part of a sealed segment that only a hard delete or a wider type changes; arrays are the segment's own. */
 export type SegmentParts = Omit<SegmentState, 'closings' | 'nextLive'>;
 
-/** What goes on changing. Read once, soon: until then the segment keeps it as it was. */
+/** The part that keeps changing. Read it once and soon: until then the segment keeps the captured state. */
 export interface SegmentChanges {
   closings: Int32Array | Float64Array | null;
   nextLive: SavedCodes;
@@ -60,7 +60,7 @@ export interface RestingColumns {
 /** Memory for so many bytes. */
 export type BytesFor = (length: number) => Uint8Array<ArrayBuffer>;
 
-/** What is given last is used again for the next: memory that is touched for the first time costs more than to read a column. */
+/** Reuses the last buffer for the next column: touching fresh memory costs more than reading a column. */
 export function sameBytes(): BytesFor {
   let bytes = new Uint8Array(0);
   return (length) => {

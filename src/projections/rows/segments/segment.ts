@@ -85,7 +85,7 @@ export class Segment {
     previous: new CodeColumn(NO_ROW),
     nextLive: new CodeColumn(NO_ROW),
   };
-  /** What somebody is about to read of closings and chain: the next change leaves them a copy. */
+  /** Closings and chain that a checkpoint is about to read: the next change leaves it a copy. */
   #captured: SegmentChanges | null = null;
   /** `before` is the segment that this one follows: a full one tells how much room columns need. */
   constructor(firstRow: number, base: number, space: ColumnSpace, before: Segment | null = null) {
@@ -488,7 +488,7 @@ export class Segment {
     this.#captured = null;
   }
 
-  /** What closings say, counted again. */
+  /** Recounts live rows and closing bounds from the closings. */
   #summarise(): void {
     this.#liveCount = this.#length;
     if (!this.#closings) return;

@@ -34,7 +34,7 @@ interface Kept extends Queued {
   dense: boolean;
 }
 
-/** What was to be saved of a segment is there no more: its rows changed before it was written. */
+/** The segment's rows changed before the captured state was written. */
 export class SegmentChangedError extends Error {
   constructor() {
     super('a segment changed before it was written');
@@ -118,7 +118,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return this.#files.count;
   }
 
-  /** What the names of its files begin with. */
+  /** The prefix of its file names. */
   readonly prefix = 'segment-';
 
   holds(name: string): boolean {
@@ -341,7 +341,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     this.#counts.written++;
   }
 
-  /** What a changed segment has out of memory, a column a turn: to be written again it need not come back. */
+  /** Reads columns of a changed segment that are out of memory, one a turn: rewriting the segment need not load them. */
   async #beside(home: DerivedHome, cells: SegmentColumns): Promise<Beside> {
     const beside = new Map<string | null, SegmentColumn>();
     for (const name of [null, ...cells.names()]) {

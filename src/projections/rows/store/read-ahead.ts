@@ -33,7 +33,7 @@ export class ReadAhead {
       const saved = await file.load(name);
       if (!this.#closed) cells.adopt(name, file, saved);
     } catch {
-      // Whoever asks for the column meets the same, and is told.
+      // A query that needs the column meets the same error, and reports it.
     } finally {
       this.#loads--;
       names.delete(name);

@@ -23,7 +23,7 @@ import type { SavedVector } from '../segments/segment-column.ts';
 import { addBeginnings, noBeginnings } from '../cells/text-beginnings.ts';
 import type { BytesFor, RestingColumns, SavedColumn, SegmentParts } from '../segments/segment-state.ts';
 
-/** What the bytes of a vector are. */
+/** Layout of a vector's bytes. */
 interface Shape {
   readonly kind: SavedVector['kind'];
   readonly rows: number;

@@ -1,4 +1,4 @@
-/** What a store of columns goes by, tells, and whom it tells. */
+/** Options, counts and listeners of a column store. */
 import type { Segment } from '../segments/segment.ts';
 
 export interface ColumnStoreOptions {
@@ -18,7 +18,7 @@ export interface ColumnStoreOptions {
   readonly damaged?: () => void;
 }
 
-/** What happened since the store was opened. */
+/** Counts since the store was opened. */
 export interface ColumnCounts {
   /** Columns that were read from files, and that left memory. */
   hydrated: number;
@@ -41,7 +41,7 @@ export interface CompactOptions {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Who keeps files beside those of segments. */
+/** Keeps derived files beside those of segments. */
 export interface SegmentWatcher {
   /** A file says what its columns hold now. */
   rested(segment: Segment): void;

@@ -12,7 +12,7 @@ export class BranchRows implements StoredColumns {
   readonly #layer: Layer;
   readonly #tenant: string | null;
   readonly #catalog: CatalogReader;
-  /** What rows below a position read as. */
+  /** Reads the rows below a position. */
   readonly reader: (basis: number) => RowReader;
   /** First position after an instant. */
   readonly positionAfter: (instant: bigint) => number;

@@ -137,7 +137,8 @@ export class BranchTable implements StoredVersions {
     for (let version = newest; version !== NO_ROW; ) {
       const layer = Math.floor(version / LAYER);
       const { table: own, inherited } = this.#layers[layer]!;
-      // What closes a version is younger than it: with none at or after the fork, the chain of open ones is the answer.
+      // A closing version is younger than the closed one: with none at or after the fork, the chain of open versions is the
+      // answer.
       const chained =
         openOnly &&
         (!inherited || (own.lastGone < inherited.end && own.positionOf(own.newest(path, heap, start, end)) < inherited.end));

@@ -36,7 +36,7 @@ function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCou
   const rows = segment.rowAtOrAfter(end);
   const whole = rows === segment.length && segment.paths.constant !== null;
   if (whole && (segment.closedLeast >= end || segment.closedMost < end)) {
-    // What the segment knows of itself will do: the common case, and the difference between microseconds and a stall.
+    // Uses the segment's own counts: the common case, and the difference between microseconds and a stall.
     const versions = rows - segment.removedCount;
     return new Map([[segment.paths.constant!, { versions, live: segment.closedMost < end ? segment.liveCount : versions }]]);
   }

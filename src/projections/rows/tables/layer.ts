@@ -80,11 +80,11 @@ export class Layer {
     return heirs.flatMap((each) => this.layersOf(each, type, types));
   }
 
-  /** What a definition declares is declared of the tables that it is about; those of other branches stay as they are. */
+  /** Applies a definition to the tables that it covers; tables of other branches keep theirs. */
   define(tenant: string | null, definition: TypeDefinition, subject: string | null, keepFormer: boolean): void {
     const { name, properties } = definition;
     const meant = this.layersMeant(tenant, name, () => undefined);
-    // Whose rows there are already is still said by the property that said it then.
+    // Existing rows keep their former subject property.
     const former = meant.some(({ table }) => table.segments.length > 0) ? this.names.subjectOf(tenant, name) : null;
     const indexed = Object.entries(properties).flatMap(([column, property]) => (property.indexed ? column : []));
     const ends = endsOf(definition);
@@ -160,7 +160,7 @@ export class Layer {
     this.lower.forEach(({ layer, end }, index) => {
       const table = layer.table(tenant, type);
       if (!table || table.segments.length === 0 || table.segments[0]!.base >= end) return;
-      // Whoever stands between that layer and this one may have changed its rows, up to where the next was forked.
+      // Layers between that one and this may have changed its rows, up to where the next was forked.
       const between = [...this.lower.slice(index + 1), { layer: this as Layer, end: Infinity }];
       const overlays = between.flatMap((upper) => {
         const overlay = upper.layer.overlay(table);
@@ -197,7 +197,7 @@ interface DefinedName {
   readonly ends?: readonly string[];
 }
 
-/** What a branch's `type` entries said of names, as far as tables need it. */
+/** Declarations from a branch's `type` entries, as far as tables need them. */
 export class ScopedNames {
   /** By scope and name the property that says whose rows of the type are; null: none does. */
   #subjects: Map<string, string | null>;

@@ -1,5 +1,5 @@
 /**
- * What a branch did to rows that it inherited: which it closed and which it removed. Its source's columns stay as they
+ * A branch's changes to inherited rows: which it closed and which it removed. Its source's columns stay as they
  * are, so this is sparse: 8 KiB for a segment that was touched at all, and an entry for each row that was.
  */
 import { assert } from '../../../errors.ts';

@@ -26,7 +26,7 @@ export class PrivateRows {
     return new RowsAt(this.#parts, layer, { tenant, catalog }, basis, catalog);
   }
 
-  /** What deciding goes by. */
+  /** The rows of the branch, for decide functions. */
   on(catalog: CatalogReader): BranchRows {
     const { layer, tenant, scopes, timeline } = this.#parts;
     return new BranchRows(layer, tenant, scopes, catalog, timeline, (basis) => this.reader(catalog, basis));

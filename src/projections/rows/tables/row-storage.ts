@@ -1,4 +1,4 @@
-/** What all tables of a store share: where time comes from, where columns rest, and what is kept beside them. */
+/** Resources that all tables of a store share: the timeline, the memory of columns, indexes and caches. */
 import { ColumnMemory } from '../../../log/values/column-memory.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import { ClosingOrders } from './closing-order.ts';

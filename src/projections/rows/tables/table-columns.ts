@@ -33,7 +33,7 @@ export type SavedColumns = readonly {
 
 export class TableColumns {
   readonly #columns = new Map<string, TableColumn>();
-  /** What codes of a column mean; null where none were ever given, or the column was widened since. */
+  /** The dictionary of a column; null where it never had codes, or was widened since. */
   readonly dictionaryOf = (column: string): ByteDictionary | null => this.#columns.get(column)?.dictionary ?? null;
 
   get types(): ReadonlyMap<string, { readonly type: ColumnType }> {

@@ -1,4 +1,4 @@
-/** What a checkpoint holds of a table. */
+/** The saved state of a table in a checkpoint. */
 import type { Provenance } from '../../../log/entries/entry.ts';
 import type { SegmentChanges, SegmentState } from '../segments/segment-state.ts';
 import type { SegmentFile } from '../store/segment-file.ts';

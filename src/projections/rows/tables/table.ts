@@ -194,12 +194,12 @@ export class Table implements StoredKeys, StoredVersions {
     counts.live += rows - dropped.size - closed;
   }
 
-  /** What `remove` needs of versions at these positions, ascending, is brought within reach, a slice a step; nothing else changes. */
+  /** Loads the data that `remove` needs for versions at these positions, ascending, a slice a step; changes no row. */
   *expectRemoval(positions: readonly number[]): Generator<undefined, void> {
     yield* expectRemovals(positions, this, this.#entering ? null : this.#index, this.#leaving);
   }
 
-  /** What was expected is not going to happen. */
+  /** Cancels `expectRemoval`. */
   expectNoRemoval(): void {
     this.#leaving.clear();
   }

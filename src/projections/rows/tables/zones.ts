@@ -50,7 +50,7 @@ interface TextZones {
 
 type Zones = NumberZones | TextZones;
 
-/** What is known of a segment's columns, as they were after so many wipes. */
+/** Summaries of a segment's columns, valid for one count of wipes. */
 interface Summaries<T> {
   readonly wipes: number;
   readonly columns: Map<string, T>;
@@ -182,8 +182,8 @@ export class Pruner {
   }
 
   /**
-   * What is left of rows first .. end-1, which lie in neighbouring stretches, without those at either end that a predicate
-   * over texts that rise rules out: of a range of keys in the order of arrival, the range itself.
+   * Narrows rows first .. end-1, which lie in neighbouring ranges, by predicates over ascending texts: keys that arrive in order
+   * are reduced to exactly the matching range.
    */
   narrowed(segment: Segment, first: number, end: number): readonly [number, number] {
     let [from, to] = [first, end];
@@ -237,7 +237,7 @@ export class Pruner {
   }
 }
 
-/** What is left in place of a removed cell is no value: extremes that took it for one would rule nothing out. */
+/** A removed cell leaves no value: extremes that counted it would rule nothing out. */
 function withoutRemoved(segment: Segment, vector: Vector | undefined): Vector | undefined {
   if (!vector || vector.kind === 'null' || segment.removedCount === 0) return vector;
   const nulls = new Uint8Array(segment.length);

@@ -86,7 +86,7 @@ function decideStep(
   return decidePut({ ...step, atomic: true }, made, rows, context, at);
 }
 
-/** What refuses a step says which one it was. */
+/** Adds the number of the step to its refusal. */
 function refusing(number: number, decide: () => Decision): Decision {
   try {
     return decide();

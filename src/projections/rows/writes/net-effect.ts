@@ -1,6 +1,6 @@
 /**
- * What several writes come to that are written together: of versions that one of them made and a later one closed, nothing is left, as
- * if each row had been written once, as it is in the end. Pure. What must hold:
+ * The net effect of several writes in one append: a version that one of them made and a later one closed is dropped, as if each
+ * row had been written once, in its final state. Pure. Invariants:
  *
  * - what stood before is closed by what is left of its key;
  * - a version that alone leads from what is left to whose it is stays, and is closed by what took its place: an erasure finds its way by it;
@@ -21,9 +21,9 @@ interface Version {
   readonly row: number;
   /** With its type. */
   readonly key: string;
-  /** What it closes, of what stood before and of what is left of the writes. */
+  /** Versions that it closes, both stored ones and those that the writes keep. */
   readonly closes: (number | Version)[];
-  /** What closes it, or what is left in its place; null: nothing of the writes. */
+  /** The version that closes it, or takes its place; null: the writes have none. */
   successor: Version | null;
   /** Something that stood before is closed by it, or by what it took the place of. */
   isClosing: boolean;
@@ -77,7 +77,7 @@ export function netEffect(drafts: readonly EntryDraft[], next: NextPlace): reado
     if (body.kind !== 'rows') own.push({ draft, versions: null });
     else {
       const all = Array.from(body.ops, (_, row) => versions.get(first + row)!).filter(({ isLeft }) => isLeft);
-      // What is left over follows what took its place: there is no moment at which both hold.
+      // A remainder follows the version that took its place: the two never hold at the same moment.
       const isLate = (version: Version): boolean => (taking(version)?.body ?? body) !== body;
       own.push({ draft, versions: all.filter((version) => !isLate(version)) });
       behind.push({ draft, versions: all.filter(isLate) });
@@ -104,7 +104,7 @@ interface Written {
   readonly versions: readonly Version[] | null;
 }
 
-/** What holds from where the writes end a version; undefined: nothing of its key, or they don't. */
+/** The version that holds from where the writes end this one; undefined: its key has none left, or the writes don't end it. */
 function replacing(
   { body, row }: Version,
   ofKey: readonly Version[],
@@ -195,7 +195,7 @@ function namesOf({ body: { type, cells }, row }: Version): readonly string[] {
   );
 }
 
-/** What versions closed that are not left is closed by those in their place, and what is left by what closes it. */
+/** Hands the closings of dropped versions to the versions in their place; a kept version is closed by its successor. */
 function passCloses(versions: Iterable<Version>): void {
   for (const version of versions) {
     let heir = version.successor;

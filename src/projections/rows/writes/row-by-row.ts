@@ -144,7 +144,7 @@ export function* putByRow(asked: RowByRow): Generator<undefined, PutByRow> {
   }
 }
 
-/** What a plan writes from a version on. */
+/** The versions that a plan writes from number `first` on. */
 export function versionsSince(plan: VersionPlan, first: number, at: NextPlace): RowVersion[] {
   const versions: RowVersion[] = [];
   for (let i = first; i < plan.length; i++) {

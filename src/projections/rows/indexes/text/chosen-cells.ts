@@ -9,7 +9,7 @@ export function noTexts(rows: number): TextCells {
   return { rows, offsets: new Uint32Array(1), heap: new Uint8Array(0), codes: null, absent: new Uint8Array(rows).fill(1) };
 }
 
-/** What a step of copying texts is of, in bytes. */
+/** Bytes of text that one step copies. */
 const STEP_BYTES = 1 << 20;
 
 /** Cells of chosen rows of any vector of texts, or of JSON. */

@@ -337,7 +337,7 @@ export function packed(parts: TextIndexParts, held: number, total: number): Uint
   return bytes;
 }
 
-/** What was read by the last call. */
+/** The value that the last call read. */
 let read = 0;
 
 /** Reads a varint; gives where it ends. */

@@ -26,7 +26,7 @@ export interface GraphsPlace {
   readonly memory: string;
 }
 
-/** What is asked of one graph. */
+/** A search in one graph. */
 export interface NearPart {
   readonly graph: number;
   readonly count: number;
@@ -46,7 +46,7 @@ export type GraphAsked =
 export interface GraphTold {
   /** Rows near the vector, nearest first, for each part that was asked. */
   readonly near?: readonly Int32Array[];
-  /** What a graph is saved as, in memory that threads share; absent where there is no memory for a file. */
+  /** The saved form of a graph, in memory that threads share; absent where there is no memory for a file. */
   readonly bytes?: Uint8Array;
 }
 

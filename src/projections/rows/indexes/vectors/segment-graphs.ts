@@ -36,7 +36,7 @@ export interface SegmentGraphsOptions extends Partial<GraphsPlace> {
   readonly say: (line: string) => void;
 }
 
-/** What graphs share with the other indexes of segments. */
+/** Resources that graphs share with the other indexes of segments. */
 interface Shared {
   readonly space: ColumnSpace;
   /** Whether so many bytes more have room. */
@@ -204,7 +204,7 @@ export class SegmentGraphs {
     void this.#ask({ ask: 'drop', graph: graph.number }).catch(() => undefined);
   }
 
-  /** What is asked for is begun where it is not there. */
+  /** Returns the graph, or begins to build it. */
   #find(segment: Segment, column: string, path: number): Graph | undefined {
     const graphs = this.#graphsOf(segment);
     const key = keyOf({ column, path });
@@ -286,7 +286,7 @@ export class SegmentGraphs {
   }
 
   async #build(graph: Graph): Promise<void> {
-    // What is read of the column stays where it is until all of it was handed over, whatever leaves memory meanwhile.
+    // The column stays in place until all of it was handed over, even if it leaves memory meanwhile.
     const hold = this.#shared.space.read([null]);
     hold.next();
     try {
