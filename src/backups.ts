@@ -103,7 +103,7 @@ export class Backups implements BackupDesk {
         const capture = await log.capture();
         try {
           const artefact = await this.#capture(capture, erasedKeys, options);
-          // What was dropped from the files after the state was saved is not in a replay up to it.
+          // Rows dropped from the files after the state was saved are missing in a replay up to it.
           if (saved && !artefact.projections && !differ(before, capture))
             this.#digesting = Promise.all([this.#digesting, this.#digestLater(artefact, saved, options)]);
           return viewOf(artefact);
@@ -239,7 +239,7 @@ export class Backups implements BackupDesk {
     });
   }
 
-  /** What was erased while it was restored. */
+  /** Destroys the keys of erasures that happened during the restore. */
   async #destroyIn(target: string, late: readonly { readonly id: string; readonly receipt: string }[]): Promise<void> {
     const { disk, random, settings, say } = this.#parts;
     const master = await masterKeys({ ...settings, SERVICE_DATA_DIR: target }, disk, random, say);

@@ -11,7 +11,7 @@ import { ConfigError, didYouMean } from './errors.ts';
 
 interface Setting<T> {
   readonly help: string;
-  /** What the built-in default reads as in documentation. */
+  /** The built-in default as documentation prints it. */
   readonly defaultText: string;
   readonly default: T;
   /** Throws a ConfigError that names what is accepted. */
@@ -354,7 +354,7 @@ export function loadSettings(inputs: ConfigInputs): Settings {
   }
 }
 
-/** What `/config` shows: every setting, secrets as whether they are set. */
+/** The answer of `/config`: every setting, secrets as whether they are set. */
 export function redactedSettings(settings: Settings): Record<string, { value: unknown; source: string }> {
   const shown: Record<string, { value: unknown; source: string }> = {};
   for (const [name, setting] of Object.entries<Setting<unknown>>(settingsTable)) {

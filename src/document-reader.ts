@@ -52,7 +52,7 @@ interface Waiting {
   readonly start: () => void;
 }
 
-/** Who may have a thread: tenants in turn, a second one only while nobody else waits. */
+/** Hands out threads: tenants take turns, and a tenant gets a second one only while no other waits. */
 class Threads {
   /** By tenant, how many it has. */
   readonly #running = new Map<string, number>();

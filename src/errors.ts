@@ -3,7 +3,7 @@
  * and whether trying again can help. Doors never match on message text.
  */
 
-/** What went wrong, in words that every protocol has an answer for (`doors/error-codes.ts`). */
+/** Kinds of errors; every protocol has an answer for each (`doors/error-codes.ts`). */
 export type ErrorKind =
   | 'invalid'
   | 'unauthenticated'
@@ -148,9 +148,9 @@ export interface ErrorFacts {
   readonly line?: number;
   readonly column?: number;
   readonly retryAfterSecs?: number;
-  /** What it was made from was written since: the same again may well succeed. */
+  /** A row that it was decided from was written since: a retry may well succeed. */
   readonly stale?: true;
-  /** Further members of a problem record: what a write that failed on its way had done before. */
+  /** Further members of a problem record, such as the effects of a write before it failed. */
   readonly extras?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
 }
@@ -216,7 +216,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return best === '' ? '' : ` (did you mean ${best}?)`;
 }
 
-/** What is looked at for a guess, at most: it is made in the turn that fails. */
+/** Most names compared for a guess, which is made in the turn that fails. */
 const mostGuessed = 1_000;
 const longestGuessed = 64;
 const longestPrefix = 12;

@@ -11,7 +11,9 @@ export interface ModelPlace {
   readonly patienceMs: number;
 }
 
-/** What `read` makes of the answer, whose errors say `an answer …`. Rejects with REL_UNAVAILABLE where there is none of use. */
+/**
+ * Returns the result of `read` on the answer; its errors say `an answer …`. Rejects with REL_UNAVAILABLE without a usable answer.
+ */
 export async function askModel<T>(
   { url, key, what, patienceMs }: ModelPlace,
   body: unknown,

@@ -43,7 +43,7 @@ export async function presentKeys(settings: Settings, disk: Disk): Promise<Maste
   return await masterKeys(settings, disk, none, () => undefined);
 }
 
-/** What seals the escrow of the keys: from the file that was named, else from the settings. */
+/** The key that seals the escrow: from the named file, else from the settings. */
 export function escrowKey(settings: Settings, file: string | undefined): Uint8Array {
   if (file !== undefined) return parseKey('--escrow-key-file', readSettingFile('--escrow-key-file', file));
   const { SERVICE_ESCROW_KEY: given, SERVICE_ESCROW_KEY_FILE: named } = settings;

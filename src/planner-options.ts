@@ -1,4 +1,4 @@
-/** What the planner takes from the settings alone. */
+/** The planner's options that come from the settings alone. */
 import { rankingRules, type Settings } from './config.ts';
 import type { PlannerOptions } from './planner/options.ts';
 

@@ -22,7 +22,7 @@ import { columnDigestJob } from './projections/rows/digests/column-digests.ts';
 
 export type OnProgress = (bytes: number, bytesTotal: number) => void;
 
-/** What a restore is of and for: nothing but values. */
+/** The request of a restore: plain values only. */
 export interface RestoreRequest {
   readonly settings: Settings;
   readonly version: string;
@@ -102,7 +102,7 @@ export const publicKeysOf = ({ secrets }: KeyContents): Uint8Array[] =>
 
 type Digests = Readonly<Record<string, string>>;
 
-/** What the digests of the projections are held against, and what that is. */
+/** Digests of the projections, the digests to compare them with, and where those come from. */
 interface Comparison {
   readonly digests: Digests;
   readonly expected: Digests;

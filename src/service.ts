@@ -51,7 +51,7 @@ import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
 import type { RestoreBeside } from './restores.ts';
 import { plannerOptions } from './planner-options.ts';
 
-/** What is kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
+/** State kept beside the log so that a start does not read all of it, and columns need not all be in memory. */
 export interface DerivedParts {
   /** Memory of the machine: half of it is for rows where no budget is set. */
   readonly machineBytes: number;
@@ -116,7 +116,7 @@ export class Service {
   readonly gate: Gate;
   readonly planner: Planner;
   readonly models: ReturnType<typeof modelsOf>;
-  /** What doors wait with while they take up or send a body for long. */
+  /** Gives other work its turn while a door reads or sends a long body. */
   readonly yieldTurn: () => Promise<void>;
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
@@ -139,7 +139,7 @@ export class Service {
   readonly columns: ColumnStore | null;
   readonly keyring: KeyStore;
   readonly backups: Backups;
-  /** What no row names of the bodies beside rows. */
+  /** Finds bodies that no row names. */
   readonly bodies: BlobSweep;
   /** Long work that somebody asked for. */
   readonly jobs: JobRunner;
@@ -190,7 +190,7 @@ export class Service {
     this.#chore = opened.turnsOf('chores');
     this.workers = opened.workers;
     this.jobs = new JobRunner({ now: () => clock.now(), newId: () => ids.next() });
-    // What stands asks the planner, and the planner's statements ask what stands.
+    // Standing queries call the planner, and the planner's statements read standing queries.
     const planner = { query: (...asked: Parameters<Planner['query']>) => this.planner.query(...asked) };
     this.lookups = new LookupTables({ files: parts.lookupFiles ?? null, clock });
     this.views = new MaterializedViews({
@@ -287,7 +287,7 @@ export class Service {
     }
   }
 
-  /** What a start left for later, beside what is asked; resolves when nothing is left. */
+  /** Does the work that a start postponed, beside queries; resolves when none is left. */
   async settle(): Promise<void> {
     await this.#enterKeys();
     this.projections.rows.beginIndexes();
@@ -311,12 +311,12 @@ export class Service {
       untenanted('annals', 'operator', 'start'),
     );
     await ended.catch((error: unknown) => {
-      // What was not filled is filled when it is asked for.
+      // An index that was not filled is filled on first use.
       if (!(error instanceof ServiceError) || (error.code !== 'REL_CANCELLED' && error.code !== 'REL_UNAVAILABLE')) throw error;
     });
   }
 
-  /** What goes by the clock, until the store closes: agreements that end, purges that were cut off, a licence that runs out. */
+  /** Runs chores by the clock until the store closes: agreements that end, interrupted purges, an expiring licence. */
   tend(): void {
     const { gate, clock, ids } = this;
     const { signal } = this.#closing;
@@ -390,10 +390,10 @@ export const derivedDirectory = (settings: Settings): string => join(settings.SE
 
 export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
-/** What work of a kind waits for its next turn with. */
+/** Chooses the yield function for a kind of work. */
 type TurnsOf = (kind: WorkKind) => () => Promise<void>;
 
-/** What all rooms stand on. */
+/** The resources that all rooms share. */
 interface Ground {
   readonly blobs: Blobs;
   readonly keyring: KeyStore;
@@ -551,7 +551,7 @@ async function openDerived(
       if (behind.length > 0) {
         say(`the saved state does not hold ${behind.join(', ')} as this version does: rebuilding that from the log`);
         await projector.catchUp(opened.log, () => columns.room());
-        // What it rested on before is no more than a stray now.
+        // Files of the former state are strays now.
         const kept = from?.files ?? new Set();
         await removeStrays(reader, (name) => kept.has(name) && (!name.startsWith(columns.prefix) || columns.holds(name)), say);
       }
@@ -601,7 +601,7 @@ async function findCheckpoint(reader: DerivedReader, say: (line: string) => void
   }
 }
 
-/** What a derived file is to blame for, whoever stumbled over it. */
+/** True when a derived file caused the error, wherever it surfaced. */
 function isDerivedFault(error: unknown): boolean {
   return error instanceof DerivedFileError || (error instanceof Error && isDerivedFault(error.cause));
 }

@@ -1,4 +1,4 @@
-/** What of the WebAssembly JavaScript interface is used: its types come with the DOM's, which a server has no use for. */
+/** The used part of the WebAssembly JavaScript interface: its types come with the DOM's, which a server has no use for. */
 declare namespace WebAssembly {
   interface MemoryDescriptor {
     /** Pages of 64 KiB. */

@@ -83,7 +83,7 @@ export async function backupsCommand(options: BackupsCommandOptions): Promise<nu
   return found.some((each) => 'damaged' in each) ? exitCode.found : exitCode.ok;
 }
 
-/** What was asked for is either there and proven, or the target is empty. */
+/** Restores and proves the backup, or leaves the target empty. */
 export async function restoreCommand(artefact: string, options: RestoreCommandOptions, version: string): Promise<number> {
   if ((options.target === undefined) === (options.drill !== true)) throw new ConfigError('give --target <dir> or --drill');
   const settings = directorySettings(options);

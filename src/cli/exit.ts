@@ -18,7 +18,7 @@ export class RemoteError extends Error {
   override readonly name = 'RemoteError';
 }
 
-/** What the machine refuses (a file that is not there, a full disk) is no bug: its own words say what and where. */
+/** A refusal of the operating system (a missing file, a full disk) is no bug: its message says what failed and where. */
 function isRefusal(error: unknown): error is Error {
   return error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === 'string';
 }

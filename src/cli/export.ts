@@ -46,7 +46,7 @@ async function writeOut(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>
     try {
       await pipeline(source, process.stdout, { end: false });
     } catch (error) {
-      // Whoever reads, `head` for one, has enough.
+      // The reader, `head` for one, has closed the pipe: it has enough.
       if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
     }
     return;

@@ -75,7 +75,7 @@ async function requireLog(directory: string): Promise<void> {
   );
 }
 
-/** Whoever may open the directory: the one who runs the command. Named in every record that the command leaves. */
+/** The caller of a local command: its user can open the directory. Every record that the command leaves names it. */
 export function operator(organization: string | null, branch = mainBranch): Caller {
   if (organization !== null) checkOrganization(organization);
   return { ...untenanted('operator', 'operator', 'cli'), path: organization, branch };

@@ -43,7 +43,7 @@ async function readBelow(root: string, path: string, bytesMax: number): Promise<
   try {
     const opened = await file.stat();
     if (!opened.isFile() || opened.nlink !== 1) throw refusal();
-    // What was opened is what stands there still, by a path that is still without links: no race was won in between.
+    // The opened file is still the one at this path, and the path is still free of links: no race was won in between.
     if ((await realpath(full)) !== full || !isSame(opened, await stat(full))) throw refusal();
     if (opened.size > bytesMax) throw new ServiceError('REL_TOO_LARGE', `a lookup file has at most ${bytesMax} bytes`);
     const bytes = Buffer.alloc(opened.size);

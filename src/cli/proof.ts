@@ -100,7 +100,7 @@ function auditing<T>(service: Service, options: SourceOptions, run: (open: Invoc
   return service.gate.invoke(operator(options.organization ?? null), asking, run);
 }
 
-/** What the flags name, as the route calls it. */
+/** The flags under the field names of the route. */
 function fieldsOf(options: MakeOptions): Record<string, string> {
   const { position, systemFrom, leaf, branch, row, treeSize, head } = options;
   const given = {

@@ -53,7 +53,7 @@ export async function queryCommand(sql: string, options: QueryOptions, version: 
   return exitCode.ok;
 }
 
-/** What only a directory needs is loaded for one. */
+/** Modules that only a directory needs are loaded for one. */
 async function askDirectory(sql: string, options: QueryOptions, version: string): Promise<Reply> {
   const [{ operator, withService }, { writeNdjson }, { envelopeMembers }] = await Promise.all([
     import('./local.ts'),

@@ -73,7 +73,7 @@ interface Run {
   readonly rowsPerSecond: number;
 }
 
-/** What a clean report vouches for. */
+/** The checks that a clean report vouches for. */
 function checkedOf({ bodiesOpened, leaves, checkpoint }: VerifyReport): readonly string[] {
   const checked = ['manifest', 'frame checksums', 'payload digests', 'chain', 'tree'];
   if (checkpoint?.signature === 'verified') checked.push('signed heads');

@@ -1,4 +1,4 @@
-/** What governance calls the things that callers do, what they cost at their start, and which type they are about. */
+/** Names of callers' actions in policies, their cost at the start, and the types that they are about. */
 import type { Command, CommandKind } from '../projections/command.ts';
 import type { Action } from './gate-contract.ts';
 
@@ -11,7 +11,7 @@ interface ActionFacts {
   readonly readsOnly: boolean;
   /** Answers from rows: it counts as a query of its tenant, and rows are seen by a right of its own. */
   readonly answers: boolean;
-  /** Whoever is known may do it inside their own tenant, until policies are installed. */
+  /** Any authenticated caller may do it inside its own tenant, until policies are installed. */
   readonly ofTenant: boolean;
 }
 
@@ -46,7 +46,7 @@ function actionsThat(holds: (facts: ActionFacts) => boolean): ReadonlySet<Action
   return new Set((Object.keys(facts) as Action[]).filter((action) => holds(facts[action])));
 }
 
-/** What a command is called in policies, whatever the invocation that submits it is called. */
+/** Policy actions of commands, independent of the invocation that submits them. */
 export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'put-rows': 'ingest',
   'delete-rows': 'delete',
@@ -84,7 +84,7 @@ export const actionOf: Readonly<Record<CommandKind, Action>> = {
   'embed-rows': 'administer',
 };
 
-/** What of a command is admitted and authorised by itself: steps of a batch, or the command. */
+/** The parts of a command that are admitted and authorised one by one: steps of a batch, or the command. */
 export function partsOf(command: Command): readonly Command[] {
   return command.kind === 'batch' ? command.steps : [command];
 }

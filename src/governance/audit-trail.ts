@@ -110,7 +110,7 @@ function draftsOf(records: readonly AccessRecord[]): EntryDraft[] {
         principal: 'annals',
         door: 'gate',
         purpose: null,
-        // Whoever is of the scope of one record may be shown the leaf: it names no request where they are of several.
+        // The leaf may be shown to callers in the scope of any one of its records: it names a request only if all share it.
         correlationId: chunk.every((each) => each.correlationId === chunk[0]!.correlationId) ? chunk[0]!.correlationId : '',
         policyDigest: '',
       },

@@ -1,4 +1,4 @@
-/** Who asks: fixed once a door has authenticated, and carried to the gate with every invocation. Pure. */
+/** The caller: fixed once a door has authenticated, and carried to the gate with every invocation. Pure. */
 
 export interface Caller {
   readonly principal: string;

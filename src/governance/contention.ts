@@ -1,15 +1,14 @@
 /**
- * What reads and then writes, decided again where a row that it read was written meanwhile. Who meets such a conflict waits in a line
- * for what it is about, and so does who comes while there is a line: at its head nobody is before it but those who write without
- * reading. What must hold: a line moves on whatever becomes of its head; nobody decides more often than `triesMax`, nor after its
- * time.
+ * Work that reads and then writes, decided again when a row that it read was written meanwhile. After such a conflict an attempt
+ * waits in a line for its subject, and so do newcomers while there is a line: the head then competes only with blind writes.
+ * Invariants: a line moves on however its head ends; no attempt decides more often than `triesMax`, nor after its deadline.
  */
 import { ServiceError } from '../errors.ts';
 import type { Clock } from '../clock.ts';
 import { SlotsTaken } from './admission/quota.ts';
 
 export interface Contender {
-  /** What those who meet in it have in common. */
+  /** The subject that contenders of one line have in common. */
   readonly about: string;
   /** Its caller is gone. */
   readonly gone: AbortSignal | undefined;
@@ -90,7 +89,7 @@ export class Contention {
           if (isFull) await this.#clock.sleep(2 ** Math.min(full++, 6), contender.gone);
           else {
             tries++;
-            // What was written shows once it is acknowledged.
+            // A write becomes visible once it is acknowledged.
             await this.#acknowledged();
           }
         }

@@ -1,11 +1,11 @@
-/** What an invocation is of: what was asked for, and what has been described since. It is judged and recorded by the same words. */
+/** The description of an invocation: its request, and facts found since. It is judged and recorded by the same words. */
 import type { Judged } from './authorization/judge.ts';
 import { actionOf, answers, partsOf, touchesRows, typeNamed, typesMigrated } from './actions.ts';
 import type { Caller } from './caller.ts';
 import type { Command, Outcome } from '../projections/command.ts';
 import type { Action, InvocationFacts, InvocationRequest } from './gate-contract.ts';
 
-/** What an access record says of an act, beside who did it and how it ended. */
+/** The act in an access record, beside who did it and how it ended. */
 export interface RecordedAct {
   readonly action: Action;
   readonly objectType: string | null;
@@ -27,7 +27,7 @@ export class Described {
   readonly #facts: { -readonly [K in keyof InvocationFacts]: InvocationFacts[K] } = {};
   /** By type, rows that were written so far; 0 for what was submitted and is not written, or not yet. */
   readonly #written = new Map<string | null, number>();
-  /** What the command submitted last is called; null: none that changes anything. */
+  /** The kind of the last submitted command; null: none that changes anything. */
   #submitted: Command['kind'] | null = null;
   /** Until something else is described. */
   #judgedAs: Judged | null = null;
@@ -48,7 +48,7 @@ export class Described {
     const parts = partsOf(command).filter((part) => typeNamed(part) !== this.#callType);
     for (const part of parts) this.#wrote(typeNamed(part), 0);
     for (const type of typesMigrated(command)) this.#wrote(type, 0);
-    // What answers stays an answer, also where that is kept.
+    // An answer stays an answer, even where it is stored.
     const changing = parts.filter(({ kind }) => !answers.has(actionOf[kind]));
     const [first] = changing;
     if (first !== undefined) this.#submitted = (changing.find(({ kind }) => kind === 'put-rows') ?? first).kind;
@@ -68,7 +68,7 @@ export class Described {
     return this.#facts.call?.objectType;
   }
 
-  /** What it is recorded as: the act that was judged, not the way in which it was asked for. */
+  /** The recorded act: the act that was judged, not the way in which it was requested. */
   get recordedAct(): RecordedAct {
     const { facts, request } = this;
     const act = facts.act ?? request.act;
@@ -123,7 +123,7 @@ export class Described {
     return purposeRequired === true || (this.caller.purposes.length > 0 && touchesRows.has(this.action));
   }
 
-  /** Who asks for what, and what they state. */
+  /** The request that is judged: caller, action and statements. */
   get judged(): Judged {
     if (this.#judgedAs !== null) return this.#judgedAs;
     const { breakGlass = this.request.breakGlass, accessScopeRef = this.request.accessScopeRef } = this.#facts;

@@ -1,4 +1,4 @@
-/** What doors hold of the registry of tenants and of the installed policies, inside an invocation. */
+/** The tenant registry and the installed policies as doors see them, inside an invocation. */
 import type { AgreementRecord, AgreementState, AgreementTerms, DeletionManner, TenantRecord } from '../log/entries/entry.ts';
 import type { ChangeAgreement, MoveAgreement, ProposeAgreement } from '../projections/command.ts';
 import type { Licence } from './tenancy/licence.ts';
@@ -11,7 +11,7 @@ export interface TenantView extends TenantRecord {
 }
 
 export interface AgreementView extends AgreementRecord {
-  /** What the tenant that it was asked of is in it. */
+  /** The sides of the queried tenant. */
   readonly sides: readonly ('assigner' | 'assignee')[];
   /** Every move that it made, in order. */
   readonly events: readonly { readonly change: string; readonly principal: string; readonly time: bigint }[];
@@ -48,8 +48,8 @@ export interface OwnTenant {
 }
 
 /**
- * REL_ACL for who looks after no tenant; for who looks after one, REL_NOT_FOUND for every other, whether it exists or not.
- * What is shown of all of them is for who runs the store.
+ * REL_ACL for callers that manage no tenant; for a tenant's manager, REL_NOT_FOUND for every other tenant, whether it exists or
+ * not. Only the operator of the store sees all of them.
  */
 export interface TenantDesk {
   /** By id, deleted ones included. */

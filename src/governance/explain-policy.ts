@@ -1,4 +1,4 @@
-/** What explaining a decision is made from: policies, types, grants and guards of now, or as they stood below a position. */
+/** The inputs of an explained decision: policies, types, grants and guards of now, or as they stood below a position. */
 import { tenantOf } from '../log/values/value.ts';
 import { ServiceError } from '../errors.ts';
 import type { Basis } from '../log/log-store.ts';
@@ -55,7 +55,7 @@ export function explainPolicy(
   });
 }
 
-/** What lay below it had happened by that instant; undefined where that is now. */
+/** The position below which everything had happened by that instant; undefined where that is now. */
 function positionAt(timeline: Core['parts']['projections']['timeline'], instant: bigint, basis: Basis): number | undefined {
   if (instant >= basis.instant || basis.position === 0) return undefined;
   return Math.max(1, Math.min(timeline.positionAfter(instant), basis.position));

@@ -1,5 +1,5 @@
 /**
- * What doors and planner hold of the gate. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
+ * The gate as doors and planner see it. Two verbs inside one invocation: `snapshot` to read, `submit` to write;
  * the invocation itself guarantees that exactly one access record is written on every way out.
  */
 import type { Vector } from '../log/values/columns.ts';
@@ -38,11 +38,14 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'eras
   masked(type: string): ReadonlyMap<string, MaskKind>;
   /** Whether a column is masked in every row of the type that may be seen. */
   hides(type: string, column: string): boolean;
-  /** What an answer that reads these columns of a type has to say of rows that others share: what of them is not there. */
+  /** Notices for an answer that reads these columns of a type: which parts of rows shared by others are missing. */
   notices(type: string, columns: readonly string[]): readonly string[];
   /** Whether names of the type and its columns may be told to whoever misspelt one: the caller may read rows of it. */
   offers(type: string): boolean;
-  /** What decides whether a row of a type is seen: whose it is and nothing else; or what it holds, its past or terms too. */
+  /**
+   * Whether the organisation path alone decides that a row of a type is visible, or also its cells, its past or an agreement's
+   * terms.
+   */
   seenBy(type: string): 'path' | 'row';
   /** Whether rows of other tenants are among those of a type that may be seen. */
   shares(type: string): boolean;
@@ -128,12 +131,12 @@ export interface InvocationRequest {
   readonly template?: string;
 }
 
-/** What a caller writes until it commits, for the invocations that are in it. */
+/** The uncommitted writes of a caller, shared by the invocations of one transaction. */
 export interface Transaction {
-  /** By which its caller finds it again. */
+  /** The id by which its caller finds it again. */
   readonly id: string;
   readonly caller: Caller;
-  /** What it reads; null before its first statement. */
+  /** The basis of its reads; null before its first statement. */
   readonly basis: Basis | null;
   /** Before its first statement: until those have ended that write rows of which its client met a conflict; null: it waits for nobody. */
   waits(gone: AbortSignal | undefined): Promise<void> | null;
@@ -144,7 +147,7 @@ export interface Transaction {
   readonly usedMs: number;
   /** Milliseconds without a statement after which it is over. */
   readonly idleMs: number;
-  /** What waits for its commit. */
+  /** No writes wait for its commit. */
   readonly isEmpty: boolean;
   readonly rows: number;
   /** Once it holds so many, it takes no more. */
@@ -179,9 +182,9 @@ export interface CallRecord {
   readonly literals: readonly string[];
 }
 
-/** What is known of an invocation once it is understood, for its access record. Later calls override earlier ones. */
+/** Facts about an invocation for its access record, known once it is understood. Later calls override earlier ones. */
 export interface InvocationFacts {
-  /** What it turned out to be: a control statement comes in as a query. From here on it is decided as this. */
+  /** The actual action: a control statement comes in as a query. From here on it is decided as this. */
   readonly action?: Action;
   /** As in the request, where that could not know it. */
   readonly act?: Act;
@@ -193,7 +196,7 @@ export interface InvocationFacts {
   readonly literals?: readonly string[] | undefined;
   /** The questions of an invocation that asks several, or does something of another name by asking; in the order in which they were asked. */
   readonly statements?: readonly StatementFacts[];
-  /** What an answer recalled: ids under a salt, never what they are of. */
+  /** Memories that an answer recalled: ids under a salt, never their content. */
   readonly recalled?: Recalled;
   readonly purpose?: string;
   readonly breakGlass?: string | null;
@@ -248,7 +251,8 @@ export interface Invocation {
    */
   retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T>;
   /**
-   * What `submit` would refuse now, and nothing is written: before a body is taken that the row is to name. Conditions of
+   * Throws the refusals that `submit` would give now, and writes nothing: before a body is taken that the row is to name.
+   * Conditions of
    * policies on columns that are not known yet are left to `submit`.
    */
   rehearse(command: PutRows, unknown: ReadonlySet<string>): Promise<Pick<Outcome, 'errors'>>;
@@ -314,7 +318,7 @@ export interface EntryProof {
     readonly name: string;
     readonly source: string;
     readonly shares: string;
-    /** What the leaf commits to beside the sealed body. */
+    /** The statement that the leaf commits to, beside the sealed body. */
     readonly statement: string;
     readonly position: number;
     /** The log as it was before the branch. */
@@ -344,7 +348,7 @@ export interface ProofReader {
   tile(level: number, index: number, width: number): Promise<Uint8Array>;
 }
 
-/** What a recipe ran under: the scope of then at the instant of then. */
+/** The grant that a recipe ran under: the scope of then at the instant of then. */
 export interface PinnedGrant {
   readonly branch: string;
   readonly path: string | null;
@@ -396,7 +400,7 @@ export interface ExhibitDesk {
 /** A branch as every caller who can name it may know it: who made it, is its maker's own business. */
 export interface BranchView {
   readonly name: string;
-  /** Whose name it is; null: the store's. A tenant is shown its own and the store's, whoever runs the store all of them. */
+  /** The tenant that owns the name; null: the store. A tenant sees its own and the store's, the operator sees all of them. */
   readonly tenant: string | null;
   readonly source: string;
   /** Position of the fork: the branch reads what its source held below it. Audit and admin surfaces only. */
@@ -417,11 +421,11 @@ export interface PolicyExplanation {
   readonly decision: 'allow' | 'deny' | 'by row';
   /** One line a rule: `permit-own-tenant: whoever is known may …`. */
   readonly because: readonly string[];
-  /** What the caller's scope lets through, in words. */
+  /** The rows that the caller's scope lets through, in words. */
   readonly scope: string;
   /** Policies that decide, or that may, with what is left of each in Cedar's words; rules while none is installed. */
   readonly determining: readonly { readonly id: string; readonly effect: 'permit' | 'forbid'; readonly left: string }[];
-  /** What a row of the caller's own organisation must fulfil; null where all of them, or none, are visible. */
+  /** The condition on rows of the caller's own organisation; null where all of them, or none, are visible. */
   readonly residual: string | null;
   readonly masks: readonly {
     readonly column: string;

@@ -1,4 +1,4 @@
-/** What all invocations of one gate share: what the gate is given, and what it makes of it once. */
+/** State that all invocations of one gate share: its arguments, and objects that it makes of them once. */
 import type { Clock, Ids } from '../clock.ts';
 import type { Settings } from '../config.ts';
 import type { CommittedEntry, EntryContext } from '../log/entries/entry.ts';
@@ -34,7 +34,7 @@ import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { TransactionsBounds } from './transactions/transactions.ts';
 import type { VisibleWrites } from './visible-writes.ts';
 
-/** What the gate holds of the projections. */
+/** The part of the projections that the gate uses. */
 export interface GovernedState {
   /**
    * All projections at one branch and basis as a tenant means their names, ungoverned. Throws REL_NOT_FOUND for a name that
@@ -108,7 +108,7 @@ export interface GateParts {
   readonly licence: Licence;
   /** 32 bytes: keys the digests of statement literals. */
   readonly digestKey: Uint8Array;
-  /** What was asked or noted on exhibits rests sealed by it. */
+  /** Seals recipes and notes of exhibits. */
   readonly recipes: Pick<RecipeSeals, 'seal' | 'open' | 'sealFor' | 'hasKey'>;
   /** Bodies that are too large for rows; absent: there is nowhere to keep them. */
   readonly bodies?: LargeBodiesParts;

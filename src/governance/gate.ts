@@ -1,10 +1,10 @@
 /**
- * The only way in: whatever is asked or written is one invocation (`gated-invocation.ts` draws its steps), and
+ * The only way in: every read and every write is one invocation (`gated-invocation.ts` draws its steps), and
  *
  *   invoke     run it -> settle what is still being written -> append its access record -> answer
  *
- * What must hold: whatever way an invocation ends, exactly one access record of it is appended before its promise
- * settles, and where it serves a tool call one of the call beside it; when that fails, the answer is withheld.
+ * Invariant: however an invocation ends, exactly one access record of it is appended before its promise settles, and where it
+ * serves a tool call one of the call beside it; when that fails, the answer is withheld.
  */
 import { ServiceError } from '../errors.ts';
 import type { Ending } from './access-record.ts';

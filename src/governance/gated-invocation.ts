@@ -9,7 +9,7 @@
  *
  * The steps up to quota stand in `admission/admission.ts`, those of a write from there on in `governed-writes.ts`, those of
  * whatever else is handed out in `invocation-desks.ts`.
- * What must hold: nothing is read or written before admission, nor after the invocation was closed.
+ * Invariant: nothing is read or written before admission, nor after the invocation was closed.
  */
 import { ServiceError } from '../errors.ts';
 import type { AccessRecord } from '../log/entries/entry.ts';
@@ -86,7 +86,7 @@ export class GatedInvocation implements Invocation {
     return grantedSnapshot(this.#core, this.#paths(), asked.judged, asked.time);
   }
 
-  /** What is read now, or in the transaction that it is in. */
+  /** The paths of now, or of the transaction that it is in. */
   #paths(): AccessPaths {
     const transaction = openOf(this.#asked.request);
     if (transaction !== undefined) {
@@ -110,7 +110,7 @@ export class GatedInvocation implements Invocation {
   }
 
   retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T> {
-    // What a transaction reads stays as it is: the same again would meet the same.
+    // A transaction's reads are fixed: another attempt would meet the same conflict.
     if (this.#asked.request.transaction !== undefined) return attempt();
     const { contention, parts } = this.#core;
     const { path, branch } = this.caller;

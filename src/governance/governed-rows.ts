@@ -31,7 +31,7 @@ import type { LaneScope, Scope, ScopeCache } from './path-scopes.ts';
 import type { GovernedBlock } from './search/visible-texts.ts';
 import type { RowSource } from './visible-types.ts';
 
-/** What reading keeps between snapshots. */
+/** Caches that reads keep between snapshots. */
 export interface Reading {
   readonly scopes: ScopeCache;
   readonly bits: RowBits;
@@ -42,7 +42,7 @@ export interface GovernedRowsParts {
   readonly rows: RowReader<StoredBlock>;
   /** Scope of the caller's own path. */
   readonly scope: Scope;
-  /** What guards a type, what may be seen of its rows, and how its tenant declares it. */
+  /** The guards of a type, the grant on its rows, and its tenant's definition. */
   readonly granted: (type: string) => Pick<RowSource, 'guards' | 'grant' | 'type'>;
   readonly reading: Reading;
   /** Instant of the snapshot. */
@@ -161,7 +161,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     throw new ServiceError('REL_ACL', `no policy permits reading ${request.type}, and no agreement shares it`);
   }
 
-  /** What the grant's lanes cover of what is asked for, codes ascending. */
+  /** The paths that the grant's lanes cover, codes ascending. */
   #lanes(
     { time }: Pick<ScanRequest, 'time'>,
     grant: TypeGrant,

@@ -42,7 +42,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
   const covers = (lane: Lane, path: string | null): boolean =>
     lane.agreement === null ? sees(caller.path, path) : lane.covers(path);
   const mayShow = (type: string, path: string | null): boolean => types.of(type).grant.lanes.some((lane) => covers(lane, path));
-  // What is made for a path is made for those below it.
+  // A view of a path is visible to the paths below it.
   const views = paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0));
   const epochs = `${paths.branchId}.${paths.protectionEpoch}`;
   return {
@@ -112,12 +112,12 @@ function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: Gove
 /** Raised with what is hashed. */
 const recallSalt = 'recall/1';
 
-/** What a row is called in access records: without the store's key it leads to no row. */
+/** The id of a row in access records: without the store's key it leads to no row. */
 function saltedId({ hash }: Reading, branch: number, type: string, { key, path }: RecalledRow): string {
   return hash.of(JSON.stringify([recallSalt, branch, path, type, key]), path);
 }
 
-/** What an earlier tenant of the same path asked was planned with its views. */
+/** Part of the plan-cache key: plans of an earlier tenant of the same path used its views. */
 const began = (beginning: Beginning): string => (beginning === null ? '' : `\u0000${beginning.position}`);
 
 /** All rows of one's own organisation. */

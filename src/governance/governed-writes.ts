@@ -39,7 +39,7 @@ import { netEffect } from '../projections/rows/writes/net-effect.ts';
 import { type ConflictingRow, openOf, type OpenTransaction, type WaitingCommand } from './transactions/transaction.ts';
 import { writtenRows } from './written-rows.ts';
 
-/** What commands on exhibits and policies are held against. */
+/** Desks that check commands on exhibits and policies. */
 interface Desks {
   exhibits(): Pick<ExhibitDesk, 'exhibit'>;
   policies(): Pick<PolicyDesk, 'checkText'>;
@@ -106,9 +106,9 @@ export class GovernedWrites {
       const placed = this.#isLong(command) ? await this.#placeInTurns(command, options) : this.#place(command, options);
       const { outcome, receiptLeaf, acknowledged, isWritten = true } = placed;
       const durability = await acknowledged;
-      // What a transaction holds is told as written by its commit.
+      // The commit of a transaction reports its writes.
       if (isWritten) this.#asked.wrote(command, outcome);
-      // First: what is added behind a spread is of another shape each time.
+      // Written first: properties behind a spread make a new hidden class each time.
       if (receiptLeaf === undefined) return { durability, ...outcome };
       const { log, projections } = this.#core.parts;
       return { ...outcome, ...(await receiptedOutcome(log, projections.timeline, receiptLeaf)), durability, replayed: true };
@@ -172,7 +172,7 @@ export class GovernedWrites {
       for (const [i, { command }] of steps.entries()) this.#asked.wrote(command, outcome.steps![i]!);
       return steps.length === 0 ? null : { durability, ...outcome };
     } finally {
-      // Whatever became of it, it is over.
+      // The transaction is over, whatever its outcome.
       transaction.end();
       if (held > 0) backlog.leave(held);
       this.#underWay--;
@@ -224,9 +224,9 @@ export class GovernedWrites {
   }
 
   /**
-   * What is much is decided in turns, for an instant that is to come: those who read meanwhile hold earlier ones. It is decided again
-   * where something was written or ruled before then, or the instant has passed; in the end within one turn. `place` runs in the turn
-   * that found all of it as it was decided, and is told whether that is the turn of the decision.
+   * Large writes are decided over several turns, for an instant in the future: reads meanwhile take earlier ones. They are
+   * decided again if a write or a policy change came before that instant, or if it has passed; in the end within one turn.
+   * `place` runs in the turn that found everything as decided; `isSameTurn` says whether that is the turn of the decision.
    */
   async #settleInTurns<D, P>(
     rows: number,
@@ -234,7 +234,7 @@ export class GovernedWrites {
     place: (decided: D, next: NextPlace, isSameTurn: boolean) => P,
   ): Promise<P> {
     const { log, clock } = this.#core.parts;
-    // What is little is decided in the turn that asks for it, whoever is gone by then.
+    // Small writes are decided in the calling turn, even if the caller is gone by then.
     const isCancelled = (): boolean => rows > rowsPerTurn && this.#asked.request.gone?.aborted === true;
     for (let tries = 1; ; tries++) {
       // Once it is appended, nothing calls it off any more.
@@ -343,7 +343,7 @@ export class GovernedWrites {
       checkMinted(command.token, projections.tenants);
     }
     if (command.kind === 'link-exhibit' && !command.open) this.#desks.exhibits().exhibit(command.exhibit);
-    // Whoever submits it: a text that can't be decided by would leave nobody's rows readable.
+    // For every caller: an undecidable policy text would make all rows unreadable.
     if (command.kind === 'put-policy') this.#desks.policies().checkText(command.id, command.text);
     const next = log.next();
     const checks = {
@@ -361,7 +361,7 @@ export class GovernedWrites {
     return { outcome, receiptLeaf, acknowledged };
   }
 
-  /** What admission asks last: room for it. */
+  /** The last step of admission: room to store it. */
   #admitStored(command: Command): void {
     for (const part of partsOf(command)) this.#admitStorage(part);
   }
@@ -393,7 +393,10 @@ export class GovernedWrites {
     );
   }
 
-  /** What a caller sees masked, nothing is worked out from: a copy of it would show it, and what is chosen by it would tell it. */
+  /**
+   * Columns that the caller sees masked cannot feed a write: a copy would show their cells, and a selection by them would reveal
+   * them.
+   */
   #checkSources(command: Command): void {
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows') return;
     const { computedFrom, type } = command;
@@ -445,7 +448,7 @@ export class GovernedWrites {
     this.#core.judge.authorise(this.#asked.judged, about);
   }
 
-  /** What a command is about, where that is neither a type nor the store. */
+  /** The subject of a command that is about neither a type nor the store. */
   #named(command: Command): Pick<PolicyRequest, 'token' | 'branch' | 'registry'> {
     const registry = registryPart(command, this.#core.parts.projections.tenants);
     return { ...this.#tokenNamed(command), ...this.#branchEnded(command), ...(registry && { registry }) };
@@ -524,7 +527,7 @@ function firstStatements(statements: readonly StatementFacts[]): readonly Statem
 
 const statementsMax = 256;
 
-/** What a transaction comes to where it is committed. */
+/** The result of a transaction at its commit. */
 interface Settled {
   readonly outcome: Decision['outcome'];
   readonly drafts: readonly EntryDraft[];
@@ -539,7 +542,7 @@ const bytesOfLongRow = 4_096;
 /** For each time that all of it is decided in turns, how long a row may take. */
 const decidingNs = [10_000, 40_000, 160_000] as const;
 
-/** What all steps of a commit came to, at so many positions. */
+/** Adds up the outcomes of all steps of a commit. */
 function summed(steps: readonly Decision['outcome'][], next: NextPlace, positions: number): Decision['outcome'] {
   const changed = positions > 0;
   return {

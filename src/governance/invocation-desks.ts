@@ -1,6 +1,6 @@
 /**
- * What an invocation is handed beside rows: the audit trail, proofs, exhibits, branches, tokens, tenants and policies, each
- * once it is let in, and each as far as its caller may know of it.
+ * The desks of an invocation beside rows: the audit trail, proofs, exhibits, branches, tokens, tenants and policies, each given
+ * out after admission, and limited to the caller's scope.
  */
 import { tenantOf } from '../log/values/value.ts';
 import { ServiceError } from '../errors.ts';

@@ -1,7 +1,7 @@
 /**
- * Whose word it is that a schedule or hold ends. Commands name it by an id alone, so it is looked up here whose row it is about.
- * It is released in the path and on the branch of that row, as the row itself is removed. Whoever runs the store without naming
- * a path removes what is due wherever it lies. An id of somebody else's is told from one that is not in force by nobody.
+ * Decides who may end a schedule or hold. Commands name it by an id alone, so its row is looked up here. It is released in the
+ * path and on the branch of that row, as the row itself is removed. The operator of the store, naming no path, removes due rows
+ * anywhere. Nobody can tell another tenant's id from one that is not in force.
  */
 import type { Command } from '../projections/command.ts';
 import { notInForce } from '../projections/retention/commands.ts';

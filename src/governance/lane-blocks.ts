@@ -156,7 +156,7 @@ class JudgedBlock {
     return sift === undefined ? { selection, first, count, scanned, path } : { selection, first, count, scanned, path, sift };
   }
 
-  /** What rows of the block must pass in a lane; null: nothing. */
+  /** The rows of the block that pass in a lane; null: none. */
   #passingOf(lane: number): Passed | null {
     const { lanes, history, byKey, plan } = this.#scan;
     const { rows } = lanes[lane]!;

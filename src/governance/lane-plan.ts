@@ -1,4 +1,4 @@
-/** What a scan under lanes asks of storage, settled once for a grant and the columns that a plan reads. */
+/** The storage request of a scan under lanes, made once for a grant and the columns that a plan reads. */
 import type { ColumnType } from '../log/values/value.ts';
 import { pathColumn, shownOf, type TimeBounds, type ZonePredicate } from '../projections/access-paths.ts';
 import type { CellMask, Lane, TypeGrant } from './authorization/grant.ts';
@@ -16,7 +16,7 @@ export interface LaneColumn {
 }
 
 export interface LanePlan {
-  /** What storage is asked for; the path is the last of them. */
+  /** Columns requested from storage; the path is the last of them. */
   readonly columns: readonly string[];
   readonly own: readonly LaneColumn[];
   /** Some column is read as it is shown. */
@@ -75,11 +75,11 @@ function historyOf({ history }: Lane, time: TimeBounds, instant: bigint): LaneHi
   if (history === 'current_only') return system !== 'all' && system >= instant ? 'all' : 'open';
   const { from } = history;
   if (system === 'all') return { after: from };
-  // What is read at an instant ends after it.
+  // A read at an instant ends after it.
   return system < from ? 'nothing' : 'all';
 }
 
-/** Values of a masked column are nobody's business but of whoever may see them: storage does not search by them. */
+/** Never searches by a masked column: pruning would reveal its values. */
 export function visibleZones(zones: readonly ZonePredicate[], { masked }: TypeGrant): readonly ZonePredicate[] {
   return zones.filter(({ column }) => !masked.has(column));
 }

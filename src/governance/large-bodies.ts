@@ -16,9 +16,9 @@ export interface BodyDesk {
   begin(type: string, size: number, madeOf?: 'parts'): Promise<BodyWriter>;
   /** A piece of one; it is lost with the process. */
   part(type: string, size: number): Promise<PartWriter>;
-  /** What a cell of the row of this key is to hold, on the caller's own path. */
+  /** The cell that refers to the body, for the row of this key on the caller's own path. */
   refer(body: StoredBody, row: Pick<BodyRow, 'type' | 'key'>): string;
-  /** What a cell refers to, as it was read from this row. Throws REL_UNPROCESSABLE for what was not made for it. */
+  /** The body that a cell of this row refers to. Throws REL_UNPROCESSABLE if the reference was made for another row. */
   named(cell: string, row: BodyRow): StoredBody;
   /** Throws REL_STORAGE where it is gone. It goes on when the invocation is over. */
   open(body: StoredBody): Promise<BlobReader>;

@@ -1,4 +1,4 @@
-/** What goes by the clock, round after round until the signal aborts. */
+/** Runs background rounds by the clock until the signal aborts. */
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';
 import { noRoomIn } from '../log/disk/disk.ts';

@@ -165,7 +165,7 @@ export class GovernedProofs implements ProofReader {
     return !isClassified(body.type) && this.#sources.readable(context, body.type, time + BigInt(row));
   }
 
-  /** What the branch's first entry states, and that the log before it is a prefix of the log of now. */
+  /** The statement of the branch's first entry, and a proof that the log before it is a prefix of the log of now. */
   #descent(stored: StoredEntry, name: string, size: number): NonNullable<EntryProof['branch']> {
     const { facts } = stored;
     const { body } = stored.open().entry;

@@ -1,4 +1,4 @@
-/** What a batch under an idempotency key came to when it was done, as its receipt in the log says. */
+/** The outcome of a batch under an idempotency key, read from its receipt in the log. */
 import { ServiceError } from '../errors.ts';
 import { type RowsBody, rowOp } from '../log/entries/entry.ts';
 import type { LogStore } from '../log/log-store.ts';

@@ -82,7 +82,7 @@ export class VisibleTypes {
     );
   }
 
-  /** What others share changes plans with their definitions. */
+  /** Part of the plan key: definitions of shared types change plans. */
   get sharedKey(): string {
     const { grant, paths } = this.#parts;
     const keys = grant.sharing.map(({ tenant, types }) => {
@@ -162,8 +162,8 @@ function visible(sources: readonly RowSource[]): VisibleType | undefined {
 }
 
 /**
- * Whose rows are read. Rows of others that are guarded, and not opened, are left out of what is read together with one's own,
- * and a notice says so; so are one's own where policies permit none of them.
+ * The sources that a read uses. Shared rows that are guarded, and not opened, are left out when they are read together with the
+ * caller's own, and a notice says so; so are the caller's own where policies permit none of them.
  */
 export function openSources({ sources }: VisibleType, columns: readonly string[]): readonly RowSource[] {
   if (sources.length === 1) return sources;

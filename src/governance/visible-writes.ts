@@ -1,7 +1,7 @@
 /**
- * Tells those who stand by that rows of a type which they may see have become visible: after durability, outside the turn
- * that committed, and never for a write of an organisation path of which they may see nothing. So nothing that comes of it,
- * an access record or a moment, can tell one tenant when another one writes. How many rows, and where, is not said.
+ * Notifies subscribers when rows of a type that they may see become visible: after durability, outside the turn that committed,
+ * and never for a write in an organisation path of which they may see nothing. So no effect, be it an access record or a moment,
+ * can tell one tenant when another one writes. A notice says neither how many rows nor where.
  */
 import type { EntryDraft } from '../log/entries/entry.ts';
 import { settled } from '../log/disk-room.ts';
@@ -46,7 +46,7 @@ export class VisibleWrites {
     if (this.#listeners.size === 0) return;
     const concerned = drafts.flatMap((draft) => this.#concernedBy(draft));
     if (concerned.length === 0) return;
-    // What failed to become durable never becomes visible either.
+    // An entry that failed to become durable never becomes visible either.
     settled(appended).then(
       () => this.#tell(concerned),
       () => undefined,

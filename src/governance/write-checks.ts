@@ -1,6 +1,6 @@
 /**
- * What policies ask of rows that are written: the condition of the action, per type, for `decide` to ask of each row as it
- * would be stored and of what it supersedes. Nothing is asked while no policy is installed, nor of the store's own upkeep.
+ * Policy checks of written rows: the condition of the action, per type, which `decide` tests on each row as it would be stored
+ * and on the versions that it supersedes. None apply while no policy is installed, nor to the store's own upkeep.
  */
 import { ServiceError } from '../errors.ts';
 import type { TypeDefinition } from '../log/entries/entry.ts';
@@ -29,7 +29,7 @@ export function writeChecks(
   return { rowCheck: check, refusalOf: isOfRows ? (type) => refusalOf(judge, judged, action, type) : undefined };
 }
 
-/** What refuses writing edges of a type that the command does not name. */
+/** The refusal to write edges of a type that the command does not name. */
 function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: string): ServiceError | null {
   try {
     judge.authorise(judged, { action, objectType });

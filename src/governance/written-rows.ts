@@ -1,4 +1,4 @@
-/** What a command is about to store, as far as whoever submits it may see of it. */
+/** Rows that a command is about to store, as far as its caller may see them. */
 import { assert } from '../errors.ts';
 import { type EntryDraft, type MaskKind, positionsOf, type TypeDefinition } from '../log/entries/entry.ts';
 import type { NextPlace } from '../log/log-store.ts';

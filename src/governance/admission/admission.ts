@@ -23,7 +23,7 @@ export class Admission {
   /** Holds a slot of its tenant, and a place of the store: a query that waits for a place has the first already. */
   #running = false;
   #placed = false;
-  /** What it gave back while it waits for others. */
+  /** Slots given back while it waits for others. */
   #paused = { running: false, placed: false };
   #payer: Account | null = null;
   #charged = 0;
@@ -50,7 +50,7 @@ export class Admission {
 
   async #waitForPlace(): Promise<void> {
     const { action, continues = false, gone } = this.#asked.request;
-    // What waits counts as running for its tenant: one tenant alone can't fill the lines.
+    // A waiting query counts as running for its tenant: one tenant alone cannot fill the lines.
     if (!continues) this.#takeSlot();
     await this.#core.places.wait(priorityOf(action, continues, this.#asked.caller), gone);
     this.#placed = true;
@@ -91,7 +91,7 @@ export class Admission {
   #takeUnits(units: number): void {
     if (units === 0 || this.#charged > 0) return;
     const { quota, parts } = this.#core;
-    // What reads by keys is over within its turn.
+    // A read by keys ends within its turn.
     if (this.#asked.request.keysRead === undefined) this.#takeSlot();
     quota.spend(this.#account, units, parts.clock.monotonicMs());
     this.#charged = units;
@@ -103,7 +103,7 @@ export class Admission {
     this.#running = true;
   }
 
-  /** What it cost: units as they were found to be, else those that it began with. */
+  /** The cost: the measured units, else those charged at the start. */
   settle(nowMs: number): number {
     const { costUnits = this.#charged } = this.#asked.facts;
     if (this.#charged > 0) this.#core.quota.settle(this.#account, costUnits - this.#charged, nowMs);
@@ -141,7 +141,7 @@ export class Admission {
     if (this.#paused.running) this.#takeSlot();
   }
 
-  /** Who pays: the tenant that the credential is of, else the one that it acts for. */
+  /** The account that pays: the credential's tenant, else the tenant that it acts for. */
   get #account(): Account {
     const { tenant, path, principal } = this.#asked.caller;
     return (this.#payer ??= { tenant: tenant ?? tenantOf(path) ?? '', principal });

@@ -49,7 +49,7 @@ export class IngestBacklog {
 export const backlogFull = (): ServiceError =>
   new ServiceError('REL_QUEUE_FULL', 'more rows wait for the disk than the store takes ahead of it', { retryAfterSecs: 1 });
 
-/** What a row takes beside its cells: place, key, organisation and provenance. */
+/** Bytes of a row beside its cells: position, key, organisation and provenance. */
 const rowBytes = 64;
 
 /** Memory of the cells of a batch, as far as its length goes. */

@@ -1,12 +1,12 @@
 /**
- * Places for running queries, and the lines in front of them. The whole store runs a bounded number of queries at once;
- * who finds no place waits in one of three lines:
+ * Slots for running queries, and the lines in front of them. The whole store runs a bounded number of queries at once; without a
+ * free slot a query waits in one of three lines:
  *
  *   interactive -> background -> low        a line that is full passes newcomers on to the next, the last refuses them
  *
- * What must hold: where there is room, a place is taken in the calling turn, without a promise; a place that comes free goes
- * to whoever waits, and within a line to whoever came first; no line starves: of sixteen places that come free, background
- * has the first claim to three and low to one. Who goes away, waits too long or is overtaken by a drain leaves the line.
+ * Invariants: while slots are free, one is taken in the calling turn, without a promise; a freed slot goes to a waiting query,
+ * and within a line to the oldest; no line starves: of sixteen freed slots, background has the first claim to three and low to
+ * one. A query leaves its line when its caller goes away, when it waits too long, or when the store drains.
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
@@ -101,7 +101,7 @@ export class QueryPlaces {
     else next.admit();
   }
 
-  /** Whoever waits is refused, and whoever would have to wait from now on. */
+  /** Refuses all waiting queries, and every later one that would have to wait. */
   close(): void {
     this.#closed = true;
     for (const line of this.#lines) for (const waiter of line.splice(0)) waiter.refuse(draining());

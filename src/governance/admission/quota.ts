@@ -14,10 +14,10 @@ export interface QuotaLimits {
   readonly inFlightMax: number;
 }
 
-/** What was agreed with a tenant; undefined for one that was never registered. */
+/** The quota agreed with a tenant; undefined for one that was never registered. */
 export type QuotaOf = (tenant: string) => Pick<TenantQuota, 'queryUnits' | 'inFlight' | 'requestsPerSecond'> | undefined;
 
-/** Whose units are spent: principals of one name under different tenants are strangers to each other. */
+/** The account whose units are spent: principals of one name under different tenants are separate accounts. */
 export interface Account {
   /** Tenant that pays; '' for callers of none. */
   readonly tenant: string;
@@ -68,7 +68,9 @@ export class Quota {
     this.#spent.set(key, spent + units);
   }
 
-  /** What a query turned out to cost beyond what was charged at its start, or less than that. Never refuses: the work is done. */
+  /**
+   * Charges or refunds the difference between a query's actual cost and the charge at its start. Never refuses: the work is done.
+   */
   settle(account: Account, units: number, nowMs: number): void {
     if (units === 0) return;
     this.#turn(nowMs);

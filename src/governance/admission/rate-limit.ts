@@ -23,7 +23,7 @@ interface Bucket {
 
 export class RateLimiter {
   readonly #perSecond: number;
-  /** What its refusals name. */
+  /** The setting that its refusals name. */
   readonly setting: string;
   // A bucket left alone for a second is full again, which is what an unknown address starts with: dropping whole
   // generations older than that forgets nothing and bounds memory by the addresses of two seconds.

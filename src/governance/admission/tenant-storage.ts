@@ -48,7 +48,7 @@ export class TenantStorage {
     known.bytes += bytes;
   }
 
-  /** What was let in, and is not stored after all. */
+  /** Gives back admitted bytes that were not stored after all. */
   giveBack(tenant: string, bytes: number): void {
     const known = this.#known.get(tenant);
     if (known !== undefined) known.bytes = Math.max(0, known.bytes - bytes);

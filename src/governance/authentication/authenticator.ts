@@ -29,7 +29,7 @@ export interface Credentials {
   readonly clientIp?: string | undefined;
 }
 
-/** What a compatibility door knows of a connection beside its credential. */
+/** Facts that a compatibility door has about a connection, beside its credential. */
 export type DoorFacts = Pick<Caller, 'door' | 'clientIp'> & { readonly organization: string | null };
 
 export interface AccessKey {

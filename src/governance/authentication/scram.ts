@@ -11,7 +11,7 @@ export const scramMechanism = 'SCRAM-SHA-256';
 const iterations = 4_096;
 const nonceBytes = 18;
 
-/** What a server keeps instead of the secret. */
+/** The form in which a server stores the secret. */
 export interface ScramSecret {
   readonly salt: Uint8Array;
   readonly iterations: number;

@@ -13,7 +13,7 @@ export interface SignedRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** What a request says of its signature. */
+/** The signature fields of a request. */
 export interface Signature {
   readonly by: 'header' | 'url';
   readonly accessKey: string;
@@ -58,7 +58,7 @@ export function signatureOf(request: SignedRequest): Signature | 'malformed' | n
     date: request.headers['x-amz-date'],
     signedHeaders: fields.get('SignedHeaders'),
     signature: fields.get('Signature'),
-    // Who says nothing of a body has none.
+    // A request without a body hash has no body.
     payload: request.headers['x-amz-content-sha256'] ?? emptySha256,
     expires: '0',
   });
@@ -169,7 +169,7 @@ export class ChunkSignatures {
   }
 }
 
-/** What stands for the shared secret where anybody may read along, as in a presigned URL. */
+/** A public id derived from the shared secret, for places that anyone can read, such as a presigned URL. */
 export function keyIdOf(secret: string): string {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
   const digest = createHmac('sha256', secret).update('annals object key').digest();
@@ -187,7 +187,7 @@ export function parametersOf(query: string): (readonly [name: string, value: str
   });
 }
 
-/** What is no encoding stays as it is: it makes a signature that nobody made. */
+/** Malformed encoding is left as it is: the signature then matches none. */
 function percentDecoded(text: string): string {
   if (!text.includes('%')) return text;
   try {

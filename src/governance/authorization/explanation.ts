@@ -59,7 +59,7 @@ function isForbidden({ allowed, because, installed }: Decision): boolean {
   return !allowed && because.length > 0 && installed !== true;
 }
 
-/** What closes the type to this caller; null when nothing does. */
+/** The guard that closes the type to this caller; null when none does. */
 function closedBy(guards: Guards, type: string): string | null {
   try {
     guards.check(type, []);

@@ -1,5 +1,5 @@
 /**
- * What one invocation may see, per type: the contract between policies, the gate and the planner. Pure types.
+ * The view of one invocation, per type: the contract between policies, the gate and the planner. Pure types.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import type { MaskKind, TypeDefinition } from '../../log/entries/entry.ts';
@@ -57,7 +57,7 @@ export interface Grant {
   readonly sharing: readonly SharingTenant[];
 }
 
-/** What another tenant shares, under names and definitions of its own. */
+/** Types that another tenant shares, under names and definitions of its own. */
 export interface SharingTenant {
   readonly tenant: string;
   readonly types: ReadonlySet<string>;

@@ -1,10 +1,10 @@
 /**
- * Who may see what, per type: the caller's own organisation as the policies in force let it, and what agreements in force
- * share with it. Decided as of now, whatever instant is read: a grant of then would dodge a policy, a mask or a revocation
+ * Grants of callers, per type: the caller's own organisation as the policies in force let it, and rows that agreements in force
+ * share with it. Decided as of now, at whatever instant is read: a grant of then would dodge a policy, a mask or a revocation
  * that came since.
  *
- * What must hold: grants of one key let the same rows and cells through; without policies, agreements and masks there is one
- * grant, and finding it costs nothing that could be measured.
+ * Invariants: grants of one key let the same rows and cells through; without policies, agreements and masks there is one grant,
+ * and finding it costs nothing measurable.
  */
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../errors.ts';
@@ -26,7 +26,7 @@ import type { CellMask, Grant, Lane, SharingTenant, TypeGrant } from './grant.ts
 import { askerOf, type PoliciesInForce, type Stated } from './policies-in-force.ts';
 import { cedarActionOf, type PolicySet } from './policy-set.ts';
 
-/** What an invocation may see depends on this, and on the clock. */
+/** The input of a grant, beside the clock. */
 export interface Granted {
   readonly caller: Caller;
   readonly stated: Stated;
@@ -76,8 +76,8 @@ export class Grants {
   }
 
   /**
-   * What a policy set of then let through of one's own organisation, and nothing that others share: for answers that are
-   * derived again, and leave as seals.
+   * The grant that a former policy set gave to the caller's own organisation, without rows that others share: for answers that
+   * are derived again, and leave as seals.
    */
   grantOfThen(granted: Granted, set: PolicySet | null): Grant {
     const { caller, stated, action, now } = granted;
@@ -135,7 +135,7 @@ export class Grants {
 
 const none: readonly AgreementRecord[] = [];
 
-/** What answers from rows sees those of its own right; whatever else looks at rows reads them. */
+/** Actions that answer from rows see them by their own permission; any other action reads them. */
 function readAs(action: Action): CedarAction {
   return answers.has(action) ? cedarActionOf[action].action : 'read';
 }
@@ -150,7 +150,7 @@ function isSame(a: Granted, b: Granted): boolean {
   );
 }
 
-/** What the caller asks for, and why, is covered by the terms; whether they are in force, the clock says. */
+/** The terms cover the caller's action and purpose; the clock decides whether they are in force. */
 function concerns(
   { assigner, assignee, permission, purposes }: AgreementRecord,
   path: string,
@@ -242,7 +242,7 @@ interface ViewParts {
 
 let views = 0;
 
-/** What one caller, asking one way, may see while policies and agreements stay as they are: only the clock is left. */
+/** The view of one caller with one set of statements, while policies and agreements stay as they are: only the clock is left. */
 class CallerView {
   readonly #parts: ViewParts;
   /** Where policies ask for the time, decisions come and go: grants are then identified by what was decided, in order. */
@@ -290,7 +290,7 @@ class CallerView {
     return grant;
   }
 
-  /** What was decided before, as long as it comes out alike: what others know of a grant, they know by its identity. */
+  /** Returns the earlier grant if the decision is the same: caches identify a grant by object. */
   #settled(owner: string | null, type: TypeDefinition, made: TypeGrant): TypeGrant {
     const decision = decisionOf(made);
     const decided = this.#decisions.get(owner) ?? new Map<TypeDefinition, { decision: string; grant: TypeGrant }>();
@@ -358,7 +358,7 @@ function decisionOf({ lanes, because }: TypeGrant): string {
   return `${because.join()}\n${each}`;
 }
 
-/** What several tenants' rows of one name let through together, for whoever explains it. */
+/** Joins the grants of several tenants' rows of one name, to explain them. */
 export function joinedGrant(grants: readonly TypeGrant[]): TypeGrant {
   const [only] = grants;
   if (grants.length === 1) return only!;

@@ -1,12 +1,12 @@
 /**
- * What opens types that declare a guard, for reads and writes alike:
+ * Opens types that declare a guard, for reads and writes alike:
  *
  *   protected type           a reason, and the role `break-glass` or a permit that names the reason
  *   access scope             a reference that the credential is cleared for
  *   column that names rows   as the protected type that it names
  *   of a protected type
  *
- * Asked wherever rows or cells of a type pass the gate, and answered by the type alone: never by what is stored.
+ * Checked wherever rows or cells of a type pass the gate, and decided by the type alone: never by stored rows.
  */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
@@ -17,12 +17,12 @@ import type { CedarAction, Policy } from './cedar/policies.ts';
 import { mentions } from './cedar/syntax.ts';
 import type { Stated } from './policies-in-force.ts';
 
-/** Who asks, and what they state. */
+/** The caller, and its statements. */
 export interface Opening extends Pick<Stated, 'breakGlass' | 'accessScopeRef'> {
   readonly caller: Pick<Caller, 'roles' | 'attributes'>;
 }
 
-/** Who knows the policies in force. */
+/** Answers from the policies in force. */
 export interface Permits {
   /** Whether an installed permit that names the reason opens a type; see `opensByPolicy`. */
   permitted(opening: Opening, type: string): boolean;

@@ -36,7 +36,7 @@ export interface JudgeParts {
 /** An invocation that is judged, whatever it is about. */
 export type Judged = Pick<PolicyRequest, 'caller' | 'action'> & Stated;
 
-/** What of it is judged, and as what action: a command is called what it is, whatever the invocation is called. */
+/** The judged part of an invocation and its action: a command keeps its own action under any invocation. */
 export type About = Omit<PolicyRequest, 'caller' | 'purpose'>;
 
 export class Judge implements Permits {
@@ -75,7 +75,7 @@ export class Judge implements Permits {
     authorise(this.#decide(judged, request), request);
   }
 
-  /** What of the branch's types is open to the invocation. */
+  /** The guards of the branch's types, for this invocation. */
   guards(judged: Judged, protection: TenantPaths['protection']): Guards {
     return new Guards(judged, protection, this);
   }

@@ -9,7 +9,7 @@ import type { CallerPolicies } from './cedar/decision.ts';
 import type { Asker } from './cedar/entities.ts';
 import { PolicySet } from './policy-set.ts';
 
-/** What an invocation says of itself, besides what its caller is. */
+/** Statements of an invocation, beside its caller. */
 export interface Stated {
   readonly purpose: string | null;
   /** Why what a guard protects is to be opened. */
@@ -58,7 +58,7 @@ export class PoliciesInForce {
     return set;
   }
 
-  /** What the set in force says of this caller; null while no policy is installed. */
+  /** The decision of the set in force for this caller; null while no policy is installed. */
   of(caller: Caller, stated: Stated): CallerPolicies | null {
     const set = this.current;
     if (set === null) return null;

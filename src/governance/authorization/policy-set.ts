@@ -42,7 +42,7 @@ export class PolicySet {
   }
 }
 
-/** What the gate's actions are called in policies, and what they are about: rows of a type, or a thing that is none. */
+/** Names of the gate's actions in policies, and their resources: rows of a type, or something else. */
 export const cedarActionOf: Readonly<
   Record<Action, { readonly action: CedarAction; readonly about: 'rows' | 'type' | 'branch' | 'store' | 'audit' | 'state' }>
 > = {

@@ -1,5 +1,5 @@
 /**
- * Who may do what. Any forbid that matches denies; else any permit that matches allows; else deny. The decision carries
+ * Rules of access. Any forbid that matches denies; else any permit that matches allows; else deny. The decision carries
  * the rules that determined it, so explaining is not a second implementation.
  */
 import { ServiceError } from '../../errors.ts';
@@ -25,7 +25,7 @@ export interface PolicyRequest {
   readonly registry?: RegistryPart;
 }
 
-/** Whose part it is, and whether that tenant's own administrator may look after it; null: everybody's. */
+/** A part of the registry: its tenant, and whether that tenant's own administrator may manage it; null: every tenant's. */
 export interface RegistryPart {
   readonly tenant: string | null;
   readonly own: boolean;
@@ -62,7 +62,7 @@ function matching(rules: readonly Rule[], effect: Rule['effect'], request: Polic
 
 /** Installed policies, and what they ask of an invocation besides the request. */
 export interface Installed {
-  /** What the set says of the caller; null while none is installed. Called only where the set decides. */
+  /** The set's decision for the caller; null while none is installed. Called only where the set decides. */
   readonly policies: () => CallerPolicies | null;
   /** Nanoseconds. */
   readonly now: bigint;
@@ -147,7 +147,7 @@ export function administers({ credential, tenant, roles }: Caller): boolean {
   return roles.includes(tenant === null ? platformAdmin : tenantAdmin) && tenant?.includes('/') !== true;
 }
 
-/** What holds until a policy set is installed. */
+/** The rules until a policy set is installed. */
 export const defaultRules: readonly Rule[] = [
   forbidClassified,
   {

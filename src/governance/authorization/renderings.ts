@@ -14,7 +14,7 @@ import type { CellMask } from './grant.ts';
 
 export type Rows = Pick<RowWindow, 'selection' | 'first' | 'count'>;
 
-/** What masks the cell of a row of a block, by place; null: nothing. */
+/** The mask of a row's cell, by index in the block; null: none. */
 export type MaskAt = (place: number) => CellMask | null;
 
 /** The column with the cells of some rows of a block, 1 by place, as NULL; in the block's row numbers. */
@@ -102,7 +102,7 @@ function renderTexts({ vector, rows, maskAt, pathAt, hash }: Rendered): Vector {
   const { selection, first, count } = rows;
   const size = rowsIn(rows);
   const numbers = selection?.slice(0, count) ?? Int32Array.from({ length: count }, (_, k) => first + k);
-  // What storage lends is gone by the time that somebody looks at a text.
+  // Storage takes its arrays back before the texts are read, so they are copied.
   const texts = gather(vector, numbers);
   const values = new Int32Array(size);
   const nulls = new Uint8Array(size);

@@ -1,7 +1,7 @@
 /**
- * What conditions say of rows whose cells never change: a bit a row, worked out a segment at a time when a scan first meets
- * it, and kept within bounds for whoever reads under an equal condition. What a bit says holds whatever became of the row
- * since; which rows are visible at all is not its business.
+ * Results of conditions on rows whose cells never change: a bit a row, computed a segment at a time when a scan first meets it,
+ * and kept within bounds for every reader under an equal condition. A bit stays right whatever happens to the row later;
+ * visibility of versions is decided elsewhere.
  */
 import { LRUCache } from 'lru-cache';
 import type { SettledCells } from '../../projections/access-paths.ts';

@@ -1,4 +1,4 @@
-/** What of a type says what its rows are about. */
+/** Columns of a type that describe its rows. */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { type ColumnType, embeddingPrefix, holdsTexts } from '../../log/values/value.ts';
 

@@ -9,7 +9,7 @@ export interface Embedder extends EmbeddingModel {
   embedAll(texts: readonly string[], signal: AbortSignal | undefined): Promise<readonly Float32Array[]>;
 }
 
-/** Who has rows embedded that nobody gave a vector. */
+/** Requests embeddings for rows that were written without a vector. */
 export interface EmbeddingWishes {
   want(tenant: string | null, type: string): void;
 }

@@ -1,14 +1,14 @@
 /**
- * Vectors of rows, from a model, beside what is asked: of versions that are true now, of every branch, of types that somebody has asked
- * about by a model once. They are entries of the log, so a start goes on where the last one stopped, replay asks no model, and an earlier
- * basis does not see them. A row with a vector that its writer gave is left alone.
+ * Vectors of rows, from a model, computed in the background: of versions that are true now, on every branch, of types that a
+ * caller has searched by a model once. They are entries of the log, so a start continues where the last one stopped, replay asks
+ * no model, and an earlier basis does not see them. A row with a vector from its writer is left alone.
  *
- * What is embedded is a row's texts as they stand, but for columns that any definition of the type declares masked, or to name other rows.
- * Types that are guarded are not embedded: whoever reads one says why. Who may see a vector is settled where it is read: whoever sees each
- * of the texts that it is of (`governed-snapshot.ts`).
+ * The model gets a row's texts as stored, except columns that any definition of the type declares masked, or that name other
+ * rows. Guarded types are not embedded: their readers must state why they read. Reads decide who sees a vector: a caller that
+ * sees every text that it was made from (`governed-snapshot.ts`).
  *
- * A model that does not answer is left in peace for a minute, and for twice as long each time, up to an hour. A type whose job somebody
- * cancels is left alone for as long.
+ * A model that does not answer is left alone for a minute, and for twice as long each time, up to an hour; so is a type whose job
+ * was cancelled.
  */
 import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
@@ -138,7 +138,7 @@ export class EmbeddingDesk {
   /** A job, where there is anything to do. */
   async #embed({ tenant, type }: Wanted): Promise<void> {
     const { embedder, gate, jobs, ids, state, yieldTurn } = this.#parts;
-    // What is suspended or deleted is looked after no more.
+    // Suspended and deleted tenants are skipped.
     if (tenant !== null && (state.tenants.tenant(tenant)?.record.state ?? 'active') !== 'active') return;
     assert(embedder !== null, 'nothing is wanted without a model');
     const branches = [mainBranch, ...state.branches.listFor(tenant).map(({ name }) => name)];
@@ -152,7 +152,7 @@ export class EmbeddingDesk {
       if (isDue) break;
     }
     if (!isDue) return;
-    // Whoever administers the tenant sees the job.
+    // The tenant's administrators see the job.
     const caretaker = { ...untenanted('annals', 'operator', 'internal'), tenant, path: tenant };
     const run = (work: JobWork): Promise<void> => {
       const request = { action: 'administer', purpose: null, correlationId: ids.next() } as const;

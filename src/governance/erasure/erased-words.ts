@@ -20,7 +20,7 @@ export class ErasedWords {
     this.#since = new Map(known);
   }
 
-  /** What `saved` gave. */
+  /** Restores the words from the result of `saved`. */
   static restored(saved: string): ErasedWords {
     return new ErasedWords(JSON.parse(saved) as [string, number][]);
   }

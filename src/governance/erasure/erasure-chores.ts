@@ -1,6 +1,6 @@
 /**
- * What becomes of erasures and schedules without anybody asking: an erasure that was cut off goes on, and a row whose time is
- * over is removed for good. What must wait for somebody (something of the subject is left; a hold) waits.
+ * Background work on erasures and schedules: an interrupted erasure continues, and a row whose time is over is removed for good.
+ * Work that needs a decision (a remainder of the subject; a hold) waits.
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';

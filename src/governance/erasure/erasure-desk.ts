@@ -7,7 +7,7 @@
  *   run       keys destroyed -> caches let go -> derived files replaced -> scan -> completion on disk
  *   certify   the receipt, made from the log
  *
- * What must hold:
+ * Invariants:
  * - Nothing is destroyed before the intent is on disk; from there on every step may be done again, so a run that is cut off at
  *   any point is gone on with by the next start (`erasure-chores.ts`) and comes to the same end.
  * - There is one run of an erasure at a time. It is an invocation of its own: whoever asked may go away.
@@ -69,7 +69,7 @@ export interface ErasedState extends BranchesRead {
     readonly scopes: PathCodes;
     /** Versions whose subject this is, in paths of the tenant, on every branch, at positions from `from` on. */
     versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
-    /** What was made from versions of a subject, as far as it was looked for. */
+    /** Finds the versions derived from a subject's versions, as far as the search has come. */
     derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'subjects' | 'removedKeys'>;
     /** Types of a tenant whose rows say what they were made from. */
     derivable(tenant: string | null): ReadonlySet<string>;
@@ -85,7 +85,7 @@ export interface ErasedState extends BranchesRead {
     standing(): Pick<StandingVersions, 'expect' | 'digests'>;
     /** All that is stored under these paths and says something. */
     texts(paths: ReadonlySet<number>): Iterable<StoredTexts>;
-    /** What erased versions left in memory goes. */
+    /** Wipes bytes that erased versions left in memory. */
     wipe(): Generator<undefined, void>;
   };
   readonly erasures: Pick<Erasures, 'of' | 'ofCommitment' | 'standing'>;
@@ -129,7 +129,7 @@ export interface ErasureDeskParts {
   readonly say: (line: string) => void;
 }
 
-/** What is saved beside the log. */
+/** Files beside the log. */
 export interface DerivedFiles {
   /** All of it is written anew from what there is now, and files of before are gone; false where that could not be done. */
   renew(): Promise<boolean>;
@@ -166,7 +166,7 @@ interface Intended {
 
 const reasonLengthMax = 4_096;
 const subjectLengthMax = 1_024;
-/** What was found before the intent, for the scan alone. */
+/** Findings from before the intent, for the scan alone. */
 type Looked = Pick<Intended, 'links'>;
 const nothing: Looked = { links: new Set() };
 const caretaker = untenanted('annals', 'operator', 'internal');
@@ -304,7 +304,7 @@ export class ErasureDesk {
     await this.#inSlices(derived.find(found.versions, removed));
     const early = together(found.versions, derived.versions);
     const words = new ErasedWords();
-    // What was made of them may repeat words of others beside theirs.
+    // Derived rows may repeat words of other rows beside theirs.
     await this.#inSlices(rows.cellsOf(found.versions, (text, position) => words.add(text, position)));
     const names = new Set([subject]);
     const told = (text: string): void => reason.free(text);
@@ -317,7 +317,7 @@ export class ErasureDesk {
     const of = { cell: told, concerns, cellsIn };
     for (let letters = keysIn(tenant, reason.folded, state); ; ) {
       await this.#inSlices(rows.textsOf(early, { ...of, key, keysIn: letters }));
-      // What somebody wrote meanwhile may hold keys that were passed over.
+      // A write meanwhile may hold keys that were passed over.
       const now = keysIn(tenant, reason.folded, state);
       if (letters === null || (now !== null && letters.covers(now))) break;
       letters = now;
@@ -356,12 +356,12 @@ export class ErasureDesk {
       assert(placed, 'an intent that is on disk was placed');
       return { erasure: placed, links: mentions.links };
     } finally {
-      // What is within reach for one erasure may be for another that is made ready beside it.
+      // Data loaded for one erasure may serve another that is prepared at the same time.
       if (--this.#expected === 0) rows.expectNoErasure();
     }
   }
 
-  /** What removals tell of the tenant's rows, but of those that were erased. */
+  /** The removed rows of the tenant, except those that were erased. */
   async #removedRows(tenant: string | null): Promise<readonly RemovedRow[]> {
     const rows: RemovedRow[] = [];
     for (const row of this.#removedSince(tenant, 0)) {

@@ -32,7 +32,7 @@ export interface MentionParts {
 }
 
 /**
- * What keys have to be in to be found by `mentionsOf`, besides `reason`; null: any key may be, since texts of exhibits are
+ * Texts that keys must occur in to be found by `mentionsOf`, besides `reason`; null: any key may be, since texts of exhibits are
  * read only once; so are those of open entries.
  */
 export function keysIn(tenant: string | null, reason: string, held: TextsHeld): LettersInARow | null {

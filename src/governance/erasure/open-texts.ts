@@ -1,4 +1,4 @@
-/** What an entry of a kind that has no design yet says, as texts that a subject may be looked for in. */
+/** Texts of an entry of an open kind, in which a subject may be found. */
 import type { Json } from '../../log/values/canonical-json.ts';
 import { isEmbedded } from '../../log/entries/embedded.ts';
 import type { OpenBody } from '../../log/entries/entry.ts';

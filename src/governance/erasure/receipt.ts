@@ -16,7 +16,7 @@ import type { StandingDigests } from '../../projections/rows/erasure/standing-ve
 
 export const receiptType = 'application/vnd.annals.erasure-receipt+json';
 
-/** What is left somewhere, and why nobody can read it. */
+/** A remainder somewhere, and why it is unreadable. */
 export interface Remainder {
   readonly where: string;
   readonly state: 'undecryptable' | 'absent';
@@ -44,14 +44,17 @@ export interface TouchedProjection {
   readonly digest_after?: string;
 }
 
-/** What the entry of an intent holds: RFC 8785 JSON; empty of earlier erasures. */
+/** The statement of an intent: RFC 8785 JSON; empty of earlier erasures. */
 export interface IntentStatement {
   readonly projections: readonly { readonly name: string; readonly digest_before: string; readonly digest_after: string }[];
-  /** What the scan looks for, sealed under a key of the run, which goes with its end. Absent where there is nothing, and of earlier erasures. */
+  /**
+   * Words that the scan looks for, sealed under a key of the run, which its end destroys. Absent where there are none, and of
+   * earlier erasures.
+   */
   readonly words?: string;
 }
 
-/** What the entry of a completion holds. Names of the members are part of what is signed. */
+/** The statement of a completion. Names of the members are part of the signed text. */
 export interface ErasureStatement {
   readonly version: 1;
   readonly receipt_id: string;
@@ -108,7 +111,7 @@ export function wordsIn(intent: string): string | null {
   return intent === '' ? null : ((JSON.parse(intent) as IntentStatement).words ?? null);
 }
 
-/** What an erasure did, with the digests that its intent states. */
+/** The projections that an erasure changed, with the digests that its intent states. */
 export function touchedBy(
   counts: readonly { readonly type: string; readonly versions: number }[],
   intent: string,

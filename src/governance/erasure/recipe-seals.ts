@@ -1,9 +1,9 @@
 /**
- * What was asked or noted on an exhibit rests sealed under a key of its own, beside those of subjects: an erasure destroys it
- * where the text names who is erased, and the link's own seal, which is over the text's hash, stays as it was. What an earlier version
- * wrote is the recipe itself: no recipe has a member `annals_sealed`, and none is empty; an erasure leaves an empty text of those.
+ * Recipes and notes of an exhibit are sealed under a key of their own, beside those of subjects: an erasure destroys it where the
+ * text names the subject, and the link's own seal, which is over the text's hash, stays as it was. Earlier versions wrote the
+ * recipe itself: no recipe has a member `annals_sealed`, and none is empty; an erasure empties those.
  *
- * What a removal for good tells of somebody's row, for an erasure alone, rests sealed under the subject's key.
+ * The record that a removal for good keeps of a subject's row, for an erasure alone, is sealed under the subject's key.
  */
 import type { Random } from '../../clock.ts';
 import { isSealedText, openText, sealText } from '../../log/keys/sealed-text.ts';

@@ -1,6 +1,6 @@
 /**
- * What was removed for good leaves the log's files too, some time after nobody is shown it any more: a file is written anew for
- * one row as for a thousand, so those that are removed within a while share it.
+ * Removes rows from the log's files some time after their removal for good hid them: rewriting a file costs the same for one row
+ * as for a thousand, so removals of a while share it.
  */
 import type { Clock } from '../../clock.ts';
 import type { LogStore } from '../../log/log-store.ts';

@@ -113,7 +113,7 @@ class Scan {
       for (; next < positions.length && positions[next]! < end; next++) rows.push(positions[next]! - first);
       return rows;
     };
-    // What no entry covers is not known to be unreadable.
+    // Positions that no entry covers are not known to be unreadable.
     let open = 0;
     for await (const stored of log.proofs.entries(positions)) {
       await yieldTurn();
@@ -170,7 +170,7 @@ class Scan {
     if (body?.kind === 'removal' && body.keys.length > 0) this.#hit('removal', body.type, 1);
   }
 
-  /** What was asked or noted on any exhibit of the tenant, since the mentions were found too. */
+  /** Scans recipes and notes on all exhibits of the tenant, including those since the mentions were found. */
   async exhibits(tenant: string | null, sought: Sought): Promise<void> {
     const { state, log, seals, yieldTurn, links: known } = this.#parts;
     for (const { id, links } of state.exhibits.all()) {
@@ -253,7 +253,7 @@ class Scan {
     let since = Infinity;
     if (reader !== undefined) {
       try {
-        // What may begin a sentence in one piece goes on in the next: in UTF-16 it is longer.
+        // A sentence may begin in one piece and go on in the next: in UTF-16 it is longer.
         let last: Uint8Array = new Uint8Array(0);
         for await (const piece of reader.read(0, reader.size)) {
           const window = Buffer.concat([last, piece]);

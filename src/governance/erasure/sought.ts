@@ -1,6 +1,6 @@
 /**
- * What a scan looks for. Who erases names the subject; a start that goes on with an erasure knows its commitment alone, and asks
- * of each text whether it would have led to that: slower, and as sure for whole texts. Pure.
+ * The target of a scan. The request names the subject; a start that continues an erasure has its commitment alone, and tests each
+ * text against that: slower, and as sure for whole texts. Pure.
  */
 import type { TextVector } from '../../projections/rows/erasure/stored-texts.ts';
 import { Names } from '../../projections/names.ts';

@@ -1,4 +1,4 @@
-/** What holds texts beside log and projections: caches, tables that were loaded, replies that can still be asked for. */
+/** Stores of texts beside log and projections: caches, loaded lookup tables, replies that can still be fetched. */
 import type { ResidualHit } from './receipt.ts';
 import type { Sought } from './sought.ts';
 

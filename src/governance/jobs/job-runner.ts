@@ -30,11 +30,11 @@ export interface JobView {
   readonly queuedAt: bigint;
   readonly startedAt: bigint | null;
   readonly finishedAt: bigint | null;
-  /** What a failed one ended in. */
+  /** The error that ended a failed job. */
   readonly code: ErrorCode | null;
 }
 
-/** What a job is given to run with. */
+/** The environment of a running job. */
 export interface JobWork {
   /** Aborted with a ServiceError: the job ends with it as soon as it can. */
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 /**
- * What a sharing agreement may say, so that nothing in it is silently without effect: a mask on a column that no type has
- * would hide nothing, and a condition that can't be decided would share nothing.
+ * Checks the terms of a sharing agreement, so that none is silently without effect: a mask on a column that no type has would
+ * hide nothing, and a condition that can't be decided would share nothing.
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { AgreementTerms, TypeDefinition } from '../../log/entries/entry.ts';
@@ -10,7 +10,7 @@ import { readPolicies } from '../authorization/cedar/policies.ts';
 import { isClassified } from '../authorization/egress.ts';
 import { covers } from '../caller.ts';
 
-/** What may be done with rows that are shared: they are never written to. */
+/** Actions allowed on shared rows: they are never written to. */
 export const sharedActions: readonly string[] = ['read', 'search', 'export', 'replay'];
 
 /** Throws what refuses the terms that `tenant` offers. */

@@ -30,7 +30,7 @@ export function auditFrom(beginning: Beginning, reader: AuditReader): AuditReade
   };
 }
 
-/** Whoever repeats what an earlier tenant did under the same idempotency key does it anew. */
+/** A request of an earlier tenant under the same idempotency key counts as a new one. */
 export function onceFrom(beginning: Beginning, command: Command): Command {
   if (beginning === null || command.kind !== 'put-rows' || command.receipt === undefined) return command;
   const { receipt } = command;

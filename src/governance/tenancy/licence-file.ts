@@ -21,7 +21,9 @@ export type LicenceSettings = Pick<
   | 'SERVICE_LICENSE_GRACE_DAYS'
 >;
 
-/** What the settings amount to. Throws ConfigError for a licence that can't be trusted, or that does not fit the profile. */
+/**
+ * The licence that the settings give. Throws ConfigError for a licence that can't be trusted, or that does not fit the profile.
+ */
 export function readLicence(settings: LicenceSettings): Licence {
   const { SERVICE_PROFILE: profile, SERVICE_LICENSE_FILE: path, SERVICE_MAX_TENANTS: lowered } = settings;
   const sold = path === null ? licenceOf(profile) : licenceIn(readSettingFile('SERVICE_LICENSE_FILE', path), settings);

@@ -1,6 +1,6 @@
 /**
- * What the installation was sold: how much it may store, how many tenants it may have, and until when. Reads stay open
- * whatever happens; only what makes the store grow is refused.
+ * The licence of the installation: how much it may store, how many tenants it may have, and until when. Reads stay open in every
+ * state; only writes that make the store grow are refused.
  *
  *   valid ──expiresAt──> grace ──graceEndsAt──> expired        a warning a day from the first on; writes refused at the last
  */
@@ -25,7 +25,7 @@ export interface Licence {
 /** Bytes of a GB as licences count them. */
 export const bytesPerGb = 1_000_000_000;
 
-/** What a profile allows of itself, without a licence file. Source: specification, "Deployment profiles". */
+/** The limits of a profile without a licence file. Source: specification, "Deployment profiles". */
 export function licenceOf(profile: Licence['tier']): Licence {
   const free = profile === 'free';
   return {
@@ -65,8 +65,8 @@ export class StorageCap {
 }
 
 /**
- * What an expired licence still allows: whatever removes, ends or withdraws something, and who may do what. Erasure is a
- * duty that no licence suspends.
+ * Commands that an expired licence still allows: removals, endings and withdrawals, and changes of permissions. Erasure is a duty
+ * that no licence suspends.
  */
 const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
   'remove-rows',

@@ -1,7 +1,7 @@
 /**
- * What SERVICE_TENANCY_MODE=multi adds: nobody reaches rows but inside a registered tenant that stands. Tokens are minted
- * for such a tenant; one without a tenant looks after the registry and sees nothing of anybody, whatever path it names. No
- * organisation header is needed: the token's own tenant is the path in force.
+ * Rules that SERVICE_TENANCY_MODE=multi adds: rows are reachable only inside a registered, active tenant. Tokens are minted for
+ * such a tenant; a token without a tenant manages the registry and sees no rows, whatever path it names. No organisation header
+ * is needed: the token's own tenant is the path in force.
  */
 import { ServiceError } from '../../errors.ts';
 import type { TokenRecord } from '../../log/entries/entry.ts';

@@ -1,5 +1,5 @@
 /**
- * What the start refuses, as one table of rules: each looks at settings and facts and says in one line what to set.
+ * Checks that a start must pass, as one table of rules: each looks at settings and facts and says in one line what to set.
  * Malformed and unknown settings, the removed profile `lite` among them, were refused when the settings were read.
  */
 import { isLoopback, parseBind, type Settings } from '../../config.ts';

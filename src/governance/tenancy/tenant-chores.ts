@@ -1,7 +1,7 @@
 /**
- * What becomes of tenants and agreements without anybody asking: a purge that was cut off goes on, and an agreement whose
- * time is over is put on record as expired. Neither changes what anybody may see: rows of a deleted tenant are out of reach
- * at once, and an agreement is in force by the clock.
+ * Background work on tenants and agreements: an interrupted purge continues, and an agreement whose time is over is recorded as
+ * expired. Neither changes what a caller may see: rows of a deleted tenant are out of reach at once, and the clock decides
+ * whether an agreement is in force.
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';

@@ -28,7 +28,7 @@ export interface TenantDeskParts {
   readonly typeOf: (path: string, name: string) => TypeDefinition | undefined;
   /** Nanoseconds: of the invocation. */
   readonly now: bigint;
-  /** What usage is shown of when nobody says. */
+  /** The default period of usage reports. */
   readonly periodNs: bigint;
 }
 
@@ -90,7 +90,7 @@ export class GovernedTenants implements TenantDesk {
   reach(id: string): void {
     const { may, caller } = this.#parts;
     if (may({ tenant: id, own: true })) return;
-    // Whoever looks after another tenant learns nothing about this one, not even that it is somebody's.
+    // The manager of another tenant learns nothing about this one, not even whether it exists.
     if (caller.tenant !== null && may({ tenant: caller.tenant, own: true })) throw unknownTenant();
     throw new ServiceError('REL_ACL', 'tenants are looked after by their own administrators, or by who runs the store');
   }
@@ -173,7 +173,7 @@ export class GovernedTenants implements TenantDesk {
     return { ...record, state: stateAt(record, this.#parts.now), sides, events };
   }
 
-  /** Whoever runs the store never consents in anybody's place. Within one tenant either side may be the one to say it. */
+  /** The operator of the store never consents for a side. Within one tenant either side may be the one to consent. */
   #sideOf(tenant: string, record: AgreementRecord, to: AgreementState): AgreementSide {
     if (this.#parts.may({ tenant: null, own: false })) return 'administrator';
     const sides = (['assigner', 'assignee'] as const).filter((side) => tenantOf(record[side]) === tenant);

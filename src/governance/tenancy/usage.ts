@@ -1,6 +1,6 @@
 /**
- * What tenants used in a stretch of time, from their access records, and what they hold, from their own rows. Nothing here
- * depends on what another tenant does: stored bytes are measured on the tenant's rows, never as a share of the store's.
+ * Usage of tenants over a period, from their access records, and their stored bytes, from their own rows. No figure depends on
+ * another tenant: stored bytes are measured on the tenant's rows, never as a share of the store's.
  */
 import { type AccessRecord, mainBranch, type TypeDefinition } from '../../log/entries/entry.ts';
 import type { Basis } from '../../log/log-store.ts';
@@ -45,7 +45,7 @@ export function* branchesNow(
   }
 }
 
-/** What is asked about: a tenant, and from when on its id has been its own. */
+/** A tenant, and the instant since which its id has been its own. */
 export interface UsageSubject {
   readonly tenant: string;
   readonly since: bigint | null;

@@ -21,7 +21,7 @@ import type { Caller } from '../caller.ts';
 import type { StatementFacts, Transaction } from '../gate-contract.ts';
 import type { Turn } from './turns.ts';
 
-/** What waits for a commit. */
+/** A command that waits for the commit. */
 export type WaitingCommand = PutRows | DeleteRows | Batch;
 
 export interface TransactionBounds {
@@ -53,7 +53,7 @@ interface Savepoint {
   readonly steps: number;
 }
 
-/** What transactions hold of the projections. */
+/** The part of the projections that transactions use. */
 export interface ForkedState {
   snapshot(basis: Basis, branch: string, tenant: string | null): AccessPaths;
   privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
@@ -126,9 +126,9 @@ export class OpenTransaction implements Transaction {
   /** Keys of rows that must stand at the commit as they were read, beside those that are written. */
   readonly #locked = new Touched();
   #isOver = false;
-  /** What ended it; null: its client. */
+  /** The error that ended it; null: its client did. */
   #over: ServiceError | null = null;
-  /** Rows of which it met a conflict. */
+  /** Rows in which it met a conflict. */
   #met: ReadonlySet<string> | null = null;
 
   constructor(id: string, caller: Caller, parts: Parts) {
@@ -161,7 +161,7 @@ export class OpenTransaction implements Transaction {
     return this.#met !== null || this.#parts.turn !== null;
   }
 
-  /** What the next transaction of its client had better take a turn for; null: nothing. */
+  /** Rows for which the client's next transaction should take a turn; null: none. */
   get contended(): ReadonlySet<string> | null {
     const { turn } = this.#parts;
     return this.#met ?? (turn?.isContended === true ? turn.rows : null);
@@ -283,7 +283,7 @@ export class OpenTransaction implements Transaction {
       });
   }
 
-  /** What an INSERT has left as it is has to be there at the commit too. */
+  /** Rows that an INSERT left as they were must still exist at the commit. */
   #lockKept(command: WaitingCommand, { outcome }: Decision): void {
     for (const [i, part] of partsOf(command).entries()) {
       if (part.kind !== 'put-rows' || part.keepsPresent !== true) continue;
@@ -349,7 +349,7 @@ export class OpenTransaction implements Transaction {
     return stale(`a row of ${JSON.stringify(rows[0]!.type)} was written since the transaction began`);
   }
 
-  /** What must stand at the commit as it did at its basis: rows that it wrote, left as they were, or locked. */
+  /** Rows that must be unchanged at the commit since its basis: those it wrote, left as they were, or locked. */
   touched(): Iterable<TouchedRows> {
     const touched = new Touched(this.#locked);
     for (const { command, drafts } of this.#steps) {

@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 
 const waitMsMax = 10_000;
 const turnMs = 1_000;
-/** Who comes when so many of its tenant are there does not wait. */
+/** A transaction does not wait when so many of its tenant already do. */
 const turnsMax = 256;
 
 type TurnClock = Pick<Clock, 'sleep' | 'monotonicMs'>;

@@ -1,6 +1,6 @@
 /**
- * What conditions ask of one column divides its values into classes that none of them tells apart: codes of a dictionary
- * through a table, integers by the bounds that are named, texts by the constants that they are compared with. A hundred
+ * Conditions on one column divide its values into classes that none of them tells apart: codes of a dictionary through a table,
+ * integers by the bounds that are named, texts by the constants that they are compared with. A hundred
  * rules about a column are one look at it.
  */
 import { assert } from '../../../errors.ts';

@@ -1,5 +1,5 @@
 /**
- * What a set of policies says of rows and cells of one type, for one caller and action. Default deny; any forbid that is
+ * Decisions of a set of policies about rows and cells of one type, for one caller and action. Default deny; any forbid that is
  * true or errs denies; else any permit that is true allows. Cells need no permit of their own: they are read with their row.
  */
 import type { MaskKind, TypeDefinition } from '../../../log/entries/entry.ts';
@@ -12,7 +12,7 @@ import type { CedarAction, Policy } from './policies.ts';
 import type { Expr } from './syntax.ts';
 import type { Instant } from './values.ts';
 
-/** What is known of an invocation but the resource. */
+/** An invocation without its resource. */
 export interface Asked {
   readonly situation: Situation;
   readonly action: CedarAction;
@@ -40,8 +40,8 @@ export function decideRows(policies: readonly Policy[], type: TypeDefinition, as
 }
 
 /**
- * The same of rows of which some columns are not known yet: a forbid that looks at one does not deny, a permit that does allows.
- * What is denied then is denied whatever they come to hold.
+ * The decision while some columns are not known yet: a forbid that reads one does not deny, a permit that reads one allows. Rows
+ * denied then stay denied for any values of these columns.
  */
 export function decideEarly({ residuals }: RowDecision, type: TypeDefinition, unknown: ReadonlySet<string>): RowDecision {
   const looks = (left: Expr): boolean =>

@@ -11,7 +11,7 @@ import { Instant, type Value } from './values.ts';
 
 type Comparison = '==' | '!=' | '<' | '<=' | '>' | '>=';
 
-/** What is known of a row's arithmetic besides its number. */
+/** Flags of a row's arithmetic, beside its number. */
 const ABSENT = 1;
 const INEXACT = 2;
 

@@ -1,7 +1,7 @@
 /**
- * What is left of a set of policies for rows of one type, as one predicate over blocks of columns. Atoms are what the
- * policies ask of cells; each row's classes of atoms make a number, and a table says what that number means for the
- * policies, worked out once, on first sight: however many rules there are, a row costs one look per column and one more.
+ * The residual of a set of policies for rows of one type, as one predicate over blocks of columns. Atoms are the policies' tests
+ * of cells; the classes of a row's atoms make a number, and a table gives the policies' decision for it, computed once, on first
+ * sight: however many rules there are, a row costs one look per column and one more.
  *
  * Three-valued inside: a policy is true, false or an error in a row, by Cedar's rules of order, and only then does an
  * erring forbid deny and an erring permit count for nothing.
@@ -217,7 +217,7 @@ function added(taken: ReadonlySet<number>, own: ReadonlySet<number>): number {
 
 interface AtomsOfFeature {
   readonly feature: Feature;
-  /** What `statesOf` is about, in its order. */
+  /** Atoms in the order of `statesOf`. */
   readonly atoms: readonly number[];
 }
 

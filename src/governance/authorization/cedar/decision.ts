@@ -12,7 +12,7 @@ import { explain, type Explanation } from './explain.ts';
 import { mentions } from './syntax.ts';
 import { Entity, type Instant } from './values.ts';
 
-/** What is no row: a type as a whole, a branch, a part of the store. */
+/** A resource that is not a row: a type as a whole, a branch, a part of the store. */
 export interface Thing {
   readonly type: 'Type' | 'Branch' | 'Store';
   readonly id: string;

@@ -10,7 +10,7 @@ let engine: Engine | undefined;
 
 export function cedar(): Engine {
   if (engine === undefined) {
-    // What the engine returns are references, and V8 of Node 20 dies of a failed check ("unreachable code", in
+    // The engine returns references, and V8 of Node 20 dies of a failed check ("unreachable code", in
     // DoComputeBuiltinContinuation) when it leaves optimised code in the middle of such a call that it has inlined.
     setFlagsFromString('--no-turbo-inline-js-wasm-calls');
     // A CommonJS build that reads its WebAssembly from beside itself; `import` could not wait for the first policy in a turn.

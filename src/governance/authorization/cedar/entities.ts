@@ -1,9 +1,9 @@
-/** Who asks, why, and about what, in Cedar's words. Hierarchies are spelled out in names: paths by `/`, purposes by `:`. */
+/** Caller, purpose and resource in Cedar's words. Hierarchies are spelled out in names: paths by `/`, purposes by `:`. */
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { CedarAction } from './policies.ts';
 import { Entity, Instant, type Value } from './values.ts';
 
-/** What is known of an invocation when it is decided. */
+/** The facts about an invocation when it is decided. */
 export interface Asker {
   readonly principal: string;
   readonly roles: readonly string[];
@@ -81,7 +81,7 @@ export function selfAndAbove(type: string, name: string, separator: string): rea
 }
 
 /**
- * What is asked about. A cell has the attributes of its row and is `Column::"<Type>.<column>"`, a row is `<Type>::"<_pk>"`;
+ * The resource of a request. A cell has the attributes of its row and is `Column::"<Type>.<column>"`, a row is `<Type>::"<_pk>"`;
  * anything else is an entity without attributes: `Type::"Person"`, `Branch::"main"`, `Store::"audit"`.
  */
 export type Resource =

@@ -7,7 +7,7 @@ export interface Explanation {
   readonly decision: 'allow' | 'deny' | 'by row';
   /** Policies that decide, or that may: with what is left of them, in Cedar's words. */
   readonly determining: readonly { readonly id: string; readonly effect: 'permit' | 'forbid'; readonly left: string }[];
-  /** What a row must fulfil; null where all rows, or none, are visible. */
+  /** The condition on rows; null where all rows, or none, are visible. */
   readonly residual: string | null;
   readonly masks: readonly {
     readonly column: string;

@@ -11,7 +11,7 @@ import { Entity, ERROR, Instant, Span } from './values.ts';
 /** Throws; `word` is the token at which the place is looked for. */
 export type Refuse = (why: string, word?: string) => never;
 
-/** What `context` may hold, and the type of each. */
+/** Attributes that `context` may hold, and the type of each. */
 export const contextTypes: Readonly<Record<string, 'entity' | 'string' | 'datetime'>> = {
   purpose: 'entity',
   org: 'entity',

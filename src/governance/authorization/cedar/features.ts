@@ -1,16 +1,16 @@
-/** What conditions ask of rows, as small numbers: how a row's class is found is a feature's own business. */
+/** Tests of conditions on rows, as small numbers; each feature has its own way to find a row's class. */
 import type { Vector } from '../../../log/values/columns.ts';
 import { evaluate } from './fold.ts';
 import type { Expr } from './syntax.ts';
 import type { Value } from './values.ts';
 
-/** What a condition is about, by row, as small numbers. */
+/** A test of conditions on rows: gives each row a class, a small number. */
 export interface Feature {
-  /** What it reads, in the order in which `classify` gets it. */
+  /** Columns that it reads, in the order in which `classify` gets them. */
   readonly columns: readonly string[];
   /** Classes that have occurred or can: those below it are defined. Grows while rows are looked at. */
   readonly size: number;
-  /** What each of the feature's atoms is in rows of a class. */
+  /** The states of the feature's atoms in rows of a class. */
   statesOf(label: number): Uint8Array;
   /** out[k] |= class of row k << shift. */
   classify(vectors: readonly Vector[], rows: Rows, shift: number, out: Int32Array): void;
@@ -22,7 +22,7 @@ export interface Rows {
   readonly count: number;
 }
 
-/** What an atom is in one row. */
+/** States of an atom in one row. */
 export const IS_FALSE = 0;
 export const IS_TRUE = 1;
 export const ERRS = 2;

@@ -264,7 +264,7 @@ function known(of: Value | undefined): Expr {
 function cellOf(resource: Cells, name: string): Expr {
   if (name === 'type') return value(resource.type.name);
   const type = columnType(resource, name);
-  // What Cedar has no type for errs like what is not there: a forbid then denies, a permit is ignored.
+  // A value that Cedar has no type for errs like a missing one: a forbid then denies, a permit is ignored.
   if (type === undefined || type === 'number' || type === 'json' || type === 'vector') return FAILS;
   return { op: 'column', name, type };
 }

@@ -34,7 +34,7 @@ export interface Policy {
   /** Id of its text; with several in one text, or an @id: `<text>/<@id or number>`. */
   readonly id: string;
   readonly effect: 'permit' | 'forbid';
-  /** What a forbidden cell reads as; null for policies about anything but cells. */
+  /** The masked form of a forbidden cell; null for policies about anything but cells. */
   readonly mask: { readonly kind: MaskKind; readonly size?: number } | null;
   /** null: every action. */
   readonly actions: ReadonlySet<CedarAction> | null;
@@ -197,7 +197,7 @@ function checkPrincipal(scope: PolicyJson['principal'], refuse: Refuse): void {
 
 const aboveCells: ReadonlySet<string> = new Set(['Column', 'Type', 'Org']);
 
-/** What says `is Person` of a cell never matches: a cell is a Column. */
+/** A condition `is Person` on a cell never matches: a cell is a Column. */
 function checkCellScope(scope: PolicyJson['resource'], refuse: Refuse): void {
   const entity = scopeEntity(scope);
   const wrong = scope.op === 'is' && scope.entity_type !== 'Column' ? scope.entity_type : undefined;

@@ -1,4 +1,4 @@
-/** What is accepted though it can hardly be meant: conditions that are never true or false, types that nobody registered. */
+/** Warnings about policies that are accepted but hardly intended: conditions that are never true or false, unregistered types. */
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { kindOf } from './expressions.ts';
 import type { Policy, TypeLookup } from './policies.ts';

@@ -38,7 +38,9 @@ export type Expr =
   | { readonly op: 'set'; readonly items: readonly Expr[] }
   | { readonly op: 'record'; readonly fields: readonly (readonly [string, Expr])[] }
   | { readonly op: 'call'; readonly name: string; readonly args: readonly Expr[] }
-  /** What is left of `resource` in a row's condition: a cell of it, whether it has one, whether an organisation covers it. */
+  /**
+   * The part of `resource` that is left in a row's condition: a cell, whether the row has one, whether an organisation covers it.
+   */
   | { readonly op: 'column'; readonly name: string; readonly type: ColumnType }
   | { readonly op: 'present'; readonly name: string }
   | { readonly op: 'covered'; readonly path: string }

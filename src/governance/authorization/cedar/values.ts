@@ -1,6 +1,6 @@
 /**
- * What Cedar's expressions evaluate to, and when two of them are equal. Longs are bigint: a number would lose digits.
- * What errs is the value `ERROR`, not an exception: it is an ordinary outcome of a row.
+ * Values of Cedar's expressions, and their equality. Longs are bigint: a number would lose digits. An error is the value `ERROR`,
+ * not an exception: it is an ordinary outcome of a row.
  */
 
 export type Value = boolean | bigint | string | Entity | Instant | Span | SetValue | RecordValue;
