@@ -36,7 +36,7 @@ import { unfinishedRestore } from './log/backup/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
 import { modelsOf } from './http-models.ts';
 import { Planner } from './planner/planner.ts';
-import { TurnQueue, type WorkKind } from './planner/turn-queue.ts';
+import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
 import { MaterializedViews } from './planner/standing/materialized-views.ts';
 import { StandingQueries } from './planner/standing/watch.ts';

@@ -59,6 +59,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 
 const rooms = Object.keys(mayImport);
 
+/** Folders of the planner that import each other; none is added. */
+const knownMutualFolders = ['graph <> operators'];
+
 /** What reaches for the machine, and who may. Everybody else is given a clock, a disk, a source of random bytes. */
 const banned: readonly { readonly what: RegExp; readonly allowed: (path: string) => boolean }[] = [
   { what: /\bDate\.now\b/, allowed: isClock },
@@ -89,6 +92,10 @@ describe('the import graph', () => {
 
   test('has no cycle, type imports included', () => {
     expect(cycleIn(source)).toEqual([]);
+  });
+
+  test('has no two folders of the planner that import each other', () => {
+    expect(mutualFolders(source, 'src/planner')).toEqual(knownMutualFolders);
   });
 
   test('reaches every file from the process entry', () => {
@@ -178,6 +185,16 @@ describe('a tree that breaks a rule is noticed', () => {
       import { ServiceError } from '../errors.ts';
       // import { Rows } from '../projections/rows/projection.ts';`;
     expect(wrongImports(tree({ 'src/planner/a.ts': text }))).toEqual([]);
+  });
+
+  test('two folders that import each other', () => {
+    const files = tree({
+      'src/planner/a/one.ts': "import '../b/two.ts';",
+      'src/planner/b/two.ts': '',
+      'src/planner/b/three.ts': "import type { One } from '../a/one.ts';",
+      'src/planner/c/four.ts': "import '../a/one.ts'; import '../five.ts';",
+    });
+    expect(mutualFolders(files, 'src/planner')).toEqual(['a <> b']);
   });
 
   test('a cycle, a dead file, a missing extension, a barrel', () => {
@@ -270,6 +287,24 @@ function cycleIn(tree: Tree): string[] {
     if (cycle.length > 0) return cycle;
   }
   return [];
+}
+
+/** Pairs of folders of a room; files that lie in none are the words that its folders share, and the way in. */
+function mutualFolders(tree: Tree, room: string): string[] {
+  const folderOf = (path: string): string | undefined => new RegExp(`^${room}/([^/]+)/`).exec(path)?.[1];
+  const arrows = new Set<string>();
+  for (const [path, text] of tree) {
+    const from = folderOf(path);
+    if (from === undefined) continue;
+    for (const { target } of importsOf(path, text)) {
+      const to = target && folderOf(target);
+      if (to && to !== from) arrows.add(`${from} <> ${to}`);
+    }
+  }
+  return [...arrows].filter((arrow) => {
+    const [from, to] = arrow.split(' <> ') as [string, string];
+    return from < to && arrows.has(`${to} <> ${from}`);
+  });
 }
 
 function unreachable(tree: Tree, entry: string): string[] {

@@ -11,7 +11,7 @@ import {
   type SearchQuery,
   type SearchRanking,
   type SearchRequest,
-} from '../planner/search/search-request.ts';
+} from '../planner/languages/search-request.ts';
 import { record } from './checked.ts';
 import { float, scalar } from './exact-values.ts';
 import { type StatedInstants, toInstant } from './instants.ts';

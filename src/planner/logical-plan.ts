@@ -3,7 +3,7 @@
  * EXPLAIN. Expressions and column numbers of a node refer to the columns of its input.
  */
 import type { MaskKind } from '../log/entries/entry.ts';
-import type { ColumnType } from '../log/values/value.ts';
+import type { Cell, ColumnType } from '../log/values/value.ts';
 import type { Bound, Guard } from './expressions/bound-expression.ts';
 import type { Caveat } from './expressions/caveats.ts';
 import type { ValueType } from './expressions/value-type.ts';
@@ -72,6 +72,14 @@ export interface ValuesNode {
   readonly kind: 'values';
   readonly rows: readonly (readonly Bound[])[];
   readonly columns: readonly PlanColumn[];
+}
+
+export interface VirtualRead {
+  readonly relation: string;
+  /** Those whose cells are wanted. */
+  readonly columns: readonly VirtualColumn[];
+  /** No row is wanted that has another value in a column than one of these. */
+  readonly among: readonly { readonly column: string; readonly cells: readonly Cell[] }[];
 }
 
 /** Rows of a virtual relation, which are not stored: they are made of the caller's snapshot when they are read. */

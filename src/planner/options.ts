@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
 import type { RankingRule } from './binding/ranking.ts';
-import type { Standing } from './control-request.ts';
+import type { Standing } from './control/control-request.ts';
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import type { Pass } from './passes/pass.ts';

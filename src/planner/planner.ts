@@ -5,25 +5,25 @@ import { AssertionError, ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';
 import type { JobRunner } from '../governance/jobs/job-runner.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
-import { smallAnswer } from './answers.ts';
-import { timeOf } from './binder.ts';
-import { runControl } from './control.ts';
-import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './describe.ts';
-import type { ControlStatement, Standing } from './control-request.ts';
-import { type Cursor, opaqueCursor, readCursor } from './cursor.ts';
-import { type Result, run, type RunRequest, type Scheduler } from './executor.ts';
+import { smallAnswer } from './run/answers.ts';
+import { timeOf } from './binding/binder.ts';
+import { runControl } from './control/control.ts';
+import { exampleValues, inferredTypes, lexUnasked, markerTypes, openSlots, slotTypes } from './question/describe.ts';
+import type { ControlStatement, Standing } from './control/control-request.ts';
+import { type Cursor, opaqueCursor, readCursor } from './question/cursor.ts';
+import { type Result, run, type RunRequest, type Scheduler } from './run/executor.ts';
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { Reranker } from './embedding/reranker.ts';
 import { forgetHashed } from './embedding/hashing.ts';
-import { explain, planAsJson, policyLines, type TextsOf } from './explain.ts';
+import { explain, planAsJson, policyLines, type TextsOf } from './plans/explain.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
 import { caveatsOf } from './expressions/caveats.ts';
 import { asInstant } from './expressions/evaluate.ts';
 import { GraphCache } from './graph/graph-cache.ts';
-import { longWorkOf } from './graph/long-work.ts';
+import { longWorkOf } from './operators/long-work.ts';
 import { looksOfUnit } from './graph/limits.ts';
-import { lookUp, lookUpInTurns, unitsOfKey } from './key-look-up.ts';
-import { keysLookedUp } from './keyed-plan.ts';
+import { lookUp, lookUpInTurns, unitsOfKey } from './run/key-look-up.ts';
+import { keysLookedUp } from './run/keyed-plan.ts';
 import { KernelContext } from './expressions/kernel-context.ts';
 import { type LexedStatement, lexing, lexStatement } from './languages/sql-lexer.ts';
 import { KnownShapes } from './languages/sql-shapes.ts';
@@ -42,14 +42,14 @@ import { pruneColumns } from './passes/prune-columns.ts';
 import { pushDownFilters } from './passes/push-down-filters.ts';
 import { reorderJoins } from './passes/reorder-joins.ts';
 import { simplifyExpressions } from './passes/simplify-expressions.ts';
-import { allUsed, MarkedTexts, valuesOf } from './parameters.ts';
+import { allUsed, MarkedTexts, valuesOf } from './question/parameters.ts';
 import { at } from './places.ts';
-import { Sketches } from './sketches.ts';
+import { Sketches } from './plans/sketches.ts';
 import { tablesOf } from './standing/view-definition.ts';
-import { shownColumns } from './output-origins.ts';
-import { byText } from './plan-cache.ts';
-import { Plans, type ReadyPlan } from './plans.ts';
-import { TurnQueue } from './turn-queue.ts';
+import { shownColumns } from './plans/output-origins.ts';
+import { byText } from './plans/plan-cache.ts';
+import { Plans, type ReadyPlan } from './plans/plans.ts';
+import { TurnQueue } from './run/turn-queue.ts';
 import { type SeenCatalogue, seenCatalogue } from './virtual/rows.ts';
 import { AskedWrite, type OwnQuestion, WriteFront } from './writes/write-front.ts';
 import type {
@@ -69,11 +69,19 @@ import type {
   SessionVerb,
 } from './planner-contract.ts';
 import { defaultLimits, type PlannerLimits, type PlannerOptions } from './options.ts';
-import { type Asked, AskedStatement, AskedText, type Question, questionOf, statedPurpose, typesNamed } from './question.ts';
+import {
+  type Asked,
+  AskedStatement,
+  AskedText,
+  type Question,
+  questionOf,
+  statedPurpose,
+  typesNamed,
+} from './question/question.ts';
 import { type TypoTolerance, typoPresets } from '../governance/search/text-query.ts';
-import { SearchRules } from './search/text-rules.ts';
+import { SearchRules } from './expressions/text-rules.ts';
 import { type TextsReady, textsReady } from './search/texts-ready.ts';
-import { type Reading, Session } from './session.ts';
+import { type Reading, Session } from './question/session.ts';
 import type { DefaultTime, Dialect, Place, Query, Slot } from './statement.ts';
 
 export const passes: readonly Pass[] = [

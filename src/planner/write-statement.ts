@@ -2,7 +2,7 @@
  * INSERT, UPDATE and DELETE as trees. Where they read, they hold queries and expressions of `statement.ts`, over the literals of
  * the statement, and behind these over two more: NULL, and the organisation path of the writer.
  */
-import type { Projection } from './languages/pattern-tree.ts';
+import type { Projection } from './pattern-tree.ts';
 import type {
   CommonTable,
   EntityShape,

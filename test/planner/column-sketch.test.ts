@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Vector } from '../../src/log/values/columns.ts';
 import { type Cell, type ColumnType, compareText } from '../../src/log/values/value.ts';
 import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
-import { ColumnSketch } from '../../src/planner/column-sketch.ts';
+import { ColumnSketch } from '../../src/planner/passes/column-sketch.ts';
 import { TextInterner } from '../../src/planner/expressions/text-interner.ts';
 
 const ROWS = 30_000;

@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest';
 import { formatInstant } from '../../src/log/values/timestamp.ts';
 import type { Cell } from '../../src/log/values/value.ts';
-import { GroupKernels } from '../../src/planner/kernels/group-kernels.ts';
+import { GroupKernels } from '../../src/planner/operators/group-kernels.ts';
 import { RowMask } from '../../src/planner/kernels/row-mask.ts';
 import { passes, Planner } from '../../src/planner/planner.ts';
 import { SegmentColumns } from '../../src/projections/rows/segments/segment-columns.ts';

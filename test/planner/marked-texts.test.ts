@@ -1,7 +1,7 @@
 /** A text that is asked again with other values reads as if it were met for the first time. */
 import { expect, test } from 'vitest';
 import { lexStatement } from '../../src/planner/languages/sql-lexer.ts';
-import { MarkedTexts, valuesOf } from '../../src/planner/parameters.ts';
+import { MarkedTexts, valuesOf } from '../../src/planner/question/parameters.ts';
 import type { Literal } from '../../src/planner/statement.ts';
 
 const text = "SELECT a, 'b' FROM T WHERE a = $2 AND b = $1 AND c = $2 AND d = 7";

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/clock.ts';
 import { ServiceError } from '../../src/errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../src/governance/gate-contract.ts';
 import type { Cell } from '../../src/log/values/value.ts';
-import type { Standing } from '../../src/planner/control-request.ts';
+import type { Standing } from '../../src/planner/control/control-request.ts';
 import { Planner } from '../../src/planner/planner.ts';
 import { FakeStore, type FakeType, type Row, rowsOf, tuplesOf } from './fake-snapshot.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PlanCache } from '../../src/planner/plan-cache.ts';
+import { PlanCache } from '../../src/planner/plans/plan-cache.ts';
 
 test('other branches’ plans push each other out, never those of pinned branches', () => {
   const cache = new PlanCache<{ of: string }>({ plansMax: 8, pinned: new Set(['keep']) });

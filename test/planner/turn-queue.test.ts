@@ -1,6 +1,6 @@
 /** Who waits goes on one after the other, one in each round of the event loop; kinds of work take turns. */
 import { expect, test } from 'vitest';
-import { TurnQueue, type WorkKind } from '../../src/planner/turn-queue.ts';
+import { TurnQueue, type WorkKind } from '../../src/planner/run/turn-queue.ts';
 
 class Rounds {
   #tasks: (() => void)[] = [];

@@ -5,7 +5,7 @@
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
-import { smallAnswer } from '../../planner/answers.ts';
+import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
 import type { Session } from '../../planner/virtual/session.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';

@@ -5,8 +5,8 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
-import { smallAnswer } from '../../planner/answers.ts';
-import { inTurns } from '../../planner/documents/json.ts';
+import { smallAnswer } from '../../planner/run/answers.ts';
+import { inTurns } from '../../planner/expressions/documents/json.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';

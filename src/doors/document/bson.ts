@@ -4,8 +4,8 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { Decimal128 } from 'bson';
-import { allAtOnce, Pace, type Steps } from '../../planner/documents/json.ts';
-import { doubleValue, isInt32 } from '../../planner/documents/numbers.ts';
+import { allAtOnce, Pace, type Steps } from '../../planner/expressions/documents/json.ts';
+import { doubleValue, isInt32 } from '../../planner/expressions/documents/numbers.ts';
 import {
   asSpecial,
   Decimal,
@@ -15,7 +15,7 @@ import {
   Special,
   type Stored,
   type StoredObject,
-} from '../../planner/documents/values.ts';
+} from '../../planner/expressions/documents/values.ts';
 import { DocumentRefusal } from './errors.ts';
 
 const malformed = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);

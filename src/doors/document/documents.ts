@@ -4,10 +4,17 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { NamedColumn } from '../../log/values/columns.ts';
 import { type Cell, type ColumnType, limits, systemColumns } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
-import { compileFilter, type Filter, isOperators } from '../../planner/documents/filter.ts';
-import { inTurns, readSteps, readText, textOf } from '../../planner/documents/json.ts';
-import { eachInTurns, type YieldTurn } from '../../planner/documents/turns.ts';
-import { compareNumbers, doubleValue, isNumeric, numberIdentity, toNumber, toWhole } from '../../planner/documents/numbers.ts';
+import { compileFilter, type Filter, isOperators } from '../../planner/expressions/documents/filter.ts';
+import { inTurns, readSteps, readText, textOf } from '../../planner/expressions/documents/json.ts';
+import { eachInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
+import {
+  compareNumbers,
+  doubleValue,
+  isNumeric,
+  numberIdentity,
+  toNumber,
+  toWhole,
+} from '../../planner/expressions/documents/numbers.ts';
 import {
   asSpecial,
   Decimal,
@@ -17,7 +24,7 @@ import {
   Special,
   type Stored,
   type StoredObject,
-} from '../../planner/documents/values.ts';
+} from '../../planner/expressions/documents/values.ts';
 import { work } from '../../planner/expressions/work.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/statement.ts';

@@ -1,8 +1,8 @@
 /** Stages over found documents: sort, skip, limit, project, group. Pure. */
-import { compileFilter } from '../../planner/documents/filter.ts';
-import { isNumeric, Sum, toWhole } from '../../planner/documents/numbers.ts';
-import { Pace, type Steps } from '../../planner/documents/json.ts';
-import { eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/documents/turns.ts';
+import { compileFilter } from '../../planner/expressions/documents/filter.ts';
+import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/numbers.ts';
+import { Pace, type Steps } from '../../planner/expressions/documents/json.ts';
+import { eachInTurns, sortedInTurns, type YieldTurn } from '../../planner/expressions/documents/turns.ts';
 import {
   compare,
   identityOf,
@@ -13,7 +13,7 @@ import {
   type Stored,
   type StoredObject,
   valuesAt,
-} from '../../planner/documents/values.ts';
+} from '../../planner/expressions/documents/values.ts';
 import { spend } from '../../planner/expressions/work.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 

@@ -1,9 +1,9 @@
 /** Commands that read: find and its batches, count, distinct, aggregate. */
-import { compileFilter } from '../../planner/documents/filter.ts';
-import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
-import { inTurns, Pace } from '../../planner/documents/json.ts';
-import { eachInSteps } from '../../planner/documents/turns.ts';
-import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/documents/values.ts';
+import { compileFilter } from '../../planner/expressions/documents/filter.ts';
+import { isNumeric, toWhole } from '../../planner/expressions/documents/numbers.ts';
+import { inTurns, Pace } from '../../planner/expressions/documents/json.ts';
+import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
+import { isList, isObject, type Stored, type StoredObject, valuesAt } from '../../planner/expressions/documents/values.ts';
 import { spend } from '../../planner/expressions/work.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';

@@ -5,8 +5,15 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
-import { inTurns, type Steps } from '../../planner/documents/json.ts';
-import { asSpecial, isObject, kindOf, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import { inTurns, type Steps } from '../../planner/expressions/documents/json.ts';
+import {
+  asSpecial,
+  isObject,
+  kindOf,
+  Special,
+  type Stored,
+  type StoredObject,
+} from '../../planner/expressions/documents/values.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
 import { shuttingDown } from '../frame/drain.ts';

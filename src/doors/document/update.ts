@@ -1,8 +1,8 @@
 /** Applies an update to a document: $set, $inc, $mul, $setOnInsert, or a replacement. In steps; pure. */
 import { compareText } from '../../log/values/value.ts';
-import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/documents/numbers.ts';
-import { isOperators } from '../../planner/documents/filter.ts';
-import { Pace, type Steps } from '../../planner/documents/json.ts';
+import { combined, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/numbers.ts';
+import { isOperators } from '../../planner/expressions/documents/filter.ts';
+import { Pace, type Steps } from '../../planner/expressions/documents/json.ts';
 import {
   compare,
   depthMax,
@@ -12,7 +12,7 @@ import {
   kindOf,
   type Stored,
   type StoredObject,
-} from '../../planner/documents/values.ts';
+} from '../../planner/expressions/documents/values.ts';
 import { work } from '../../planner/expressions/work.ts';
 import { DocumentRefusal, refusals } from './errors.ts';
 

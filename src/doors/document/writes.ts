@@ -1,9 +1,9 @@
 /** Commands that write: insert, update, delete, findAndModify. A document changed meanwhile is read again, never overwritten. */
 import { ServiceError } from '../../errors.ts';
-import { inTurns, type Steps, textOf, textSteps } from '../../planner/documents/json.ts';
-import { isNumeric, toWhole } from '../../planner/documents/numbers.ts';
-import { eachInSteps } from '../../planner/documents/turns.ts';
-import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/documents/values.ts';
+import { inTurns, type Steps, textOf, textSteps } from '../../planner/expressions/documents/json.ts';
+import { isNumeric, toWhole } from '../../planner/expressions/documents/numbers.ts';
+import { eachInSteps } from '../../planner/expressions/documents/turns.ts';
+import { documentOf, isObject, Special, type Stored, type StoredObject } from '../../planner/expressions/documents/values.ts';
 import { work } from '../../planner/expressions/work.ts';
 import { batchRowsMax, type Command } from '../../projections/command.ts';
 import { longBytes } from '../frame/codec.ts';

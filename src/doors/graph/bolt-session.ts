@@ -7,7 +7,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Transaction } from '../../governance/gate-contract.ts';
-import { inTurns } from '../../planner/documents/json.ts';
+import { inTurns } from '../../planner/expressions/documents/json.ts';
 import { graphVersion } from '../../planner/virtual/graph.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
 import { type Asked, Asker, type Asking } from '../frame/asker.ts';

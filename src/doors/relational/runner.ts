@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation, Transaction } from '../../governance/gate-contract.ts';
-import { smallAnswer } from '../../planner/answers.ts';
+import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, Description, Executed, OutputColumn } from '../../planner/planner-contract.ts';
 import { type Literal, type ParameterType, TypedValue } from '../../planner/statement.ts';
 import { tenantOf } from '../../log/values/value.ts';

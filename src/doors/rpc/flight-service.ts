@@ -8,7 +8,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import { writeArrowPieces } from '../../planner/formats/arrow-rows.ts';
-import { smallAnswer } from '../../planner/answers.ts';
+import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, Description, OutputColumn } from '../../planner/planner-contract.ts';
 import type { Session } from '../../planner/virtual/session.ts';
 import type { Terms } from '../frame/session-terms.ts';

@@ -1,7 +1,7 @@
 /** search_entities and search_knowledge: the search of `/search`, in process, over several types. Source: specification, "Tool protocol (MCP)". */
 import { holdsTexts } from '../../log/values/value.ts';
 import { z } from 'zod';
-import type { SearchCondition, SearchQuery } from '../../planner/search/search-request.ts';
+import type { SearchCondition, SearchQuery } from '../../planner/languages/search-request.ts';
 import { search } from '../../planner/search/search.ts';
 import { longWord, type TypoTolerance } from '../../governance/search/text-query.ts';
 import { hiddenItems, hiddenKey } from './hidden.ts';

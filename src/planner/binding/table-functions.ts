@@ -1,8 +1,8 @@
 /** A call behind FROM to its node. Both forms of a call arrive as one source, so both give the same answer. */
 import { arranged, type FunctionSource } from '../functions/calls.ts';
 import { refuseTableFunction } from '../functions/all.ts';
-import { valuesOf, wordsOf } from '../functions/arguments.ts';
-import type { BoundScope, RankedType, TableFunction } from '../functions/table-function.ts';
+import { valuesOf, wordsOf } from '../calls/arguments.ts';
+import type { BoundScope, RankedType, TableFunction } from '../calls/table-function.ts';
 import { type Bound, columnsIn } from '../expressions/bound-expression.ts';
 import type { FunctionNode, Match, PlanColumn, PlanNode } from '../logical-plan.ts';
 import { conjunction } from '../passes/simplify-expressions.ts';

@@ -1,7 +1,15 @@
 /** DEGREE(column[, direction]) as the query that it stands for: a look-up among the degrees of all nodes. Pure. */
-import { degreeDirections, degreeNames } from '../graph/algorithms/degrees.ts';
 import { at } from '../places.ts';
 import type { ColumnRef, Expression, Literal, Query } from '../statement.ts';
+
+export const degreeDirections = ['out', 'in', 'both'] as const;
+
+/** Names that no statement can write. */
+export const degreeNames = {
+  node: '#node',
+  degree: '#degree',
+  function: (direction: (typeof degreeDirections)[number]): string => `#DEGREE ${direction}`,
+};
 
 type Call = Extract<Expression, { kind: 'call' }>;
 

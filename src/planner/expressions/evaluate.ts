@@ -5,13 +5,13 @@
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
 import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/values/timestamp.ts';
 import { type Cell, compareText, I64_MAX, I64_MIN } from '../../log/values/value.ts';
-import { intervalNanoseconds } from '../languages/interval.ts';
+import { intervalNanoseconds } from './interval.ts';
 import { at } from '../places.ts';
 import type { Literal, Place } from '../statement.ts';
 import type { ArithmeticOp, Bound, CompareOp } from './bound-expression.ts';
 import { likeMatches } from './like.ts';
 import { cosine, direction, distance, elapsed, folded, nanoseconds, type ScalarFunction } from './scalar-functions.ts';
-import type { SearchRules } from '../search/text-rules.ts';
+import type { SearchRules } from './text-rules.ts';
 import { type Catalogue, countedEvaluator } from './functions/scalar-function.ts';
 import { phoneticCode } from './phonetic.ts';
 

@@ -6,7 +6,7 @@ import { assert } from '../../errors.ts';
 import type { Dictionary } from '../../log/values/columns.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { noSearchConfig } from '../../projections/tenants/search-config.ts';
-import { SearchRules } from '../search/text-rules.ts';
+import { SearchRules } from './text-rules.ts';
 import type { Literal, Place } from '../statement.ts';
 import { type Bound, childrenOf } from './bound-expression.ts';
 import { type CellSet, evaluate } from './evaluate.ts';

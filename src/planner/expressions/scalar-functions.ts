@@ -1,6 +1,6 @@
 /** Functions of numbers that ranking is made of. NULL in, NULL out, but for `greatest` and `known`; infinity is an overflow. */
 import { ServiceError } from '../../errors.ts';
-import { Direction } from '../vectors/cosine.ts';
+import { Direction } from './cosine.ts';
 
 export type ScalarFunction = 'exp' | 'abs' | 'elapsed' | 'nanoseconds' | 'greatest' | 'known' | 'distance' | 'cosine';
 

@@ -11,7 +11,7 @@ import { domainFunctions } from './domain/all.ts';
 import { hybridSearch } from './hybrid-search.ts';
 import { provenanceTriples } from './provenance-triples.ts';
 import { similar } from './similar.ts';
-import type { TableFunction } from './table-function.ts';
+import type { TableFunction } from '../calls/table-function.ts';
 
 export const tableFunctions: readonly TableFunction[] = [
   hybridSearch,

@@ -2,8 +2,8 @@
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Expression, Literal, Query, Source } from '../statement.ts';
 import { tableFunction } from './all.ts';
-import { argumentsByName, isWord, wordsOf } from './arguments.ts';
-import type { Call, TableFunction } from './table-function.ts';
+import { argumentsByName, isWord, wordsOf } from '../calls/arguments.ts';
+import type { Call, TableFunction } from '../calls/table-function.ts';
 
 export type FunctionSource = Extract<Source, { kind: 'function' }>;
 

@@ -7,10 +7,10 @@
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { holdsTexts } from '../../log/values/value.ts';
 import { at } from '../places.ts';
-import { HybridOperator, prepareHybrid, rerankedColumn } from '../search/hybrid-operator.ts';
-import type { Words } from './argument-spec.ts';
+import { HybridOperator, prepareHybrid, rerankedColumn } from './hybrid-operator.ts';
+import type { Words } from '../calls/argument-spec.ts';
 import { vectorColumns, wordColumns } from '../../governance/embedding/embedded-columns.ts';
-import type { TableFunction } from './table-function.ts';
+import type { TableFunction } from '../calls/table-function.ts';
 
 export const hybridSearch: TableFunction = {
   name: 'HYBRID_SEARCH',

@@ -12,12 +12,11 @@
  */
 import type { Vector } from '../../log/values/columns.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
-import { noMasks } from '../binding/environment.ts';
 import type { PlanColumn, ScanNode } from '../logical-plan.ts';
 import { type Batch, type Execution, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { fetchVersion } from '../operators/ranked-rows.ts';
 import { ScanOperator } from '../operators/scan.ts';
-import type { TableFunction } from './table-function.ts';
+import type { TableFunction } from '../calls/table-function.ts';
 
 const prov = 'http://www.w3.org/ns/prov#';
 export const provenancePredicates = {
@@ -74,7 +73,7 @@ class ProvenanceOperator extends PiecesOperator {
   *#all(type: string): Pieces {
     const of: Pick<ScanNode, 'primaryKey' | 'masked' | 'keys' | 'zones' | 'after'> = {
       primaryKey: null,
-      masked: noMasks,
+      masked: new Map(),
       keys: null,
       zones: [],
       after: null,

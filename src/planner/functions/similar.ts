@@ -14,7 +14,7 @@ import { at } from '../places.ts';
 import type { Expression, FunctionArgument } from '../statement.ts';
 import { prepareSimilar } from '../vectors/near.ts';
 import { SimilarOperator } from '../vectors/similar-operator.ts';
-import type { BoundScope, Call, FunctionScope, TableFunction } from './table-function.ts';
+import type { BoundScope, Call, FunctionScope, TableFunction } from '../calls/table-function.ts';
 
 export const similar: TableFunction = {
   name: 'SIMILAR',

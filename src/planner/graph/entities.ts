@@ -6,7 +6,7 @@
 import { assert, ServiceError } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import { CollectedRows } from '../operators/collected-rows.ts';
 import { KeyFilter } from '../operators/key-filter.ts';
 import { emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';

@@ -1,5 +1,5 @@
 /** The functions over the graph: each is one algorithm. */
-import type { TableFunction } from '../functions/table-function.ts';
+import type { TableFunction } from '../calls/table-function.ts';
 import { graphAlgorithms, innerAlgorithms } from './algorithms/all.ts';
 import { graphFunction } from './graph-function.ts';
 

@@ -1,5 +1,5 @@
 /** The interface of graph algorithms: one file each, pure, in steps. `graph-function.ts` makes a table function of each. */
-import type { ArgumentSpec } from '../functions/argument-spec.ts';
+import type { ArgumentSpec } from '../calls/argument-spec.ts';
 import type { Direction, Graph } from './graph.ts';
 import type { Steps } from './steps.ts';
 

@@ -3,8 +3,8 @@
  * function is a `GraphAlgorithm`; `graphFunction` makes a table function of it.
  */
 import { at } from '../places.ts';
-import type { ArgumentSpec } from '../functions/argument-spec.ts';
-import type { TableFunction } from '../functions/table-function.ts';
+import type { ArgumentSpec } from '../calls/argument-spec.ts';
+import type { TableFunction } from '../calls/table-function.ts';
 import type { PlanColumn } from '../logical-plan.ts';
 import { withoutEdges } from './edge-conditions.ts';
 import type { GraphAlgorithm } from './graph-algorithm.ts';

@@ -5,7 +5,7 @@
 import type { Vector } from '../../log/values/columns.ts';
 import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import { type Batch, emptyBatch, type Operator } from '../operators/operator.ts';
 import type { Place } from '../statement.ts';
 import { besideLoop } from './beside.ts';

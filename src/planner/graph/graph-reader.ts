@@ -3,7 +3,7 @@
  * that the caller did not name and may not read have no edges and no nodes for it.
  */
 import type { ColumnType } from '../../log/values/value.ts';
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import type { ScanNode } from '../logical-plan.ts';
 import type { Operator } from '../operators/operator.ts';
 import { ScanOperator } from '../operators/scan.ts';

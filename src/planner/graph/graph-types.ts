@@ -11,7 +11,7 @@ import type { CatalogReader } from '../../projections/access-paths.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { at } from '../places.ts';
 import type { Place } from '../statement.ts';
-import type { Words } from '../functions/argument-spec.ts';
+import type { Words } from '../calls/argument-spec.ts';
 
 /** A type whose rows are edges. */
 export interface LinkType {

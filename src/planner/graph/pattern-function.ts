@@ -1,5 +1,5 @@
 /** Functions over rows of a graph pattern: no text names them, the binder says what they read and yield. */
-import type { Opening, TableFunction } from '../functions/table-function.ts';
+import type { Opening, TableFunction } from '../calls/table-function.ts';
 import type { Operator } from '../operators/operator.ts';
 
 export function patternFunction(name: string, summary: string, open: (opening: Opening) => Operator): TableFunction {

@@ -2,7 +2,7 @@
  * Rows of several types, one type after the other. A type that the statement did not name and the caller may not read yields no
  * rows.
  */
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import type { Batch, Operator } from '../operators/operator.ts';
 import { isClosed } from './graph-types.ts';
 import { rowsName } from './pattern-columns.ts';

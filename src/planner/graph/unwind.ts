@@ -3,7 +3,7 @@ import { assert } from '../../errors.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { elements } from '../expressions/functions/json.ts';
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import { RowSink } from '../operators/column-sink.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { unwindName } from './pattern-columns.ts';

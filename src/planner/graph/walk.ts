@@ -6,7 +6,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import { RowSink } from '../operators/column-sink.ts';
 import { type Batch, emptyBatch, type Operator, type Pieces, PiecesOperator } from '../operators/operator.ts';
 import { at } from '../places.ts';

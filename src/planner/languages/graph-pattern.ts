@@ -22,7 +22,7 @@ import {
   type PatternWrite,
   type Projection,
   type Term,
-} from './pattern-tree.ts';
+} from '../pattern-tree.ts';
 import { isAsOf, readAsOf } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 

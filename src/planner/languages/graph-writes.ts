@@ -5,7 +5,7 @@
 import type { Dialect, Place, Query, Slot } from '../statement.ts';
 import type { GraphWrite, MadeCell, MadeEdge, MadeNode, MadeThing } from '../write-statement.ts';
 import { readPattern, startsPattern } from './graph-pattern.ts';
-import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from './pattern-tree.ts';
+import type { Clause, MadeClause, PatternEdge, PatternNode, Projection, Term } from '../pattern-tree.ts';
 import { patternQuery, valueName } from './pattern-query.ts';
 import { isAggregate, nameFunction, namesIn } from './pattern-terms.ts';
 import type { LexedStatement } from './sql-lexer.ts';

@@ -5,7 +5,7 @@
  *
  * A node without a label that an edge leads to is its name alone, and joined to no row, as long as nothing is asked of its row.
  */
-import { degreeNames } from '../graph/algorithms/degrees.ts';
+import { degreeNames } from '../expressions/degree.ts';
 import { entityCalls, nodeNameCall, rowColumns, unwoundColumn, walkColumns } from '../graph/pattern-columns.ts';
 import { type ColumnType, compareText } from '../../log/values/value.ts';
 import { at } from '../places.ts';
@@ -21,7 +21,7 @@ import type {
   Source,
   WantedEntity,
 } from '../statement.ts';
-import type { Clause, Item, PatternChain, PatternEdge, PatternNode, Projection, Term } from './pattern-tree.ts';
+import type { Clause, Item, PatternChain, PatternEdge, PatternNode, Projection, Term } from '../pattern-tree.ts';
 import { isAggregate, itemNamed, namesIn } from './pattern-terms.ts';
 import { PatternUses } from './pattern-uses.ts';
 import {

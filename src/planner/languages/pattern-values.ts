@@ -7,7 +7,7 @@ import { at } from '../places.ts';
 import type { ColumnRef, EntityShape, Expression, Place } from '../statement.ts';
 import { functions } from './graph-pattern.ts';
 import { isTypeFunction, nameFunction } from './pattern-terms.ts';
-import type { Term } from './pattern-tree.ts';
+import type { Term } from '../pattern-tree.ts';
 
 export interface NodeVariable {
   readonly kind: 'node';

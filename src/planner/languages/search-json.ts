@@ -12,7 +12,7 @@ import { shifted } from '../binding/environment.ts';
 import { scoreName } from '../binding/matches.ts';
 import { readableColumns } from '../binding/source-binder.ts';
 import { nowhere } from '../places.ts';
-import type { FilterValue, SearchCondition, SearchQuery, SearchRanking } from '../search/search-request.ts';
+import type { FilterValue, SearchCondition, SearchQuery, SearchRanking } from './search-request.ts';
 import type {
   ColumnRef,
   Expression,

@@ -1,6 +1,6 @@
 /** Groups and their results. Takes a block a call; once the input has ended, delivers groups in order of first appearance. */
 import type { AggregateCall, AggregateNode } from '../logical-plan.ts';
-import { GroupKernels } from '../kernels/group-kernels.ts';
+import { GroupKernels } from './group-kernels.ts';
 import { accumulate, type Accumulator, type Fragment, type GroupSource, RowCounts } from './accumulate.ts';
 import { accumulator } from './accumulators.ts';
 import { GroupTable } from './group-table.ts';

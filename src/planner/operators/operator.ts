@@ -11,10 +11,10 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
 import type { Embedder, EmbeddingWishes } from '../../governance/embedding/embedder.ts';
 import type { Reranker } from '../embedding/reranker.ts';
-import type { LongWork } from '../graph/long-work.ts';
+import type { LongWork } from './long-work.ts';
 import type { GraphCache } from '../graph/graph-cache.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
-import type { PlanNode, VirtualColumn } from '../logical-plan.ts';
+import type { PlanNode, VirtualRead } from '../logical-plan.ts';
 import type { Consistency } from '../planner-contract.ts';
 import type { Literal, Slot } from '../statement.ts';
 
@@ -115,14 +115,6 @@ export interface Execution {
   readonly counters: Counters;
   /** null: the run is not measured. */
   readonly watch: Watch | null;
-}
-
-export interface VirtualRead {
-  readonly relation: string;
-  /** Those whose cells are wanted. */
-  readonly columns: readonly VirtualColumn[];
-  /** No row is wanted that has another value in a column than one of these. */
-  readonly among: readonly { readonly column: string; readonly cells: readonly Cell[] }[];
 }
 
 export interface WorkingRows {

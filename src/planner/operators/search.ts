@@ -10,7 +10,7 @@ import type { Candidates, PlacedRows, ScanRequest } from '../../projections/acce
 import type { SearchNode } from '../logical-plan.ts';
 import { parseTextQuery, rarestOf, type TextQuery } from '../../governance/search/text-query.ts';
 import { BestScores } from '../../governance/search/best-scores.ts';
-import { type Found, matchOf, noScores, nothingFound, scoreOf } from '../search/found.ts';
+import { type Found, matchOf, noScores, nothingFound, scoreOf } from './found.ts';
 import {
   bitCount,
   eachBit,

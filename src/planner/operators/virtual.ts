@@ -2,9 +2,9 @@
 import { ServiceError } from '../../errors.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';
-import type { VirtualNode } from '../logical-plan.ts';
+import type { VirtualNode, VirtualRead } from '../logical-plan.ts';
 import type { Narrowing } from './key-filter.ts';
-import type { Batch, Execution, Operator, VirtualRead } from './operator.ts';
+import type { Batch, Execution, Operator } from './operator.ts';
 
 /** A piece is work for a fraction of a turn, however many columns are asked for. */
 const cellsPerBatch = 4_096;

@@ -4,7 +4,7 @@
  * EXPLAIN, which has `cells`, by the values that are asked for.
  */
 import type { Cell } from '../../log/values/value.ts';
-import type { ColumnSketch } from '../column-sketch.ts';
+import type { ColumnSketch } from './column-sketch.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
 import type { FilterNode, JoinNode, PlanNode } from '../logical-plan.ts';
 import type { PassContext } from './pass.ts';

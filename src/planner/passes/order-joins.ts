@@ -4,7 +4,7 @@
  */
 import { inputsOf, type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanNode, yieldsRight } from '../logical-plan.ts';
 import { rowsOf } from './estimate-rows.ts';
-import { narrowedBelow, takesKeys } from '../told-keys.ts';
+import { narrowedBelow, takesKeys } from './key-narrowing.ts';
 import type { PassContext } from './pass.ts';
 
 /** Left rows are read first where they are so many times fewer. */

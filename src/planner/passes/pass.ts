@@ -1,5 +1,5 @@
 /** The context of a pass besides the plan. */
-import type { SketchOf } from '../column-sketch.ts';
+import type { SketchOf } from './column-sketch.ts';
 import type { LogicalPlan, ScanNode } from '../logical-plan.ts';
 
 export interface PassContext {

@@ -10,7 +10,7 @@ import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import { searchStatement } from '../languages/search-json.ts';
 import type { Answer, OutputBatch, OutputColumn, PlannerDoor } from '../planner-contract.ts';
 import { readSearchCursor, type SearchCursor, searchCursor } from './search-cursor.ts';
-import type { SearchQuery, SearchRequest } from './search-request.ts';
+import type { SearchQuery, SearchRequest } from '../languages/search-request.ts';
 
 export interface SearchAnswer {
   /** By query. Each has facets, which are empty where none were asked for, and its `nextCursor` is of the search. */

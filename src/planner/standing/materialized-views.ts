@@ -19,7 +19,7 @@ import { type RowBlock, type RowReader, type ScanRequest, shownColumn, type View
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { OutputBatch, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import type { Query } from '../statement.ts';
-import { nearestView, viewsKey } from '../binding/views.ts';
+import { nearestView, viewsKey } from '../languages/views.ts';
 import { asking } from './asking.ts';
 import { mergeGroups } from './merge-groups.ts';
 import { type ParsedView, parseView, tablesOf } from './view-definition.ts';

@@ -5,7 +5,7 @@
 import { memoryOf, type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
 import type { CoarseCells } from '../../log/values/columns.ts';
 import type { Batch } from '../operators/operator.ts';
-import type { Direction } from './cosine.ts';
+import type { Direction } from '../expressions/cosine.ts';
 import { kernelsIn } from './vector-kernels.ts';
 
 /** Rows that are looked at in one call, so that their numbers have room. */

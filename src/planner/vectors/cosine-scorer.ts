@@ -4,7 +4,7 @@
  */
 import type { Batch } from '../operators/operator.ts';
 import { Candidates } from './candidates.ts';
-import { type Direction, estimateError } from './cosine.ts';
+import { type Direction, estimateError } from '../expressions/cosine.ts';
 import { Estimates } from './estimates.ts';
 import { hitRow, type Ranking, rowAt, type Scorer, timeAt } from './scorer.ts';
 

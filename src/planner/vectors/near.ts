@@ -5,7 +5,7 @@
  */
 import type { Near, NearRequest } from '../../projections/access-paths.ts';
 import { vectorIn } from '../expressions/functions/vectors.ts';
-import type { Opening } from '../functions/table-function.ts';
+import type { Opening } from '../calls/table-function.ts';
 import type { ProjectNode, ScanNode } from '../logical-plan.ts';
 import { type Execution, firstRows } from '../operators/operator.ts';
 import { mostRanked } from '../operators/ranked-rows.ts';

@@ -17,7 +17,7 @@ import {
 import { vectorIn } from '../expressions/functions/vectors.ts';
 import { Candidates } from './candidates.ts';
 import { pieceOf } from './cosine-scorer.ts';
-import { Direction, estimateError } from './cosine.ts';
+import { Direction, estimateError } from '../expressions/cosine.ts';
 import { Estimates } from './estimates.ts';
 import { rowAt } from './scorer.ts';
 import { piecesOf } from './similar-operator.ts';

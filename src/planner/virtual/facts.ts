@@ -6,7 +6,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import { endsOf } from '../../projections/catalog/edge-columns.ts';
 import { isNode } from '../graph/graph-types.ts';
 import { readableColumns } from '../binding/source-binder.ts';
-import { nearestView } from '../binding/views.ts';
+import { nearestView } from '../languages/views.ts';
 import type { OutputColumn } from '../planner-contract.ts';
 import type { InstantStyle, Session } from './session.ts';
 import { type WireType, wireTypeOf } from './wire-types.ts';

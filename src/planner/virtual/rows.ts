@@ -4,7 +4,7 @@ import { assert } from '../../errors.ts';
 import type { BranchView, GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { Cell } from '../../log/values/value.ts';
 import type { Catalogue } from '../expressions/functions/scalar-function.ts';
-import type { VirtualRead } from '../operators/operator.ts';
+import type { VirtualRead } from '../logical-plan.ts';
 import { cellMaker } from './cells.ts';
 import { type Facts, factsOf, type ViewColumns } from './facts.ts';
 import type { FunctionContext } from './functions.ts';

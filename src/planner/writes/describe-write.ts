@@ -4,11 +4,11 @@
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { Bound } from '../expressions/bound-expression.ts';
-import { exampleValues, inferredTypes, markerTypes, openSlots } from '../describe.ts';
+import { exampleValues, inferredTypes, markerTypes, openSlots } from '../question/describe.ts';
 import type { LexedStatement } from '../languages/sql-lexer.ts';
 import type { LogicalPlan, PlanNode } from '../logical-plan.ts';
 import type { Description, OutputColumn } from '../planner-contract.ts';
-import type { Asked } from '../question.ts';
+import type { Asked } from '../question/question.ts';
 import type { Literal, ParameterType, Query } from '../statement.ts';
 import type { DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
 import { FoundRows } from './found-rows.ts';

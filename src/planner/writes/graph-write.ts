@@ -10,7 +10,7 @@ import type { GovernedSnapshot, Invocation } from '../../governance/gate-contrac
 import type { EdgeColumns, TypeDefinition } from '../../log/entries/entry.ts';
 import { defaultEnds, endsOf } from '../../projections/catalog/edge-columns.ts';
 import type { Batch, Outcome, PutRows } from '../../projections/command.ts';
-import { smallAnswer } from '../answers.ts';
+import { smallAnswer } from '../run/answers.ts';
 import { BodyReader } from '../formats/ingest-reader.ts';
 import { isClosedType } from '../graph/graph-types.ts';
 import { columnOf, queryOf, selectOf } from '../languages/trees.ts';

@@ -8,7 +8,7 @@ import type { JobRunner } from '../../governance/jobs/job-runner.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { PutRows } from '../../projections/command.ts';
-import { smallAnswer } from '../answers.ts';
+import { smallAnswer } from '../run/answers.ts';
 import { columnOf, equal, queryOf, selectOf } from '../languages/trees.ts';
 import { at } from '../places.ts';
 import type { Executed, OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts';

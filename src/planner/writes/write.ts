@@ -21,12 +21,12 @@ import {
   type RowOutcome,
   type SentCells,
 } from '../../projections/command.ts';
-import { smallAnswer } from '../answers.ts';
+import { smallAnswer } from '../run/answers.ts';
 import type { WorkingRows } from '../operators/operator.ts';
 import { at } from '../places.ts';
-import { namesRead } from '../plan-names.ts';
+import { namesRead } from '../plans/plan-names.ts';
 import type { Answer, Executed, RowTaker, Written } from '../planner-contract.ts';
-import type { ReadyPlan } from '../plans.ts';
+import type { ReadyPlan } from '../plans/plans.ts';
 import type { DefaultTime, Literal, Query } from '../statement.ts';
 import type { Conflict, DeleteStatement, InsertStatement, UpdateStatement, WriteStatement } from '../write-statement.ts';
 import { FoundRows, vectorOf } from './found-rows.ts';

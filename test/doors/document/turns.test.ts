@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { listSteps } from '../../../src/doors/document/bson.ts';
 import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
 import { nameSteps, seedOf, updateOf } from '../../../src/doors/document/update.ts';
-import { compileFilter } from '../../../src/planner/documents/filter.ts';
-import { allAtOnce, readText, type Steps, textOf, textSteps } from '../../../src/planner/documents/json.ts';
-import { sortedInTurns } from '../../../src/planner/documents/turns.ts';
-import { type Stored, type StoredObject, valuesAt } from '../../../src/planner/documents/values.ts';
+import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
+import { allAtOnce, readText, type Steps, textOf, textSteps } from '../../../src/planner/expressions/documents/json.ts';
+import { sortedInTurns } from '../../../src/planner/expressions/documents/turns.ts';
+import { type Stored, type StoredObject, valuesAt } from '../../../src/planner/expressions/documents/values.ts';
 import { work } from '../../../src/planner/expressions/work.ts';
 
 const stored = (value: unknown): Stored => readText(JSON.stringify(value));

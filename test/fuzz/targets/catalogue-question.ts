@@ -3,7 +3,7 @@
  * relations that nobody stores. What must hold: nothing but a ServiceError is thrown, and each column of the plan has a type.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { bindQuery } from '../../../src/planner/binder.ts';
+import { bindQuery } from '../../../src/planner/binding/binder.ts';
 import { lexStatement, untyped } from '../../../src/planner/languages/sql-lexer.ts';
 import { parseLexed } from '../../../src/planner/languages/sql-parser.ts';
 import { catalogueFunctions } from '../../../src/planner/virtual/calls.ts';

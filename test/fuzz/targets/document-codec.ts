@@ -7,9 +7,15 @@ import { commandSteps, encodeReply, wireCodec } from '../../../src/doors/documen
 import { projectionOf, stageOf } from '../../../src/doors/document/pipeline.ts';
 import { seedOf, updateOf } from '../../../src/doors/document/update.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { compileFilter } from '../../../src/planner/documents/filter.ts';
-import { allAtOnce, readText, textOf } from '../../../src/planner/documents/json.ts';
-import { compare, identityOf, isList, type Stored, type StoredObject } from '../../../src/planner/documents/values.ts';
+import { compileFilter } from '../../../src/planner/expressions/documents/filter.ts';
+import { allAtOnce, readText, textOf } from '../../../src/planner/expressions/documents/json.ts';
+import {
+  compare,
+  identityOf,
+  isList,
+  type Stored,
+  type StoredObject,
+} from '../../../src/planner/expressions/documents/values.ts';
 import { checkCuts } from '../cuts.ts';
 
 export const name = 'document-codec';

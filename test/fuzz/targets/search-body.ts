@@ -6,7 +6,7 @@ import { assert, ServiceError } from '../../../src/errors.ts';
 import { searchBodyOf, searchOf, severalBody, severalOf } from '../../../src/doors/search-body.ts';
 import { parseRankExpression } from '../../../src/planner/languages/sql-parser.ts';
 import { searchStatement } from '../../../src/planner/languages/search-json.ts';
-import type { SearchRequest } from '../../../src/planner/search/search-request.ts';
+import type { SearchRequest } from '../../../src/planner/languages/search-request.ts';
 import { FakeStore } from '../../planner/fake-snapshot.ts';
 
 export const name = 'search-body';

@@ -4,7 +4,7 @@
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { TextMatcher } from '../../../src/planner/expressions/match.ts';
-import { Highlighter } from '../../../src/planner/search/highlight.ts';
+import { Highlighter } from '../../../src/planner/expressions/highlight.ts';
 import { matchModes, parseTextQuery, rarestOf, typoPresets } from '../../../src/governance/search/text-query.ts';
 import { StretchSearch } from '../../../src/governance/search/stretch-search.ts';
 import { atOnce } from '../../../src/log/threads/stepping-job.ts';

@@ -30,7 +30,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'exhibits: a forged link is said to match',
-    file: 'src/planner/exhibits/replay.ts',
+    file: 'src/planner/control/replay.ts',
     find: 'reason: derivedSeal === link.seal && follows ? null : derived.reason',
     replace: 'reason: follows ? null : derived.reason',
     killedBy: replay,

@@ -49,7 +49,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'masks: plans are shared by grants',
-    file: 'src/planner/plan-names.ts',
+    file: 'src/planner/plans/plan-names.ts',
     find: 'return masked.size === 0 ? key : `${key}.${this.#maskOf(masked)}`;',
     replace: 'return key;',
     killedBy: byMasks,

@@ -1,11 +1,11 @@
 /** Long lists in filters are looked up, and hold of the documents that their members hold of one by one. */
 import { expect, test } from 'vitest';
-import { compileFilter, filterOf } from '../../../src/planner/documents/filter.ts';
-import { readText } from '../../../src/planner/documents/json.ts';
+import { compileFilter, filterOf } from '../../../src/planner/expressions/documents/filter.ts';
+import { readText } from '../../../src/planner/expressions/documents/json.ts';
 import { difference } from '../../doors/document/differential.ts';
 import { seedBase } from '../../runner/seed.ts';
 import { tell } from '../../runner/tell.ts';
-import type { Stored } from '../../../src/planner/documents/values.ts';
+import type { Stored } from '../../../src/planner/expressions/documents/values.ts';
 
 /** Values of other types by their Extended JSON. */
 const stored = (literal: unknown): Stored => readText(JSON.stringify(literal));

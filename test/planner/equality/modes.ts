@@ -14,7 +14,7 @@ import { formatInstant } from '../../../src/log/values/timestamp.ts';
 import { type Cell, systemColumns } from '../../../src/log/values/value.ts';
 import { cellAt } from '../../../src/log/values/vector-builder.ts';
 import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';
-import { GroupKernels } from '../../../src/planner/kernels/group-kernels.ts';
+import { GroupKernels } from '../../../src/planner/operators/group-kernels.ts';
 import { RowMask } from '../../../src/planner/kernels/row-mask.ts';
 import { passes, Planner } from '../../../src/planner/planner.ts';
 import { vectorOf } from '../../../src/planner/writes/found-rows.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { intervalNanoseconds } from '../../../src/planner/languages/interval.ts';
+import { intervalNanoseconds } from '../../../src/planner/expressions/interval.ts';
 
 describe('rule 6: intervals', () => {
   const day = 86_400_000_000_000n;

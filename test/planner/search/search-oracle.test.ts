@@ -7,7 +7,7 @@ import type { Caller } from '../../../src/governance/caller.ts';
 import { parseInstant } from '../../../src/log/values/timestamp.ts';
 import { typoPresets } from '../../../src/governance/search/text-query.ts';
 import { search, type SearchAnswer } from '../../../src/planner/search/search.ts';
-import type { SearchRequest } from '../../../src/planner/search/search-request.ts';
+import type { SearchRequest } from '../../../src/planner/languages/search-request.ts';
 import { rowsOf } from '../../harness.ts';
 import { DocumentWorld } from '../document-world.ts';
 import { matched, type Mode } from './brute-force.ts';

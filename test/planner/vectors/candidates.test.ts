@@ -4,7 +4,7 @@ import { ColumnMemory } from '../../../src/log/values/column-memory.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { inlineWorker } from '../../../src/log/threads/workers.ts';
 import { Candidates } from '../../../src/planner/vectors/candidates.ts';
-import { Direction } from '../../../src/planner/vectors/cosine.ts';
+import { Direction } from '../../../src/planner/expressions/cosine.ts';
 import {
   CoarseVectors,
   coarseVectorsJob,

@@ -1,7 +1,7 @@
 /** Filters of the document door, in SQL as well. */
-import { isList, isObject, type Stored } from '../../documents/values.ts';
-import { filterOf } from '../../documents/filter.ts';
-import { readText } from '../../documents/json.ts';
+import { isList, isObject, type Stored } from '../documents/values.ts';
+import { filterOf } from '../documents/filter.ts';
+import { readText } from '../documents/json.ts';
 import { type Cost, work } from '../work.ts';
 import { type ScalarFunction, text } from './scalar-function.ts';
 

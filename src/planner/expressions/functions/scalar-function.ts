@@ -7,7 +7,7 @@
  */
 import { type ErrorReason, ServiceError } from '../../../errors.ts';
 import type { Cell, ColumnType } from '../../../log/values/value.ts';
-import type { SearchRules } from '../../search/text-rules.ts';
+import type { SearchRules } from '../text-rules.ts';
 import type { ValueType } from '../value-type.ts';
 import { type Cost, spend, work } from '../work.ts';
 

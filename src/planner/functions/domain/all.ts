@@ -1,5 +1,5 @@
 /** The functions of the domain: each is one file and one line here. */
-import type { TableFunction } from '../table-function.ts';
+import type { TableFunction } from '../../calls/table-function.ts';
 import { influenceTier } from './influence-tier.ts';
 
 export const domainFunctions: readonly TableFunction[] = [influenceTier];

@@ -13,8 +13,8 @@ import type { Steps } from '../../graph/steps.ts';
 import type { PlanColumn } from '../../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Pieces, PiecesOperator } from '../../operators/operator.ts';
 import { at } from '../../places.ts';
-import type { ArgumentSpec } from '../argument-spec.ts';
-import type { FunctionScope, Opening, TableFunction } from '../table-function.ts';
+import type { ArgumentSpec } from '../../calls/argument-spec.ts';
+import type { FunctionScope, Opening, TableFunction } from '../../calls/table-function.ts';
 import { type RoleBatch, type RowsWanted, scanRoles } from './role-rows.ts';
 import { checkRoles, type RoleName, type RoleType, type RoleUse, roleTypes } from './roles.ts';
 

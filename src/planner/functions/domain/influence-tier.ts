@@ -1,6 +1,6 @@
 /** INFLUENCE_TIER: accounts by how many follow them. Source: specification, "SQL dialect", the table of operators. */
 import type { Steps } from '../../graph/steps.ts';
-import type { TableFunction } from '../table-function.ts';
+import type { TableFunction } from '../../calls/table-function.ts';
 import { type DomainCall, domainFunction, type DomainRow } from './domain-function.ts';
 import type { RowsWanted } from './role-rows.ts';
 

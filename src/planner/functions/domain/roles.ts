@@ -7,7 +7,7 @@
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type ColumnType, compareText, systemColumns } from '../../../log/values/value.ts';
 import { at } from '../../places.ts';
-import type { BoundScope, FunctionScope } from '../table-function.ts';
+import type { BoundScope, FunctionScope } from '../../calls/table-function.ts';
 
 /** How cells of a column of a role are read: `list` is JSON of texts, or one text; `instant` a timestamp or a text of one. */
 export type RoleColumnKind = 'text' | 'number' | 'instant' | 'list';

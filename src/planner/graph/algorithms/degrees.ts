@@ -1,17 +1,9 @@
 /** The lookup behind DEGREE(column, direction): the number of edges of each node that has any. Not callable by name. */
+import { degreeNames } from '../../expressions/degree.ts';
 import type { Direction } from '../graph.ts';
 import { degreeOf } from '../graph.ts';
 import type { GraphAlgorithm } from '../graph-algorithm.ts';
 import { stepsAtOnce } from '../steps.ts';
-
-export const degreeDirections: readonly Direction[] = ['out', 'in', 'both'];
-
-/** Names that no statement can write. */
-export const degreeNames = {
-  node: '#node',
-  degree: '#degree',
-  function: (direction: Direction): string => `#DEGREE ${direction}`,
-};
 
 export function degrees(direction: Direction): GraphAlgorithm {
   return {

@@ -1,0 +1,39 @@
+/** The request that the handler of a control statement gets. */
+import type { Clock } from '../../clock.ts';
+import type { ErasureDesk } from '../../governance/erasure/erasure-desk.ts';
+import type { Invocation } from '../../governance/gate-contract.ts';
+import type { Answer, QuestionOptions, QuestionRequest } from '../planner-contract.ts';
+import type { LookupTables } from '../standing/lookup-tables.ts';
+import type { MaterializedViews } from '../standing/materialized-views.ts';
+import type { StandingQueries } from '../standing/watch.ts';
+import type { Literal, Place, Statement } from '../statement.ts';
+
+export type ControlStatement = Extract<Statement, { kind: 'control' }>;
+
+export interface Standing {
+  readonly watch: StandingQueries;
+  readonly lookups: LookupTables;
+  readonly views: MaterializedViews;
+  /** null: nothing is erased here. */
+  readonly erasures: Pick<ErasureDesk, 'erase'> | null;
+}
+
+export interface ControlRequest {
+  readonly statement: ControlStatement;
+  readonly literals: readonly Literal[];
+  readonly invocation: Invocation;
+  readonly request: QuestionOptions;
+  /** The text as it was given, for what is kept as it was written. REL_INVALID where the statement came otherwise. */
+  readonly text: () => string;
+  readonly clock: Clock;
+  /** Monotonic milliseconds at which the statement began. */
+  readonly startedMs: number;
+  readonly placeOf: (slot: number) => Place;
+  /** Services for standing queries and other state that outlives a statement; null where the planner has none. */
+  readonly standing: Standing | null;
+  /** Runs a query, as the planner does. */
+  readonly query: (invocation: Invocation, request: QuestionRequest) => Promise<Answer>;
+  /** Version of this program, as recipes name it. */
+  readonly engine: string;
+  readonly yieldTurn: () => Promise<void>;
+}

@@ -1,0 +1,37 @@
+/** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
+import { forkBranch } from './branch-control.ts';
+import type { ControlRequest } from './control-request.ts';
+import { eraseSubject } from './erasure-control.ts';
+import { explainReplay } from './replay.ts';
+import { dropLookup, registerLookup } from './lookup-control.ts';
+import { createMaterializedView, dropMaterializedView } from './view-control.ts';
+import { watch } from './watch-control.ts';
+import { at } from '../places.ts';
+import type { Answer } from '../planner-contract.ts';
+import type { ControlWhat } from '../statement.ts';
+
+type Control = (request: ControlRequest) => Promise<Answer>;
+
+export async function runControl(request: ControlRequest): Promise<Answer> {
+  return controls[request.statement.what](request);
+}
+
+const controls: { readonly [W in ControlWhat]: Control } = {
+  branch: forkBranch,
+  'register-lookup': registerLookup,
+  'drop-lookup': dropLookup,
+  'create-materialized-view': createMaterializedView,
+  'drop-materialized-view': dropMaterializedView,
+  watch,
+  'explain-replay': explainReplay,
+  'erase-subject': eraseSubject,
+  'fuse-identities': needs('FUSE_IDENTITIES', 'the resolution of identities, which is not built'),
+  'split-identities': needs('SPLIT_IDENTITIES', 'the resolution of identities, which is not built'),
+};
+
+/** Recognised, and refused with what it would take. */
+function needs(name: string, what: string): Control {
+  return async ({ statement }) => {
+    throw at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${what}`, statement.place);
+  };
+}

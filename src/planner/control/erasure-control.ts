@@ -1,0 +1,44 @@
+/** ERASE SUBJECT '<subject>' REASON '<reason>' [CERTIFY]: one row that says what was erased, with the receipt where it was asked for. */
+import { smallAnswer } from '../run/answers.ts';
+import type { ControlRequest } from './control-request.ts';
+import { at } from '../places.ts';
+import type { Answer, OutputColumn } from '../planner-contract.ts';
+
+const columns: readonly OutputColumn[] = [
+  { name: 'erasure_id', type: 'string' },
+  { name: 'versions', type: 'integer' },
+  { name: 'certified', type: 'boolean' },
+  { name: 'receipt', type: 'json' },
+  { name: 'salt', type: 'string' },
+  { name: 'verification_key', type: 'string' },
+];
+
+/** The answer waits for the certificate, however long that takes, and a client that goes away ends nothing. */
+export async function eraseSubject({
+  statement,
+  literals,
+  invocation,
+  standing,
+  clock,
+  startedMs,
+}: ControlRequest): Promise<Answer> {
+  const desk = standing?.erasures ?? null;
+  if (desk === null) throw at('REL_NOT_IMPLEMENTED', 'ERASE SUBJECT is not offered here', statement.place);
+  const [subject, reason] = statement.arguments.map(({ slot }) => String(literals[slot])) as [string, string];
+  const certify = statement.names.includes('CERTIFY');
+  const erased = await desk.erase(invocation, { subject, reason, certify });
+  const row = [
+    erased.id,
+    BigInt(erased.versions),
+    erased.certified,
+    erased.receipt === null ? null : JSON.stringify(erased.receipt),
+    erased.salt,
+    erased.verificationKey,
+  ];
+  invocation.describe({ costUnits: 1 });
+  return smallAnswer(columns, [row], {
+    asOfSystem: clock.now(),
+    costUnits: 1,
+    processingTimeMs: clock.monotonicMs() - startedMs,
+  });
+}

@@ -1,0 +1,71 @@
+/** CREATE and DROP MATERIALIZED VIEW as statements. */
+import { smallAnswer } from '../run/answers.ts';
+import { bindQuery } from '../binding/binder.ts';
+import { viewNamed } from '../languages/views.ts';
+import type { ControlRequest } from './control-request.ts';
+import { type LexedStatement, lexStatement } from '../languages/sql-lexer.ts';
+import { at } from '../places.ts';
+import type { Answer } from '../planner-contract.ts';
+import { checkViewQuery } from '../standing/view-definition.ts';
+
+/** Source: specification, "Operator table": a background refresh every 60 s. */
+const refreshSecsDefault = 60;
+
+export async function createMaterializedView(request: ControlRequest): Promise<Answer> {
+  const { standing, statement, literals, invocation, clock, startedMs } = request;
+  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'CREATE MATERIALIZED VIEW is not served here', statement.place);
+  const { query, names, options } = statement;
+  const seconds = options.find(({ name }) => name === 'SECONDS');
+  const refreshSecs = seconds === undefined ? refreshSecsDefault : Number(literals[seconds.value.slot]);
+  checkViewQuery(query!);
+  invocation.describe({ action: 'schema', objectType: names[0]! });
+  const snapshot = invocation.snapshot();
+  // Says what is wrong with the query, in places of the statement as it was given.
+  bindQuery({
+    query: query!,
+    withProvenance: false,
+    literals,
+    catalog: snapshot.catalog,
+    views: (name) => viewNamed(snapshot.views, name),
+    masked: (type) => snapshot.masked(type),
+    lookups: (name) => standing.lookups.table(snapshot.caller.path, name),
+  });
+  const sql = querySource(lexStatement(request.text()), seconds !== undefined);
+  const outcome = await invocation.submit({ kind: 'create-view', name: names[0]!, sql, refreshSecs });
+  return smallAnswer(
+    [
+      { name: 'view', type: 'string' },
+      { name: 'refresh_secs', type: 'integer' },
+      { name: 'created', type: 'boolean' },
+    ],
+    [[names[0]!, BigInt(refreshSecs), outcome.changed]],
+    { asOfSystem: snapshot.instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
+  );
+}
+
+/** Its cached answers go with it, on the branch where it is dropped. */
+export async function dropMaterializedView(request: ControlRequest): Promise<Answer> {
+  const { standing, statement, invocation, clock, startedMs } = request;
+  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'DROP MATERIALIZED VIEW is not served here', statement.place);
+  const name = statement.names[0]!;
+  invocation.describe({ action: 'schema', objectType: name });
+  const { instant, branchId, caller } = invocation.snapshot();
+  await invocation.submit({ kind: 'drop-view', name });
+  standing.views.drop({ name, owner: caller.path, branchId });
+  return smallAnswer(
+    [
+      { name: 'view', type: 'string' },
+      { name: 'dropped', type: 'boolean' },
+    ],
+    [[name, true]],
+    { asOfSystem: instant, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
+  );
+}
+
+/** The text between AS and REFRESH, as written. */
+function querySource({ text, tokens }: LexedStatement, refreshed: boolean): string {
+  const as = tokens.findIndex(({ key }) => key === 'AS');
+  const end = tokens.findLastIndex(({ key }) => key === (refreshed ? 'REFRESH' : ';'));
+  // Without REFRESH and semicolon the query ends with the text.
+  return text.slice(tokens[as + 1]!.start, end < 0 ? text.length : tokens[end]!.start).trim();
+}

@@ -1,0 +1,32 @@
+/** WATCH as a statement: registers, and says how to follow. */
+import { smallAnswer } from '../run/answers.ts';
+import type { ControlRequest } from './control-request.ts';
+import { at } from '../places.ts';
+import type { Answer } from '../planner-contract.ts';
+
+/** Source: specification, "Operator table": WATCH PURPOSE '<id>' <select>. */
+export async function watch({
+  standing,
+  statement,
+  invocation,
+  request,
+  text,
+  clock,
+  startedMs,
+}: ControlRequest): Promise<Answer> {
+  if (standing === null) throw at('REL_NOT_IMPLEMENTED', 'WATCH is not served here', statement.place);
+  const subscription = await standing.watch.register(invocation, text(), request.purpose ?? null);
+  standing.watch.offer(subscription);
+  const { id, basis, statement: watched } = subscription;
+  invocation.describe({ rowCount: 0, costUnits: 1 });
+  return smallAnswer(
+    [
+      { name: 'subscription', type: 'string' },
+      { name: 'type', type: 'string' },
+      { name: 'as_of_system', type: 'timestamp' },
+      { name: 'stream', type: 'string' },
+    ],
+    [[id, watched.type, basis, `/watch/stream?subscription=${id}`]],
+    { asOfSystem: basis, costUnits: 1, processingTimeMs: clock.monotonicMs() - startedMs },
+  );
+}

@@ -1,0 +1,30 @@
+/** Views as sources: the query that a name stands for. */
+import { lexStatement } from './sql-lexer.ts';
+import { parseLexed } from './sql-parser.ts';
+import type { ViewRecord } from '../../projections/access-paths.ts';
+import type { ViewDefinition } from '../binding/environment.ts';
+
+/** A view's own AS OF gives way to that of the statement. */
+export function viewNamed(views: readonly ViewRecord[], name: string): ViewDefinition | undefined {
+  const nearest = nearestView(views, name);
+  if (!nearest) return undefined;
+  const { statement, parameters } = parseLexed(lexStatement(nearest.sql));
+  return statement.kind === 'query' ? { query: statement.query, literals: parameters } : undefined;
+}
+
+/**
+ * Tells the views of one reader at one time from those at another: views come with rising positions, so that as many with the
+ * same last one are the same.
+ */
+export function viewsKey(views: readonly ViewRecord[]): string {
+  return `${views.length}.${views.at(-1)?.position ?? ''}`;
+}
+
+/** When two views share a name, the one of the nearer path counts. */
+export function nearestView(views: readonly ViewRecord[], name: string): ViewRecord | undefined {
+  let nearest: ViewRecord | undefined;
+  for (const view of views) {
+    if (view.name === name && (!nearest || (view.owner ?? '').length > (nearest.owner ?? '').length)) nearest = view;
+  }
+  return nearest;
+}

@@ -1,0 +1,124 @@
+/** Graph patterns as trees. Pure data. */
+import type { Place, Slot, StatedType } from './statement.ts';
+
+export type Term =
+  | { readonly kind: 'variable'; readonly name: string; readonly place: Place }
+  | { readonly kind: 'property'; readonly of: Term; readonly name: string; readonly place: Place }
+  | { readonly kind: 'element'; readonly of: Term; readonly at: Term; readonly place: Place }
+  | { readonly kind: 'literal'; readonly slot: number; readonly typed?: StatedType; readonly place: Place }
+  | { readonly kind: 'list'; readonly items: readonly Term[]; readonly place: Place }
+  | { readonly kind: 'map'; readonly entries: readonly { readonly name: string; readonly value: Term }[]; readonly place: Place }
+  /** By its name in lower case, as `functions` has it. */
+  | { readonly kind: 'function'; readonly name: string; readonly arguments: readonly Term[]; readonly place: Place }
+  | {
+      readonly kind: 'aggregate';
+      readonly function: PatternAggregate;
+      /** null: count(*). */
+      readonly of: Term | null;
+      readonly distinct: boolean;
+      readonly place: Place;
+    }
+  | { readonly kind: 'arithmetic'; readonly op: ArithmeticOp; readonly left: Term; readonly right: Term; readonly place: Place }
+  | { readonly kind: 'negate'; readonly operand: Term; readonly place: Place }
+  | {
+      readonly kind: 'case';
+      readonly operand: Term | null;
+      readonly branches: readonly { readonly when: Term; readonly result: Term }[];
+      readonly otherwise: Term | null;
+      readonly place: Place;
+    }
+  | Condition;
+
+export const aggregates = ['count', 'collect', 'sum', 'avg', 'min', 'max'] as const;
+export type PatternAggregate = (typeof aggregates)[number];
+
+export type Condition =
+  | { readonly kind: 'and' | 'or' | 'xor'; readonly left: Term; readonly right: Term; readonly place: Place }
+  | { readonly kind: 'not'; readonly operand: Term; readonly place: Place }
+  | { readonly kind: 'compare'; readonly op: CompareOp; readonly left: Term; readonly right: Term; readonly place: Place }
+  | {
+      readonly kind: 'text';
+      readonly op: 'starts' | 'ends' | 'contains';
+      readonly left: Term;
+      readonly right: Term;
+      readonly place: Place;
+    }
+  | { readonly kind: 'in'; readonly left: Term; readonly list: Term; readonly place: Place }
+  | { readonly kind: 'is-null'; readonly left: Term; readonly negated: boolean; readonly place: Place }
+  /** A node is of each of these types. */
+  | { readonly kind: 'labelled'; readonly of: string; readonly types: readonly string[]; readonly place: Place };
+
+export type CompareOp = '=' | '!=' | '<' | '<=' | '>' | '>=';
+export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
+
+export interface PatternNode {
+  /** null: it has no name. */
+  readonly name: string | null;
+  /** It is of one type of each of these lists; none: of any. */
+  readonly labels: readonly (readonly string[])[];
+  readonly properties: readonly { readonly name: string; readonly value: Term }[];
+  readonly place: Place;
+}
+
+export interface PatternEdge {
+  readonly name: string | null;
+  /** Empty: of any type. */
+  readonly types: readonly string[];
+  readonly direction: 'out' | 'in' | 'both';
+  /** null: one edge. A bound that is not written is 1. */
+  readonly hops: { readonly least: Slot | null; readonly most: Slot } | null;
+  readonly properties: readonly { readonly name: string; readonly value: Term }[];
+  readonly place: Place;
+}
+
+/** Nodes with edges between them: one more of the former. */
+export interface PatternChain {
+  /** null: the path has no name. */
+  readonly name: string | null;
+  readonly nodes: readonly PatternNode[];
+  readonly edges: readonly PatternEdge[];
+}
+
+export interface Item {
+  readonly term: Term;
+  readonly name: string;
+}
+
+export type Clause =
+  | {
+      readonly kind: 'match';
+      readonly optional: boolean;
+      readonly chains: readonly PatternChain[];
+      readonly where: Term | null;
+      readonly place: Place;
+    }
+  | { readonly kind: 'unwind'; readonly list: Term; readonly name: string; readonly place: Place }
+  | Projection;
+
+export type Projection = {
+  readonly kind: 'with' | 'return';
+  readonly distinct: boolean;
+  /** It begins with `*`: all that has a name, and then the items. */
+  readonly isAll: boolean;
+  readonly items: readonly Item[];
+  readonly orderBy: readonly { readonly term: Term; readonly descending: boolean }[];
+  readonly skip: Slot | null;
+  readonly limit: Slot | null;
+  readonly where: Term | null;
+  readonly place: Place;
+};
+
+/** A CREATE or MERGE clause: nodes that are not bound yet have a label, edges one type and a direction. */
+export interface MadeClause {
+  readonly kind: 'create' | 'merge';
+  readonly chains: readonly PatternChain[];
+  readonly place: Place;
+}
+
+export interface PatternWrite {
+  readonly matches: readonly Clause[];
+  readonly made: readonly MadeClause[];
+  /** Null where nothing is to be returned. */
+  readonly returned: Projection | null;
+  readonly place: Place;
+}

@@ -1,0 +1,95 @@
+/** The origin of an answer's columns, for clients of a wire protocol: the column of a type, or a day. */
+import { systemColumns } from '../../log/values/value.ts';
+import { shownOf } from '../../projections/access-paths.ts';
+import type { Bound } from '../expressions/bound-expression.ts';
+import { isDate } from '../expressions/dates.ts';
+import { vectorCast } from '../expressions/functions/vectors.ts';
+import type { AggregateCall, AggregateNode, LogicalPlan, PlanNode } from '../logical-plan.ts';
+import type { OutputColumn } from '../planner-contract.ts';
+import type { Dialect } from '../statement.ts';
+
+/** Columns of an answer; the plan is one that no pass has seen. */
+export function shownColumns(
+  { root, visible, entities }: Pick<LogicalPlan, 'root' | 'visible' | 'entities'>,
+  dialect: Dialect,
+): readonly OutputColumn[] {
+  const columns = root.columns.slice(0, visible).map((column, i): OutputColumn => {
+    const entity = entities?.[i] ?? null;
+    return entity === null ? column : { ...column, entity };
+  });
+  return dialect === 'spec' ? columns : columns.map((column, i) => ({ ...column, ...originOf(root, i) }));
+}
+
+function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' | 'shownAs'> {
+  switch (node.kind) {
+    case 'scan': {
+      const { name } = node.columns[column]!;
+      return { origin: { type: node.type, column: shownOf(name) ?? name } };
+    }
+    case 'virtual':
+      return { shownAs: node.columns[column]!.wire };
+    case 'project': {
+      const made = node.expressions[column]!;
+      if (made.kind === 'column' && made.wire === undefined) return originOf(node.input, made.index);
+      return shownAs(made);
+    }
+    case 'filter':
+    case 'distinct':
+    case 'sort':
+    case 'limit':
+    case 'skip':
+      return originOf(node.input, column);
+    case 'join': {
+      const left = node.left.columns.length;
+      if (column < left) return originOf(node.left, column);
+      // Behind the left columns of these stands a mark, or what a query came to.
+      return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - left);
+    }
+    case 'aggregate':
+      return column < node.groups ? originOf(node.input, column) : ofAggregate(node, node.calls[column - node.groups]!);
+    case 'search':
+    case 'number':
+    case 'over':
+    case 'apply':
+      return column < node.input.columns.length ? originOf(node.input, column) : {};
+    case 'spread':
+      return column < node.width ? originOf(node.input, column) : { shownAs: node.wires[column - node.width]! };
+    case 'values':
+      return alike(
+        node.rows
+          .map((row) => row[column]!)
+          .filter((cell) => cell.type !== 'null')
+          .map(shownAs),
+      );
+    case 'set-operation':
+      return alike([originOf(node.left, column), originOf(node.right, column)]);
+    default:
+      return {};
+  }
+}
+
+/** The least or greatest of system instants is one of them, and needs all of its digits. Sums that are texts are vectors. */
+function ofAggregate(
+  { input }: AggregateNode,
+  { function: name, column, wire = '_text' }: AggregateCall,
+): Pick<OutputColumn, 'shownAs'> {
+  const type = column === null ? null : input.columns[column]!.type;
+  if ((name === 'sum' || name === 'avg') && (type === 'vector' || type === 'string')) return { shownAs: 'vector' };
+  if (name === 'array') return { shownAs: wire };
+  if ((name !== 'min' && name !== 'max') || column === null) return {};
+  const { origin, shownAs: like } = originOf(input, column);
+  if (like !== undefined) return { shownAs: like };
+  const of = origin?.column;
+  return of !== undefined && Object.hasOwn(systemColumns, of) ? { shownAs: 'int8' } : {};
+}
+
+function shownAs(bound: Bound): Pick<OutputColumn, 'shownAs'> {
+  if ('wire' in bound && bound.wire !== undefined) return { shownAs: bound.wire };
+  if (isDate(bound)) return { shownAs: 'date' };
+  return bound.kind === 'call' && bound.name === vectorCast.name ? { shownAs: 'vector' } : {};
+}
+
+function alike(arms: readonly Pick<OutputColumn, 'shownAs'>[]): Pick<OutputColumn, 'shownAs'> {
+  const first = arms[0]?.shownAs;
+  return first !== undefined && arms.every((arm) => arm.shownAs === first) ? { shownAs: first } : {};
+}
