@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Checks a proof of Annals without Annals: one file, no dependency, nothing but SHA-256 and Ed25519 of Node 20 or later.
+ * Checks a proof of Annals without Annals: one file, no dependency, nothing but SHA-256 and Ed25519 of Node 20.16 or later.
  * Whoever runs it trusts this text, the log's public key, and nobody else.
  *
  *   node annals-verify.mjs <proof file> --key <key of the log> [--head <file of a checkpoint kept from earlier>]
@@ -23,9 +23,30 @@
  *
  * Sources: RFC 9162 section 2.1 (trees and paths), c2sp.org/signed-note, c2sp.org/tlog-checkpoint.
  */
-import { createHash, createHmac, createPublicKey, verify as verifySignature } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+
+/**
+ * SHA-256, HMAC-SHA-256 and the check of an Ed25519 signature, over Uint8Arrays: those of Node. In a browser the page gives its
+ * own, so that it runs this very text.
+ */
+let { sha256Of, hmacOf, isSigned } = primitivesOfNode() ?? {};
+export function givePrimitives(primitives) {
+  ({ sha256Of, hmacOf, isSigned } = primitives);
+}
+
+function primitivesOfNode() {
+  const crypto = ofNode('node:crypto');
+  const spki = fromHex('302a300506032b6570032100');
+  return crypto && {
+    sha256Of: (bytes) => new Uint8Array(crypto.createHash('sha256').update(bytes).digest()),
+    hmacOf: (key, bytes) => new Uint8Array(crypto.createHmac('sha256', key).update(bytes).digest()),
+    isSigned: (bytes, signature, key) =>
+      crypto.verify(null, bytes, crypto.createPublicKey({ key: concat([spki, key]), format: 'der', type: 'spki' }), signature),
+  };
+}
+
+function ofNode(module) {
+  return globalThis.process?.getBuiltinModule?.(module);
+}
 
 /** Thrown for everything that is not proven. Its message says what, for a reader. */
 export class NotProven extends Error {}
@@ -53,14 +74,14 @@ export const verifyProof = judged((proofText, keyText, heldText = null) => {
   // 1. The checkpoint is signed by the key that we trust, in the name that we expect.
   const head = openCheckpoint(proof.checkpoint, key);
   demand(proof.tree_size === head.size, 'tree_size is not what the checkpoint says');
-  demand(proof.root_hash.equals(head.root), 'root_hash is not what the checkpoint says');
+  demand(same(proof.root_hash, head.root), 'root_hash is not what the checkpoint says');
   demand(proof.origin === head.origin, 'origin is not what the checkpoint says');
-  proven.push(`the log ${head.origin} signed a tree of ${head.size} entries with root ${head.root.toString('hex')}`);
+  proven.push(`the log ${head.origin} signed a tree of ${head.size} entries with root ${toHex(head.root)}`);
   // 2. The leaf is what stands at its place in that tree.
-  const leafHash = sha256(Buffer.of(0), proof.leaf);
-  demand(proof.leaf_hash.equals(leafHash), 'leaf_hash is not the hash of the leaf');
+  const leafHash = sha256(leafPrefix, proof.leaf);
+  demand(same(proof.leaf_hash, leafHash), 'leaf_hash is not the hash of the leaf');
   const root = rootFromPath(leafHash, proof.leaf_index, head.size, proof.inclusion_path);
-  demand(root !== null && root.equals(head.root), 'the entry is not in the signed tree: its path leads to another root');
+  demand(root !== null && same(root, head.root), 'the entry is not in the signed tree: its path leads to another root');
   const leaf = decodeLeaf(proof.leaf);
   demand(leaf.leaf === proof.leaf_index, 'the leaf gives itself another number than its place in the tree');
   proven.push(`entry ${leaf.leaf} is in it: ${leafInWords(leaf)}`);
@@ -76,7 +97,7 @@ export const verifyProof = judged((proofText, keyText, heldText = null) => {
   if (proof.consistency) {
     verifyPrefix(proof.consistency, head);
     const { first, first_root_hash: firstRoot } = proof.consistency;
-    proven.push(`its first ${first} entries are unchanged since their tree had root ${firstRoot.toString('hex')}`);
+    proven.push(`its first ${first} entries are unchanged since their tree had root ${toHex(firstRoot)}`);
   }
   // 6. The checkpoint that we kept is one of this very log.
   if (heldText !== null) proven.push(verifyHeld(openCheckpoint(heldText, key), head, proof.consistency));
@@ -93,11 +114,10 @@ export const verifyReceipt = judged((envelopeText, keyText, erasureKeyText, told
   const envelope = record(parseJson(envelopeText), 'the envelope', { payloadType: string, payload: bytes, signatures: list });
   demand(envelope.payloadType === receiptType, 'the envelope holds something else than the receipt of an erasure');
   // 1. The receipt is signed by the key for erasures.
-  const signed = Buffer.concat([Buffer.from(`DSSEv1 ${receiptType.length} ${receiptType} ${envelope.payload.length} `), envelope.payload]);
-  const publicKey = createPublicKey({ key: Buffer.concat([spki, erasureKey]), format: 'der', type: 'spki' });
+  const signed = concat([toUtf8(`DSSEv1 ${receiptType.length} ${receiptType} ${envelope.payload.length} `), envelope.payload]);
   const genuine = envelope.signatures
     .map((signature) => record(signature, 'a signature', { keyid: string, sig: bytes }))
-    .some(({ keyid, sig }) => keyid === sha256(erasureKey).toString('hex').slice(0, 32) && sig.length === 64 && verifySignature(null, signed, publicKey, sig));
+    .some(({ keyid, sig }) => keyid === toHex(sha256(erasureKey)).slice(0, 32) && sig.length === 64 && isSigned(signed, sig, erasureKey));
   demand(genuine, 'the receipt is not signed by this key');
   // 2. What it says is what the log's entry commits to.
   const text = utf8(envelope.payload);
@@ -106,27 +126,27 @@ export const verifyReceipt = judged((envelopeText, keyText, erasureKeyText, told
   demand(canonical({ ...statement, complete_seq: position, issued_at: issuedAt, proof }) === text, 'the receipt is not canonical JSON');
   const { leaf, index, path, note } = parseTlogProof(receipt.proof);
   const head = openCheckpoint(note, key);
-  const root = rootFromPath(sha256(Buffer.of(0), leaf), index, head.size, path);
-  demand(root !== null && root.equals(head.root), 'the entry is not in the signed tree: its path leads to another root');
+  const root = rootFromPath(sha256(leafPrefix, leaf), index, head.size, path);
+  demand(root !== null && same(root, head.root), 'the entry is not in the signed tree: its path leads to another root');
   const entry = decodeLeaf(leaf);
   demand(entry.leaf === index && entry.kind === 'erasure', 'the proof is of another entry than an erasure');
   demand(entry.position === receipt.complete_seq, 'complete_seq is not the position in the leaf');
   demand(receipt.intent_seq < receipt.complete_seq, 'the erasure ended before it was intended');
   demand(instant(entry.time) === receipt.issued_at, 'issued_at is not the time in the leaf');
-  const digest = sha256(Buffer.from(canonical(statement))).toString('hex');
+  const digest = toHex(sha256(toUtf8(canonical(statement))));
   const committed = ['annals/erasure/v1', 'completed', JSON.stringify(receipt.receipt_id), digest].map((line) => `${line}\n`).join('');
-  demand(sha256(Buffer.of(0), Buffer.from(committed)).equals(entry.rowsRoot), 'the log commits to another receipt than this');
+  demand(same(sha256(leafPrefix, toUtf8(committed)), entry.rowsRoot), 'the log commits to another receipt than this');
   demand(receipt.verification.residual_hits === 0, 'the scan after the erasure found something');
   const proven = [
-    `the receipt ${shown(receipt.receipt_id)} is signed by the erasure key ${erasureKey.toString('hex')}`,
-    `the log ${head.origin} signed a tree of ${head.size} entries with root ${head.root.toString('hex')}`,
+    `the receipt ${shown(receipt.receipt_id)} is signed by the erasure key ${toHex(erasureKey)}`,
+    `the log ${head.origin} signed a tree of ${head.size} entries with root ${toHex(head.root)}`,
     `entry ${entry.leaf} is in it and commits to the receipt: ${leafInWords(entry)}`,
     `erased from position ${receipt.intent_seq} on: ${countsInWords(receipt.counts)}; keys destroyed: ${receipt.keys_destroyed.length}`,
   ];
   // 3. It is the receipt of this subject.
   if (told !== null) {
-    const salt = checked(/^[0-9a-f]{64}$/.test(told.salt), Buffer.from(told.salt, 'hex'), 'the salt is not 64 hex digits');
-    const commitment = createHmac('sha256', salt).update(told.subject, 'utf8').digest('hex');
+    const salt = checked(/^[0-9a-f]{64}$/.test(told.salt), fromHex(told.salt), 'the salt is not 64 hex digits');
+    const commitment = toHex(hmacOf(salt, toUtf8(told.subject)));
     demand(commitment === receipt.subject_commitment, 'the receipt is of another subject, or the salt of another receipt');
     proven.push('the subject is the one that was given');
   }
@@ -161,11 +181,11 @@ function canonical(value) {
 function verifyRow(claim, leaf, position) {
   demand(leaf.kind === 'rows' && position !== null, 'an entry of this kind holds no rows');
   demand(claim.salt.length === 16, 'the salt is not of 16 bytes');
-  const rowHash = sha256(Buffer.of(0), claim.salt, claim.row);
-  demand(claim.row_hash.equals(rowHash), 'row_hash is not the hash of the salt and the row');
-  demand(claim.rows_root.equals(leaf.rowsRoot), 'rows_root is not the one in the leaf');
+  const rowHash = sha256(leafPrefix, claim.salt, claim.row);
+  demand(same(claim.row_hash, rowHash), 'row_hash is not the hash of the salt and the row');
+  demand(same(claim.rows_root, leaf.rowsRoot), 'rows_root is not the one in the leaf');
   const root = rootFromPath(rowHash, position - leaf.position, leaf.positions, claim.path);
-  demand(root !== null && root.equals(leaf.rowsRoot), 'the row is not in the entry: its path leads to another root');
+  demand(root !== null && same(root, leaf.rowsRoot), 'the row is not in the entry: its path leads to another root');
   const row = decodeRow(claim.row);
   demand(row.pk === claim.pk, 'pk is not the key in the row');
   demand(row.path === leaf.path, 'the row names another organisation path than its leaf');
@@ -177,13 +197,13 @@ function verifyBranch(claim, leaf, head) {
   demand(leaf.kind === 'branch', 'the entry forks no branch');
   const statement = ['annals/branch/v1', 'forked', JSON.stringify(claim.name), JSON.stringify(claim.source), claim.shares];
   demand(claim.statement === statement.map((line) => `${line}\n`).join(''), 'the statement does not say what the proof claims');
-  demand(sha256(Buffer.of(0), Buffer.from(claim.statement)).equals(leaf.rowsRoot), 'the leaf commits to another statement');
+  demand(same(sha256(leafPrefix, toUtf8(claim.statement)), leaf.rowsRoot), 'the leaf commits to another statement');
   demand(leaf.branch === claim.name, 'the leaf is of another branch');
   demand(claim.fork_position === leaf.position, 'fork_position is not the position in the leaf');
   demand(claim.fork.first === leaf.leaf, 'the tree at the fork is not the one before the entry');
   verifyPrefix(claim.fork, head);
   const lineage = `the branch ${shown(claim.name)} descends from ${shown(claim.source)} below position ${leaf.position}`;
-  const then = `${claim.fork.first} entries with root ${claim.fork.first_root_hash.toString('hex')}`;
+  const then = `${claim.fork.first} entries with root ${toHex(claim.fork.first_root_hash)}`;
   return `${lineage} and shares ${shown(claim.shares)} with it; the log of then, ${then}, is the beginning of the log of now`;
 }
 
@@ -196,22 +216,24 @@ function verifyPrefix({ first, second, first_root_hash: firstRoot, path }, head)
 function verifyHeld(held, head, growth) {
   const evidence = 'KEEP BOTH FILES: two signed heads that contradict each other convict the log';
   if (held.size === head.size) {
-    demand(held.root.equals(head.root), `the log has signed two different trees of ${held.size} entries. ${evidence}`);
+    demand(same(held.root, head.root), `the log has signed two different trees of ${held.size} entries. ${evidence}`);
     return `it is the very tree of the checkpoint that you hold`;
   }
   const older = `the checkpoint that you hold has ${held.size} entries`;
   demand(held.size < head.size, `${older}, more than this proof: ask for tree_size=${held.size} or later`);
   if (held.size > 0) {
     demand(growth && growth.first === held.size, `${older}: ask for a proof with from=${held.size}`);
-    demand(held.root.equals(growth.first_root_hash), `${older} and another root than those in this tree. ${evidence}`);
+    demand(same(held.root, growth.first_root_hash), `${older} and another root than those in this tree. ${evidence}`);
   }
   return `it contains all ${held.size} entries of the checkpoint that you hold, unchanged`;
 }
 
 // ---- Trees: RFC 9162 section 2.1. A path of 63 hashes would be of more leaves than can be counted here. -------------------
 
-const sha256 = (...parts) => createHash('sha256').update(Buffer.concat(parts)).digest();
-const parent = (left, right) => sha256(Buffer.of(1), left, right);
+const leafPrefix = Uint8Array.of(0);
+const nodePrefix = Uint8Array.of(1);
+const sha256 = (...parts) => sha256Of(concat(parts));
+const parent = (left, right) => sha256(nodePrefix, left, right);
 const half = (n) => Math.floor(n / 2);
 
 /** Section 2.1.3.2: the root that a leaf's hash and its path give in a tree of `size` leaves; null if they don't fit. */
@@ -234,7 +256,7 @@ export function rootFromPath(leafHash, index, size, path) {
 /** Section 2.1.4.2: whether the tree of `first` leaves is the beginning of that of `second`. */
 export function isPrefix(first, firstRoot, second, secondRoot, path) {
   if (first < 1 || first > second || path.length > 63) return false;
-  if (first === second) return path.length === 0 && firstRoot.equals(secondRoot);
+  if (first === second) return path.length === 0 && same(firstRoot, secondRoot);
   let [node, last] = [first - 1, second - 1];
   while (node % 2 === 1) [node, last] = [half(node), half(last)];
   // The path leaves out the old root itself where that is a node of the new tree.
@@ -251,24 +273,23 @@ export function isPrefix(first, firstRoot, second, secondRoot, path) {
     }
     [node, last] = [half(node), half(last)];
   }
-  return last === 0 && oldHash.equals(firstRoot) && newHash.equals(secondRoot);
+  return last === 0 && same(oldHash, firstRoot) && same(newHash, secondRoot);
 }
 
 // ---- Signatures: c2sp.org/signed-note ---------------------------------------------------------------------------------
 /** `<name>+<key hash in hex>+<base64 of 0x01 and the key>`, or 64 hex digits: the key alone, for a log of any name. */
 export function parseKey(text) {
   const trimmed = text.trim();
-  if (/^[0-9a-f]{64}$/i.test(trimmed)) return { name: null, bytes: Buffer.from(trimmed, 'hex') };
+  if (/^[0-9a-f]{64}$/i.test(trimmed)) return { name: null, bytes: fromHex(trimmed) };
   const [, name, id, encoded] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/.exec(trimmed) ?? [];
   demand(name !== undefined, 'the key is neither <name>+<hash>+<key> nor 64 hex digits');
   const typed = bytes(encoded, 'the key');
   demand(typed[0] === 1 && typed.length === 33, 'the key is not an Ed25519 key');
   const key = { name, bytes: typed.subarray(1) };
-  demand(keyHash(name, key.bytes).toString('hex') === id, 'the hash in the key is not that of its name and bytes');
+  demand(toHex(keyHash(name, key.bytes)) === id, 'the hash in the key is not that of its name and bytes');
   return key;
 }
-const keyHash = (name, bytes) => sha256(Buffer.from(`${name}\n`), Buffer.of(1), bytes).subarray(0, 4);
-const spki = Buffer.from('302a300506032b6570032100', 'hex');
+const keyHash = (name, bytes) => sha256(toUtf8(`${name}\n`), Uint8Array.of(1), bytes).subarray(0, 4);
 
 /** Lines of keys that we don't know are ignored; one that has our key's name and hash and does not verify spoils the note. */
 export function openCheckpoint(note, key) {
@@ -282,19 +303,18 @@ export function openCheckpoint(note, key) {
   demand(origin !== '' && (key.name === null || origin === key.name), 'the checkpoint is of another log than the key');
   demand(/^(0|[1-9]\d{0,15})$/.test(sizeText) && Number.isSafeInteger(Number(sizeText)), 'the checkpoint has no proper size');
   const head = { origin, size: Number(sizeText), root: hash(rootText, 'the root in the checkpoint') };
-  const publicKey = createPublicKey({ key: Buffer.concat([spki, key.bytes]), format: 'der', type: 'spki' });
   let verified = false;
   for (const line of note.slice(split + 2, -1).split('\n')) {
     const [, name, encoded] = /^— (\S+) (\S+)$/.exec(line) ?? [];
     demand(name !== undefined, 'the checkpoint has a line that is no signature');
     const marked = bytes(encoded, 'a signature');
-    if (name !== origin || !marked.subarray(0, 4).equals(keyHash(origin, key.bytes))) continue;
-    const genuine = marked.length === 68 && verifySignature(null, Buffer.from(text), publicKey, marked.subarray(4));
+    if (name !== origin || !same(marked.subarray(0, 4), keyHash(origin, key.bytes))) continue;
+    const genuine = marked.length === 68 && isSigned(toUtf8(text), marked.subarray(4), key.bytes);
     demand(genuine, 'the signature is not genuine');
     verified = true;
   }
   demand(verified, 'the checkpoint is not signed by this key');
-  demand(head.size > 0 || head.root.equals(sha256()), 'a tree of no entries has another root');
+  demand(head.size > 0 || same(head.root, sha256()), 'a tree of no entries has another root');
   return head;
 }
 
@@ -380,8 +400,9 @@ const hashes = (value, what) => checked(Array.isArray(value), value, `${what} is
 
 /** Standard base64, with padding, written the one way that it can be. */
 function bytes(value, what) {
-  const decoded = Buffer.from(string(value, what), 'base64');
-  return checked(decoded.toString('base64') === value, decoded, `${what} is not base64`);
+  const isPlain = /^[A-Za-z0-9+/]*={0,2}$/.test(string(value, what)) && value.length % 4 === 0;
+  const units = isPlain ? atob(value) : '';
+  return checked(isPlain && btoa(units) === value, Uint8Array.from(units, (unit) => unit.charCodeAt(0)), `${what} is not base64`);
 }
 
 const list = (value, what) => checked(Array.isArray(value), value, `${what} is not a list`);
@@ -444,6 +465,24 @@ function parseJson(text) {
   return value;
 }
 
+// ---- Bytes ------------------------------------------------------------------------------------------------------------
+const same = (one, other) => one.length === other.length && one.every((byte, i) => byte === other[i]);
+const toUtf8 = (text) => new TextEncoder().encode(text);
+const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+function fromHex(text) {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
+function concat(parts) {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let end = 0;
+  for (const part of parts) {
+    all.set(part, end);
+    end += part.length;
+  }
+  return all;
+}
+
 // ---- Words ------------------------------------------------------------------------------------------------------------
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const utf8 = (bytes) => decoder.decode(bytes);
@@ -480,6 +519,7 @@ const usage = [
 const options = ['--key', '--head', '--erasure-key', '--salt', '--subject'];
 
 export function main(args) {
+  const { existsSync, readFileSync } = ofNode('node:fs');
   const given = {};
   for (let i = 0; i < args.length; i++) {
     const name = options.includes(args[i]) ? args[i++] : 'proof';
@@ -515,5 +555,10 @@ function end(code, message) {
   return code;
 }
 
-const started = process.argv[1] && existsSync(process.argv[1]) ? realpathSync(process.argv[1]) : '';
-if (started === fileURLToPath(import.meta.url)) process.exitCode = main(process.argv.slice(2));
+/** Whether Node was started with this file. */
+function isCommand() {
+  const [fs, url] = [ofNode('node:fs'), ofNode('node:url')];
+  const started = fs && process.argv[1];
+  return Boolean(started) && fs.existsSync(started) && fs.realpathSync(started) === url.fileURLToPath(import.meta.url);
+}
+if (isCommand()) process.exitCode = main(process.argv.slice(2));

@@ -20,7 +20,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: growth is believed for its first root alone',
     file: verifier,
-    find: ' && newHash.equals(secondRoot);',
+    find: ' && same(newHash, secondRoot);',
     replace: ';',
     killedBy: [...agreement, ...liar],
   },
@@ -41,7 +41,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: a held head is compared by size only',
     file: verifier,
-    find: 'demand(held.root.equals(growth.first_root_hash), ',
+    find: 'demand(same(held.root, growth.first_root_hash), ',
     replace: 'demand(true, ',
     killedBy: liar,
   },
