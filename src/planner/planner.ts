@@ -204,7 +204,7 @@ export class Planner implements PlannerDoor {
       await this.#scheduler.yield();
       if (signal?.aborted) throw new ServiceError('REL_CANCELLED', 'the caller went away');
       if (this.#clock.monotonicMs() - startedMs > timeoutMs)
-        throw new ServiceError('REL_TIMEOUT', `the question was at work for longer than ${timeoutMs} ms`);
+        throw new ServiceError('REL_TIMEOUT', `the query ran longer than ${timeoutMs} ms`);
     };
   }
 
@@ -255,7 +255,7 @@ export class Planner implements PlannerDoor {
       return this.#writes.describe(invocation, { asked, lexed: lexed!, stated, statement: write, purpose: request.purpose });
     const statement = asked.parse();
     if (statement.kind === 'control')
-      throw at('REL_INVALID', 'only a question can be described: this runs at once', statement.place);
+      throw at('REL_INVALID', 'only a query can be described: this statement runs at once', statement.place);
     const question = questionOf(statement);
     invocation.describe({ ...question.facts, ...statedPurpose(question.purposeSlot, asked, request) });
     const snapshot = invocation.snapshot();
@@ -416,7 +416,7 @@ export class Planner implements PlannerDoor {
   ): Promise<Answer> {
     reading.describe({ ...statedPurpose(statement.purpose?.slot ?? null, asked, request), template: asked.template });
     if (request.questionsOnly === true) {
-      throw new ServiceError('REL_INVALID', 'this way of asking takes questions only; POST /query takes the statement');
+      throw new ServiceError('REL_INVALID', 'only queries can be run here: send the statement to POST /query');
     }
     return runControl({
       statement,

@@ -67,12 +67,12 @@ export function unframe(bytes: Buffer, at: number): Unframed {
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'blocks are compressed by LZ4: choose it in place of ZSTD');
   if (method !== methods.lz4 && method !== methods.none) throw refused(`a block is compressed by the unknown method ${method}`);
   if (packed <= 0 || packed > takenBytesMax || length > takenBytesMax || length > packed * lz4RatioMax)
-    throw refused('a compressed block says that it is longer than what clients send here');
+    throw refused('a compressed block states more bytes than clients may send here');
   const end = from + packed;
   if (bytes.length < end) return { needs: end };
   if (!bytes.subarray(at, head).equals(hashOf(bytes.subarray(head, end))))
-    throw refused('a compressed block is not what its checksum says');
-  if (method === methods.none && packed !== length) throw refused('a block has another length than it says');
+    throw refused('a compressed block does not match its checksum');
+  if (method === methods.none && packed !== length) throw refused('a block is not as long as it states');
   return { raw: method === methods.none ? bytes.subarray(from, end) : unpacked(bytes.subarray(head + 5, end), length), end };
 }
 
@@ -84,5 +84,5 @@ function unpacked(packed: Buffer, length: number): Buffer {
   } catch {
     // The library's words say nothing to a client.
   }
-  throw refused('a compressed block is no LZ4');
+  throw refused('a compressed block is not valid LZ4');
 }

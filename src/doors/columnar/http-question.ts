@@ -89,7 +89,7 @@ export class HttpQuestion {
         this.#url.pathname === '/ping' || (this.#url.pathname === '/' && raw.method !== 'POST' && this.#url.search === '');
       if (isPing || this.#url.pathname === '/replicas_status') return this.#plain('Ok.\n');
       if (raw.method !== 'GET' && raw.method !== 'HEAD' && raw.method !== 'POST')
-        throw new ServiceError('REL_METHOD', `${raw.method} is not here: GET reads, POST reads and writes`);
+        throw new ServiceError('REL_METHOD', `${raw.method} is not supported: GET reads, POST reads and writes`);
       if (this.#url.pathname !== '/')
         throw new ServiceError('REL_NOT_FOUND', `There is no handle ${this.#url.pathname.slice(0, 100)}`);
       this.#call.admit('query');
@@ -163,14 +163,15 @@ export class HttpQuestion {
       if (kept === null)
         throw refusedAs(
           'session',
-          new ServiceError('REL_INVALID', 'SET is of a session: send a session_id, or SETTINGS with the statement'),
+          new ServiceError('REL_INVALID', 'SET needs a session: send a session_id, or SETTINGS with the statement'),
         );
       new ColumnarSettings().setAll(statement.settings);
       kept.setAll(statement.settings);
       return this.#plain('');
     }
     this.#settings.setAll(statement.settings);
-    if (statement.kind === 'use') throw new ServiceError('REL_NOT_IMPLEMENTED', 'USE is not here: send the parameter database');
+    if (statement.kind === 'use')
+      throw new ServiceError('REL_NOT_IMPLEMENTED', 'USE is not supported: send the parameter database');
     const id = this.#parameter('query_id') || this.#call.id;
     if (id.length > idMax || /[^\x20-\x7e]/.test(id))
       throw new ServiceError('REL_INVALID', `a query_id has at most ${idMax} printable characters`);
@@ -201,7 +202,7 @@ export class HttpQuestion {
     if (this.#parameter('compress') === '1' || this.#parameter('decompress') === '1')
       throw new ServiceError(
         'REL_NOT_IMPLEMENTED',
-        'blocks compressed by ClickHouse are not here over HTTP: use Content-Encoding: gzip',
+        'blocks compressed by ClickHouse are not supported over HTTP: use Content-Encoding: gzip',
       );
     if (raw.method !== 'POST') return { statement: statementOf(this.#parameter('query') ?? '', facts)!, body: empty() };
     if (this.#waits) this.#call.response.writeContinue();
@@ -349,7 +350,7 @@ function urlOf(raw: IncomingMessage): URL {
   try {
     return new URL(raw.url ?? '/', 'http://columnar');
   } catch {
-    throw new ServiceError('REL_INVALID', 'the address of the request is none');
+    throw new ServiceError('REL_INVALID', 'the URL of the request is malformed');
   }
 }
 
@@ -436,7 +437,7 @@ class Head {
     const ofStatement = Buffer.from(text.slice(letters, Math.max(at, letters)));
     const seen = this.#seen;
     if (!seen.subarray(0, ofStatement.length).equals(ofStatement))
-      throw new ServiceError('REL_INVALID', 'the statement is no UTF-8');
+      throw new ServiceError('REL_INVALID', 'the statement is not UTF-8');
     if (seen.length > ofStatement.length) yield seen.subarray(ofStatement.length);
     for (let step = await this.#source.next(); step.done !== true; step = await this.#source.next()) yield step.value;
   }

@@ -142,7 +142,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are no UTF-8'));
+const notUtf8 = (): ServiceError => refusedAs('data', new ServiceError('REL_INVALID', 'the rows are not UTF-8'));
 
 /** Strings of JSON, arrays of nothing, and marks; numbers and words stay as they are. A string that never ends goes to the end, once. */
 const jsonToken = /"(?:[^"\\]|\\.)*(?:"|\\?$)|\[\s*\]|[[\]{},:]|[^\s"[\]{},:]+/gs;

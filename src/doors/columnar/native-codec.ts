@@ -167,7 +167,10 @@ function decodeSettings(fields: Fields, state: OpenState, query: QueryState): De
   const text = fields.text(Infinity);
   if (fields.needs > 0) return later();
   if (stage !== complete)
-    throw new ServiceError('REL_NOT_IMPLEMENTED', 'queries are answered as a whole: this is no shard of a cluster');
+    throw new ServiceError(
+      'REL_NOT_IMPLEMENTED',
+      'stages of a distributed query are not supported: this is no shard of a cluster',
+    );
   const compressed = compression !== 0;
   const message = { kind: 'query', id: query.id, settings: inOrder(settings), compressed, text } as const;
   return { message, taken: fields.at, state: { ...state, compressed, query: null } };
@@ -191,7 +194,7 @@ function decodeData(fields: Fields, bytes: Buffer, state: OpenState): Decoded<Na
   if ('needs' in frame) return frame;
   const inner = new Fields(frame.raw);
   if (!isEmptyBlock(inner)) throw notTaken(name);
-  if (inner.needs > 0 || inner.at !== frame.raw.length) throw refused('a compressed block is not what it should be');
+  if (inner.needs > 0 || inner.at !== frame.raw.length) throw refused('a compressed block is malformed');
   return { message, taken: frame.end, state };
 }
 
@@ -200,7 +203,7 @@ function isEmptyBlock(fields: Fields): boolean {
   for (let field = fields.number(); field !== 0; field = fields.number()) {
     if (field === 1) fields.byte();
     else if (field === 2) fields.skip(4);
-    else throw refused(`a block says something unknown of itself: ${field}`);
+    else throw refused(`unknown field in the header of a block: ${field}`);
   }
   const columns = fields.number();
   const rows = fields.number();
@@ -246,14 +249,14 @@ class Fields {
     let value = 0;
     let factor = 1;
     for (let i = 0; ; i++) {
-      if (i === 8) throw refused('a number is longer than any that is taken');
+      if (i === 8) throw refused('a number has too many bytes');
       if (!this.skip(1)) return 0;
       const byte = this.#bytes[this.at - 1]!;
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) break;
       factor *= 0x80;
     }
-    if (!Number.isSafeInteger(value)) throw refused('a number is longer than any that is taken');
+    if (!Number.isSafeInteger(value)) throw refused('a number has too many bytes');
     return value;
   }
 

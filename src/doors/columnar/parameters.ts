@@ -12,7 +12,7 @@ const ranges: Readonly<Record<string, readonly [bigint, bigint]>> = Object.fromE
   ]),
 );
 
-/** REL_TYPE_MISMATCH for a value that is none of its type, REL_NOT_IMPLEMENTED for a type that has no values here. */
+/** REL_TYPE_MISMATCH for a value that does not fit its type, REL_NOT_IMPLEMENTED for a type that has no values here. */
 export function parameterOf(text: string, type: string, name: string): Literal | TypedValue {
   const nullable = /^Nullable\((.*)\)$/s.exec(type);
   if (nullable !== null) return text === '\\N' || text === 'NULL' ? null : parameterOf(text, nullable[1]!, name);
@@ -22,7 +22,7 @@ export function parameterOf(text: string, type: string, name: string): Literal |
   const wrong = (): ServiceError =>
     refusedAs(
       'parameter-value',
-      new ServiceError('REL_TYPE_MISMATCH', `the value of {${name}:${type.slice(0, 60)}} is none of its type`),
+      new ServiceError('REL_TYPE_MISMATCH', `the value of {${name}:${type.slice(0, 60)}} does not fit its type`),
     );
   const range = ranges[type];
   if (range !== undefined) {
@@ -30,7 +30,7 @@ export function parameterOf(text: string, type: string, name: string): Literal |
     const number = BigInt(value);
     if (number < range[0] || number > range[1]) throw wrong();
     if (number > 9_223_372_036_854_775_807n)
-      throw new ServiceError('REL_NOT_IMPLEMENTED', 'integers have 64 bits and a sign here');
+      throw new ServiceError('REL_NOT_IMPLEMENTED', 'integers must fit 64 bits with a sign');
     return number;
   }
   if (/^Float(32|64)$/.test(type)) {
@@ -46,7 +46,7 @@ export function parameterOf(text: string, type: string, name: string): Literal |
     return new TypedValue('timestamp', instantOf(value) ?? fail(wrong()));
   }
   if (/^Array\(Float(32|64)\)$/.test(type)) return new TypedValue('vector', value);
-  throw new ServiceError('REL_NOT_IMPLEMENTED', `a parameter of the type ${type.slice(0, 60)} is not here`);
+  throw new ServiceError('REL_NOT_IMPLEMENTED', `a parameter of the type ${type.slice(0, 60)} is not supported`);
 }
 
 /** Nanoseconds of `2024-05-01 10:00:00.123456789`, or of seconds since 1970 with a fraction; null: it is none. */

@@ -128,7 +128,7 @@ class StatementReader {
         throw refusedAs('empty', new ServiceError('REL_PARSE', 'Empty query'));
       default:
         if (notHere.has(verb))
-          throw new ServiceError('REL_NOT_IMPLEMENTED', `${verb} is not here: columnar doors read, and insert over HTTP`);
+          throw new ServiceError('REL_NOT_IMPLEMENTED', `${verb} is not supported: columnar doors read, and insert over HTTP`);
         throw this.#syntax('a statement');
     }
   }
@@ -238,7 +238,7 @@ class StatementReader {
     this.#advance();
     if (this.#isWord('INTO')) this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
-    if (this.#isWord('FUNCTION')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT INTO FUNCTION is not here');
+    if (this.#isWord('FUNCTION')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'INSERT INTO FUNCTION is not supported');
     const type = this.#table();
     const columns = this.#next?.text === '(' ? this.#list() : null;
     if (this.#isWord('SETTINGS')) {
@@ -263,7 +263,7 @@ class StatementReader {
   #lineAfter({ end }: Token): number {
     let at = end;
     while (at < this.#text.length && ' \t\r\f'.includes(this.#text[at]!)) at++;
-    if (at === this.#text.length && !this.#isWhole) throw new Unended('REL_PARSE', 'the rows of INSERT have not come');
+    if (at === this.#text.length && !this.#isWhole) throw new Unended('REL_PARSE', 'the rows of INSERT are missing');
     return this.#text[at] === '\n' ? at + 1 : at;
   }
 
@@ -284,7 +284,7 @@ class StatementReader {
       case 'CREATE':
       case 'PROCESSLIST':
       case 'GRANTS':
-        throw new ServiceError('REL_NOT_IMPLEMENTED', `SHOW ${what} is not here`);
+        throw new ServiceError('REL_NOT_IMPLEMENTED', `SHOW ${what} is not supported`);
       default:
         throw this.#syntax('DATABASES, TABLES, SETTINGS or FUNCTIONS');
     }
@@ -345,7 +345,7 @@ class StatementReader {
 
   #kill(): Statement {
     this.#advance();
-    if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is here');
+    if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is supported');
     this.#advance();
     const [where, column, equals, id] = [this.#taken(), this.#taken(), this.#taken(), this.#taken()];
     if (where?.toUpperCase() !== 'WHERE' || column !== 'query_id' || (equals !== '=' && equals !== '==') || id === undefined)
@@ -417,7 +417,7 @@ class StatementReader {
 
   #checkDatabase(name: string): void {
     if (name === this.#facts.database || name === 'system') return;
-    throw refusedAs('database', new ServiceError('REL_NOT_FOUND', `Database ${name} is not the one that is asked`));
+    throw refusedAs('database', new ServiceError('REL_NOT_FOUND', `Database ${name} is not the current one`));
   }
 
   #name(what: string): string {

@@ -118,7 +118,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
       for (const name of ['capped', 'validator', 'collation', 'viewOn', 'timeseries'])
         if (context.command.has(name) && context.command.get(name) !== false)
           throw new DocumentRefusal(115, `create with ${name} is not supported`, 'REL_NOT_IMPLEMENTED');
-      return nothingDone('nothing was made: a collection is there once a document is in it')(context);
+      return nothingDone('nothing was created: a collection exists once a document is in it')(context);
     },
   },
   createIndexes: {
@@ -129,7 +129,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
       if (indexes.length > namedMost) throw new DocumentRefusal(2, `at most ${namedMost} indexes are named at once`);
       if (indexes.some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
         throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
-      const made = await nothingDone('no index was made: documents are found by _id, or one by one')(context);
+      const made = await nothingDone('no index was created: documents are found by _id, or by a scan')(context);
       return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...made };
     },
   },

@@ -37,8 +37,8 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
   if (bytes.length < headBytes) return { needs: headBytes };
   const length = bytes.readInt32LE(0);
   const code = bytes.readInt32LE(12);
-  if (code !== opCodes.msg && code !== opCodes.query) throw malformed('this is no message that a document door takes');
-  if (length < headBytes + 5) throw malformed('a message says that it is shorter than its head');
+  if (code !== opCodes.msg && code !== opCodes.query) throw malformed('the opcode of the message is not supported');
+  if (length < headBytes + 5) throw malformed('a message states a length below that of its header');
   if (bytes.length < length) return { needs: length };
   const number = bytes.readInt32LE(4);
   const body = bytes.subarray(headBytes, length);
@@ -58,7 +58,7 @@ export function* commandSteps({ form, body }: Pick<Message, 'form' | 'body'>): S
 function* sectionSteps(whole: Buffer): Steps<StoredObject> {
   const bits = whole.readUInt32LE(0);
   // The lower half of the flags must be understood; the checksum is of a connection that TCP checks already.
-  if ((bits & 0xffff & ~knownFlags) !== 0) throw refused('a message has flags that are not known');
+  if ((bits & 0xffff & ~knownFlags) !== 0) throw refused('a message has unknown flags');
   const body = bits & flags.checksum ? whole.subarray(0, -4) : whole;
   let command: StoredObject | null = null;
   const lists: [string, Stored[]][] = [];
@@ -83,7 +83,7 @@ function* sectionSteps(whole: Buffer): Steps<StoredObject> {
         documents.push(yield* readSteps(section, at));
       }
       lists.push([name, documents]);
-    } else throw refused('a section is of a kind that is not known');
+    } else throw refused('a section has an unknown kind');
   }
   if (command === null) throw refused('a message has one document of kind 0');
   const given = command;

@@ -61,7 +61,7 @@ export class CommandContext {
   get database(): string {
     const database = this.command.get('$db');
     if (typeof database !== 'string' || !/^[^\s/\\."$*<>:|?\0]{1,64}$/u.test(database))
-      throw new DocumentRefusal(73, 'the command names no database, or one that is none');
+      throw new DocumentRefusal(73, 'the command has no database name, or an invalid one');
     return database;
   }
 
@@ -122,8 +122,7 @@ export class CommandContext {
 
   /** Runs what writes, in one invocation. `keys`: it reads by so many keys, and nothing else; null: by filters. */
   write<T>(keys: number | null, action: 'ingest' | 'delete', run: (reading: Reading) => Promise<T>): Promise<T> {
-    if (this.terms.as_of !== null || this.terms.as_of_system !== null)
-      throw new DocumentRefusal(2, 'what was is not written: a write takes no as_of');
+    if (this.terms.as_of !== null || this.terms.as_of_system !== null) throw new DocumentRefusal(2, 'as_of is for reads only');
     if (this.database === typesDatabase) throw refusals.readOnly(typesDatabase);
     const act = { action, template: `${this.name} ${this.namespace}` };
     const asked = { terms: this.terms, writes: true, act, ...(keys !== null && { keysRead: keys }) };

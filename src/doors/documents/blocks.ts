@@ -179,7 +179,7 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
   const parser = new Parser({
     onopentag(name, { alt, hidden: isHidden }) {
       if (++level > elementLevelsMax)
-        throw new ServiceError('REL_UNPROCESSABLE', `elements are within each other more than ${elementLevelsMax} times`);
+        throw new ServiceError('REL_UNPROCESSABLE', `elements nest deeper than ${elementLevelsMax} levels`);
       if (hidden > 0 || unread.has(name) || isHidden !== undefined) {
         hidden++;
         if (name === 'title') isTitle = true;
@@ -223,9 +223,9 @@ async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
   // The library keeps the bytes, and says what it makes of them on the console.
   const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error: unknown): never => {
     const isLocked = error instanceof Error && error.name === 'PasswordException';
-    throw new ServiceError('REL_UNPROCESSABLE', isLocked ? 'the PDF needs a password' : 'this is no PDF that can be read');
+    throw new ServiceError('REL_UNPROCESSABLE', isLocked ? 'the PDF needs a password' : 'the PDF cannot be read');
   });
-  if (pdf.numPages > pagesMax) throw new ServiceError('REL_UNPROCESSABLE', `a PDF of more than ${pagesMax} pages is not read`);
+  if (pdf.numPages > pagesMax) throw new ServiceError('REL_UNPROCESSABLE', `a PDF has at most ${pagesMax} pages`);
   const { text: pages } = await extractText(pdf, { mergePages: false });
   const { info } = await getMeta(pdf).catch(() => ({ info: {} }));
   const named: unknown = (info as Readonly<Record<string, unknown>>)['Title'];
@@ -243,7 +243,7 @@ async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
     text += said;
     if (text.length > charactersMax) break;
   }
-  if (text === '') throw new ServiceError('REL_UNPROCESSABLE', 'the PDF has no text: pictures of pages are not read');
+  if (text === '') throw new ServiceError('REL_UNPROCESSABLE', 'the PDF has no text: scanned pages are not supported');
   return { title: typeof named === 'string' && named.trim() !== '' ? named.trim() : null, text, blocks };
 }
 

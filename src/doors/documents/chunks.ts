@@ -11,7 +11,8 @@ import { chunksMax, type DocumentChunk, type DocumentRequest, type ReadDocument 
 export async function readDocument({ bytes, format: given, name, chunkSize, overlap }: DocumentRequest): Promise<ReadDocument> {
   const format = given ?? formatOf(bytes, name);
   const { title, text, blocks } = await blocksOf(bytes, format);
-  if (text.includes('\0')) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds the character NUL: it is no text');
+  if (text.includes('\0'))
+    throw new ServiceError('REL_UNPROCESSABLE', 'the document contains the character NUL: it is not a text');
   const chunks = chunksOf(text, blocks, chunkSize, overlap);
   const contentHash = createHash('sha256').update(bytes).digest('hex');
   return { format, title, length: codePoints(text, 0, text.length), contentHash, chunks };
@@ -39,7 +40,10 @@ function boundArrays(): void {
   globalThis.Uint8Array = new Proxy(Uint8Array, {
     construct(target, given: readonly unknown[], asked: new () => object) {
       if (typeof given[0] === 'number' && given[0] > arrayBytesMax)
-        throw new ServiceError('REL_UNPROCESSABLE', `a part of the document unfolds to more than ${arrayBytesMax >> 20} MiB`);
+        throw new ServiceError(
+          'REL_UNPROCESSABLE',
+          `a part of the document decompresses to more than ${arrayBytesMax >> 20} MiB`,
+        );
       return Reflect.construct(target, given, asked) as Uint8Array;
     },
   });
@@ -65,7 +69,7 @@ export function chunksOf(text: string, blocks: readonly Block[], size: number, o
     if (chunks.length === chunksMax) {
       throw new ServiceError(
         'REL_UNPROCESSABLE',
-        `the document comes to more than ${chunksMax} chunks: let them be larger, or part it`,
+        `the document has more than ${chunksMax} chunks: raise chunk_size, or split the document`,
       );
     }
     chunks.push({ content: text.slice(start, end), start: pointAt(start), end: pointAt(end), page, heading });

@@ -94,4 +94,4 @@ export class Inbox<S, M> {
 const nothing = Buffer.alloc(0);
 
 const tooLarge = (bytesMax: number): ServiceError =>
-  new ServiceError('REL_TOO_LARGE', `a message of more than ${bytesMax} bytes is not taken here`);
+  new ServiceError('REL_TOO_LARGE', `a message has at most ${bytesMax} bytes here`);

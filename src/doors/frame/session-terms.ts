@@ -33,7 +33,7 @@ const longest = 1_024;
 /** `terms` with one of them stated otherwise; '' takes it back. REL_NOT_FOUND for a name that is none, REL_INVALID for a value. */
 export function withTerm(terms: Terms, name: string, value: string): Terms {
   if (!Object.hasOwn(noTerms, name)) {
-    throw new ServiceError('REL_NOT_FOUND', `nothing is stated by ${JSON.stringify(name)}; there are ${termNames}`);
+    throw new ServiceError('REL_NOT_FOUND', `there is no term ${JSON.stringify(name)}; there are ${termNames}`);
   }
   checkText(value, name);
   if (value.length > longest) throw new ServiceError('REL_INVALID', `${name} has at most ${longest} characters`);

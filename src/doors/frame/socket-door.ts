@@ -168,6 +168,6 @@ class SocketDoor<S, M> implements Door {
 
   #turnAway(socket: Socket): void {
     const connection = new SocketConnection(socket, { ...this.#parts, secureContext: null });
-    connection.refuse(new ServiceError('REL_QUEUE_FULL', 'as many clients are connected as this door takes: try again later'));
+    connection.refuse(new ServiceError('REL_QUEUE_FULL', 'too many clients are connected: try again later'));
   }
 }

@@ -212,7 +212,7 @@ export class BoltSession implements Session<BoltFrame> {
       case requests.telemetry:
         if (this.#version!.major === 5 && this.#version!.minor >= 4) return this.#success();
     }
-    throw new ServiceError('REL_INVALID', `no request 0x${tag.toString(16)} may stand here`);
+    throw new ServiceError('REL_INVALID', `the request 0x${tag.toString(16)} is not allowed here`);
   }
 
   async #hello(stated: PackedMap): Promise<void> {
@@ -264,7 +264,7 @@ export class BoltSession implements Session<BoltFrame> {
     const open = this.#open;
     if (open === null) this.#checkIdle();
     if (this.#answers.size >= openMax)
-      throw new ServiceError('REL_INVALID', `${openMax} answers are open: take one of them first`);
+      throw new ServiceError('REL_INVALID', `${openMax} answers are open: take or discard one of them first`);
     const terms = open?.terms ?? termsOf(extra);
     const readOnly = open?.readOnly ?? extra.get('mode') === 'r';
     const asked = { terms, writes: !readOnly, transaction: open?.transaction ?? null };
@@ -320,7 +320,7 @@ export class BoltSession implements Session<BoltFrame> {
       return await asker.ask(asked, (asking) => run(asking, AbortSignal.any([asker.gone, late.signal])));
     } catch (error) {
       if (late.signal.aborted && !over.signal.aborted && error instanceof ServiceError && error.code === 'REL_CANCELLED')
-        throw new ServiceError('REL_TIMEOUT', 'it took longer than the client gives it');
+        throw new ServiceError('REL_TIMEOUT', 'the query ran longer than the timeout that the client set');
       throw error;
     } finally {
       over.abort();
@@ -331,7 +331,7 @@ export class BoltSession implements Session<BoltFrame> {
     const [id, open] = this.#answerOf(stated);
     const wanted = stated.get('n');
     if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
-      throw new ServiceError('REL_INVALID', 'n counts rows, or is -1');
+      throw new ServiceError('REL_INVALID', 'n is a number of rows, or -1');
     const { answer, written } = open.executed;
     const most = wanted === -1n ? Infinity : Number(wanted);
     if (sends) await this.#send(asker, open, most);
@@ -539,14 +539,13 @@ function textAt(fields: readonly Packed[], at: number): string {
 function termsOf(extra: PackedMap): Terms {
   const impersonated = extra.get('imp_user');
   if (impersonated !== undefined && impersonated !== null)
-    throw new ServiceError('REL_NOT_IMPLEMENTED', 'nobody is impersonated here');
+    throw new ServiceError('REL_NOT_IMPLEMENTED', 'impersonation is not supported');
   const db = extra.get('db') ?? '';
   if (typeof db !== 'string') throw malformed();
   let terms = withTerm(noTerms, 'branch', db === 'neo4j' ? '' : db);
   for (const [name, value] of mapAt([extra.get('tx_metadata') ?? noMap], 0)) {
     if (ofTools.has(name)) continue;
-    if (typeof value !== 'string' && typeof value !== 'bigint')
-      throw new ServiceError('REL_INVALID', `${name} is stated as a text`);
+    if (typeof value !== 'string' && typeof value !== 'bigint') throw new ServiceError('REL_INVALID', `${name} must be a text`);
     terms = withTerm(terms, name, String(value));
   }
   return terms;

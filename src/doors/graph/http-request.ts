@@ -289,7 +289,7 @@ export class GraphRequest {
   }
 
   #checkMethod(method: string): void {
-    if (this.#call.raw.method !== method) throw new ServiceError('REL_METHOD', `${method} is what stands here`);
+    if (this.#call.raw.method !== method) throw new ServiceError('REL_METHOD', `${method} is the only method here`);
   }
 
   async #send(status: number, answer: Overtaken, made: () => Generator<string, void>): Promise<void> {
@@ -349,7 +349,7 @@ function decodeName(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new ServiceError('REL_INVALID', 'the name of the database is no text');
+    throw new ServiceError('REL_INVALID', 'the name of the database is not UTF-8');
   }
 }
 
@@ -357,7 +357,7 @@ function parseBody(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch (error) {
-    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'the body is no JSON', { cause: error });
+    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'the body is not JSON', { cause: error });
   }
 }
 

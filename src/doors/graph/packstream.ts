@@ -43,7 +43,7 @@ class Reader {
   }
 
   *value(depth: number): Steps<Packed> {
-    if (depth > depthMax) throw new ServiceError('REL_INVALID', `values stand in each other more than ${depthMax} deep`);
+    if (depth > depthMax) throw new ServiceError('REL_INVALID', `values nest deeper than ${depthMax} levels`);
     if (++this.#values % valuesInTurn === 0) yield;
     const marker = this.#bytes[this.#take(1)]!;
     if (marker < 0x80) return BigInt(marker);
@@ -96,7 +96,7 @@ class Reader {
     const map = new Map<string, Packed>();
     for (let i = 0; i < count; i++) {
       const key = yield* this.value(depth + 1);
-      if (typeof key !== 'string') throw malformed('a key of a map is no text');
+      if (typeof key !== 'string') throw malformed('a key of a map is not a text');
       if (map.has(key)) throw malformed(`a map has the key ${JSON.stringify(key.slice(0, 100))} twice`);
       map.set(key, yield* this.value(depth + 1));
     }

@@ -54,30 +54,30 @@ function parameterOf(name: string, value: Packed): Literal | TypedValue {
   if (typeof value === 'string') checkText(value, `$${name}`);
   if (value === null || typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} is no finite number`);
+    if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} is not a finite number`);
     return value;
   }
   if (value instanceof Structure) {
     if (value.tag === tags.date) return new TypedValue('date', inReach(name, wholeOf(name, value, 0) * day));
     return new TypedValue('timestamp', instantOf(name, value));
   }
-  if (value instanceof Uint8Array) throw new ServiceError('REL_INVALID', `$${name} holds bytes, which no cell does`);
+  if (value instanceof Uint8Array) throw new ServiceError('REL_INVALID', `$${name} holds bytes, which no column can store`);
   return new TypedValue('json', jsonOf(name, value));
 }
 
 function instantOf(name: string, value: Structure): bigint {
   const { tag } = value;
   const what = refused.get(tag);
-  if (what !== undefined) throw new ServiceError('REL_INVALID', `$${name} holds ${what}, which no cell does`);
+  if (what !== undefined) throw new ServiceError('REL_INVALID', `$${name} holds ${what}, which no column can store`);
   if (tag !== tags.dateTime && tag !== tags.dateTimeOfZone && tag !== tags.dateTimeOfClock)
-    throw new ServiceError('REL_INVALID', `$${name} holds a structure 0x${tag.toString(16)}, which is not known`);
+    throw new ServiceError('REL_INVALID', `$${name} holds an unknown structure 0x${tag.toString(16)}`);
   const offset = tag === tags.dateTimeOfClock ? wholeOf(name, value, 2) : 0n;
   return inReach(name, (wholeOf(name, value, 0) - offset) * second + wholeOf(name, value, 1));
 }
 
 function inReach(name: string, instant: bigint): bigint {
   if (instant < INSTANT_MIN || instant > FOREVER)
-    throw new ServiceError('REL_INVALID', `$${name} is an instant out of reach: nanoseconds since 1970 have 64 bits`);
+    throw new ServiceError('REL_INVALID', `$${name} is out of range: an instant is 64 bits of nanoseconds since 1970`);
   return instant;
 }
 
@@ -96,7 +96,7 @@ function jsonOf(name: string, value: Packed): string {
     return Number.isInteger(value) && Math.abs(value) < 1e21 ? value.toFixed(1) : String(value);
   }
   if (value instanceof Structure || value instanceof Uint8Array)
-    throw new ServiceError('REL_INVALID', `$${name} holds, within a list or a map, what JSON does not`);
+    throw new ServiceError('REL_INVALID', `$${name} holds a value within a list or a map that JSON cannot hold`);
   if (isMap(value)) return `{${[...value].map(([key, each]) => `${JSON.stringify(key)}:${jsonOf(name, each)}`).join()}}`;
   if (value === null || typeof value === 'boolean') return String(value);
   return `[${value.map((each) => jsonOf(name, each)).join()}]`;

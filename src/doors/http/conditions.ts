@@ -14,11 +14,11 @@ export function statedCondition(request: RequestFacts, when: string | undefined)
   if (match !== null) stated.push(match === '*' ? 'present' : { unchangedSince: tagged(match) });
   const noneMatch = headerText(request, 'if-none-match');
   if (noneMatch !== null && noneMatch !== '*') {
-    throw new ServiceError('REL_INVALID', 'a write takes one If-None-Match: *, which writes rows that are not there');
+    throw new ServiceError('REL_INVALID', 'a write takes only If-None-Match: *, which inserts new rows');
   }
   if (noneMatch !== null) stated.push('absent');
   const texts = new Set(stated.map((each) => (typeof each === 'string' ? each : each.unchangedSince)));
-  if (texts.size > 1) throw new ServiceError('REL_INVALID', 'the request states different conditions');
+  if (texts.size > 1) throw new ServiceError('REL_INVALID', 'the request has contradictory conditions');
   return stated[0] ?? null;
 }
 

@@ -134,7 +134,7 @@ export function wantsSync(request: RequestFacts): boolean {
   const value = headerText(request, 'x-service-durability');
   if (value === null) return false;
   if (value.toLowerCase() === 'sync') return true;
-  throw new ServiceError('REL_INVALID', 'the header x-service-durability knows one value: sync');
+  throw new ServiceError('REL_INVALID', 'the header x-service-durability takes one value: sync');
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

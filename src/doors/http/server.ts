@@ -257,7 +257,7 @@ function admit(context: HttpContext, request: FastifyRequest, reply: FastifyRepl
     throw error;
   }
   if (request.headers[transactionHeader] !== undefined && !inTransaction)
-    throw new ServiceError('REL_INVALID', 'this route takes part in no transaction: send it without X-Service-Transaction');
+    throw new ServiceError('REL_INVALID', 'this route cannot run in a transaction: leave out X-Service-Transaction');
   if (request.caller.credential === 'none') refuseForeign(request.headers, 'loopback');
   else if (request.routeOptions.url === '/mcp')
     refuseForeign(request.headers, isLoopback(context.settings.SERVICE_HTTP_BIND) ? 'loopback' : 'any');

@@ -75,7 +75,7 @@ const biometric = 'face_match';
 
 function unknownTool(name: string): ServiceError {
   if (name === biometric)
-    return new ServiceError('REL_ACL', 'face_match needs an explicit permit to match biometrics, which nobody has');
+    return new ServiceError('REL_ACL', 'face_match needs an explicit permit to match biometrics, which no policy can give');
   if (notBuilt.includes(name)) return new ServiceError('REL_NOT_IMPLEMENTED', `the tool ${name} is not implemented`);
   const guess = didYouMean(name, [...byName.keys(), ...notBuilt, biometric]);
   return new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}${guess}`);

@@ -37,4 +37,9 @@ export class BucketTraffic {
 const idOf = ({ path, branch }: Owner, name: string): string => JSON.stringify([path, branch, name]);
 
 const busy = (): ObjectRefusal =>
-  new ObjectRefusal('OperationAborted', 409, 'REL_CONFLICT', 'the bucket is written to and deleted at once: try again');
+  new ObjectRefusal(
+    'OperationAborted',
+    409,
+    'REL_CONFLICT',
+    'another request is writing to the bucket, or deleting it: try again',
+  );

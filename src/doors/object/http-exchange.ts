@@ -77,11 +77,10 @@ export class HttpExchange implements Exchange {
   }
 
   get sync(): boolean {
-    if (this.time !== 'current')
-      throw refusals.invalidArgument('what was can be read, not written: x-service-as-of is for reads');
+    if (this.time !== 'current') throw refusals.invalidArgument('x-service-as-of is for reads only');
     const said = this.request.header('x-service-durability');
     if (said !== null && said.toLowerCase() !== 'sync')
-      throw refusals.invalidArgument('the header x-service-durability knows one value: sync');
+      throw refusals.invalidArgument('the header x-service-durability takes one value: sync');
     return said !== null;
   }
 
@@ -107,11 +106,11 @@ export class HttpExchange implements Exchange {
     const facts = { door: doorName, clientIp: this.#call.clientIp, organization: this.request.header('x-organization-id') };
     const signature = signatureOf(signed);
     if (signature === 'malformed')
-      throw new ObjectRefusal('AuthorizationHeaderMalformed', 400, 'REL_INVALID', 'the signature is no AWS4-HMAC-SHA256 one');
+      throw new ObjectRefusal('AuthorizationHeaderMalformed', 400, 'REL_INVALID', 'the signature is not AWS4-HMAC-SHA256');
     if (signature === null) {
       const bearer = /^bearer +([^\s,]+) *$/i.exec(signed.headers['authorization'] ?? '')?.[1];
       if (bearer === undefined) throw refusals.accessDenied('the request carries no credential');
-      if (secret !== null) throw refusals.accessDenied('requests are signed here: a bearer token is not taken');
+      if (secret !== null) throw refusals.accessDenied('sign the request: bearer tokens are not accepted here');
       return authenticator.passwordCaller(bearer, facts);
     }
     const accessKey = authenticator.accessKey(signature.accessKey, secret);

@@ -127,7 +127,7 @@ export class IncomingBody {
   }
 }
 
-/** Throws InvalidRequest for checksums that are none, for several, and for one that is named and not sent. */
+/** Throws InvalidRequest for checksums that are none, for several, and for one that is announced but missing. */
 function checksumsStated(
   { header }: ObjectRequest,
   { checksum = null, statesOwn = true }: IncomingOptions,
@@ -145,7 +145,7 @@ function checksumsStated(
   const said = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
   if (said !== null) {
     const named = checksumNamed(said) ?? unknownChecksum(said);
-    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${said} is named and not sent`);
+    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${said} is announced but missing`);
   }
   return checksum === null || sent.includes(checksum) ? sent : [...sent, checksum];
 }

@@ -217,7 +217,7 @@ async function completed(
   const chosen = chosenParts(upload, named);
   const size = chosen.reduce((sum, { part }) => sum + part.size, 0);
   const said = request.header('x-amz-mp-object-size');
-  if (said !== null && said !== String(size)) throw refusals.invalidRequest(`x-amz-mp-object-size is another than ${size}`);
+  if (said !== null && said !== String(size)) throw refusals.invalidRequest(`x-amz-mp-object-size is not ${size}`);
   const when = await conditionOf(exchange, asking);
   const row: Omit<PutRow, 'cells'> = {
     facts: upload.facts,
@@ -314,10 +314,10 @@ export function namedParts(document: string): NamedPart[] {
 function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[] {
   return named.map(({ number, tag, members }, i) => {
     const part = upload.parts.get(number);
-    if (part === undefined || part.sha256 !== tag) throw refusals.invalidPart(`part ${number} was not uploaded as it is named`);
+    if (part === undefined || part.sha256 !== tag) throw refusals.invalidPart(`part ${number} does not match an uploaded part`);
     for (const [header, value] of part.checksums) {
       const stated = memberText(members, elementOf(header));
-      if (stated !== null && stated.trim() !== value) throw refusals.invalidPart(`the checksum of part ${number} is another`);
+      if (stated !== null && stated.trim() !== value) throw refusals.invalidPart(`the checksum of part ${number} does not match`);
     }
     if (part.part.size < partBytesMin && i < named.length - 1)
       throw new ObjectRefusal('EntityTooSmall', 400, 'REL_INVALID', `every part but the last has at least ${partBytesMin} bytes`);

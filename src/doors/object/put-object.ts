@@ -200,7 +200,7 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
   const pk = objectKey(request.bucket, request.key);
   const fromPk = objectKey(source.bucket, source.key);
   if (pk === fromPk && directive === 'COPY' && source.versionId === undefined)
-    throw new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'an object is copied onto itself only with other metadata');
+    throw new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'copying an object onto itself needs new metadata');
   const copy = (): Promise<{ readonly version: bigint; readonly hash: string }> =>
     exchange.invoke('ingest', async (invocation) => {
       const asking = new Asking(exchange, invocation, 'CopyObject');

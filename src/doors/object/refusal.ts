@@ -29,18 +29,17 @@ export const refusals = {
   noSuchKey: () => new ObjectRefusal('NoSuchKey', 404, 'REL_NOT_FOUND', 'there is no such key'),
   noSuchVersion: () => new ObjectRefusal('NoSuchVersion', 404, 'REL_NOT_FOUND', 'there is no such version'),
   noSuchUpload: () =>
-    new ObjectRefusal('NoSuchUpload', 404, 'REL_NOT_FOUND', 'there is no such upload: it ended, or the server was started anew'),
+    new ObjectRefusal('NoSuchUpload', 404, 'REL_NOT_FOUND', 'there is no such upload: it has ended, or the server was restarted'),
   bucketNotEmpty: () => new ObjectRefusal('BucketNotEmpty', 409, 'REL_CONFLICT', 'the bucket holds objects: delete them first'),
-  bucketExists: () => new ObjectRefusal('BucketAlreadyOwnedByYou', 409, 'REL_CONFLICT', 'the bucket is there already'),
+  bucketExists: () => new ObjectRefusal('BucketAlreadyOwnedByYou', 409, 'REL_CONFLICT', 'the bucket exists already'),
   preconditionFailed: (header: string) =>
-    new ObjectRefusal('PreconditionFailed', 412, 'REL_CONFLICT', `what ${header} says does not hold`),
+    new ObjectRefusal('PreconditionFailed', 412, 'REL_CONFLICT', `the condition ${header} does not hold`),
   notImplemented: (what: string) => new ObjectRefusal('NotImplemented', 501, 'REL_NOT_IMPLEMENTED', `${what} is not implemented`),
   invalidArgument: (detail: string) => new ObjectRefusal('InvalidArgument', 400, 'REL_INVALID', detail),
   invalidRequest: (detail: string) => new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', detail),
   malformedXml: (detail: string) => new ObjectRefusal('MalformedXML', 400, 'REL_INVALID', detail),
-  badDigest: (what: string) => new ObjectRefusal('BadDigest', 400, 'REL_INVALID', `the body is not the one that ${what} is of`),
-  incompleteBody: () =>
-    new ObjectRefusal('IncompleteBody', 400, 'REL_INVALID', 'the body is shorter or longer than it was said to be'),
+  badDigest: (what: string) => new ObjectRefusal('BadDigest', 400, 'REL_INVALID', `the body does not match ${what}`),
+  incompleteBody: () => new ObjectRefusal('IncompleteBody', 400, 'REL_INVALID', 'the body is not as long as its header states'),
   invalidPart: (detail: string) => new ObjectRefusal('InvalidPart', 400, 'REL_INVALID', detail),
   readOnly: () => new ObjectRefusal('AccessDenied', 403, 'REL_ACL', 'the bucket types is read-only: it shows rows of any type'),
   accessDenied: (detail: string) => new ObjectRefusal('AccessDenied', 403, 'REL_ACL', detail),

@@ -88,4 +88,4 @@ function decoded(text: string): string {
 }
 
 const invalidUri = (): ObjectRefusal =>
-  new ObjectRefusal('InvalidURI', 400, 'REL_INVALID', 'the path is no bucket and key in percent-encoded UTF-8');
+  new ObjectRefusal('InvalidURI', 400, 'REL_INVALID', 'the path is not a bucket and key in percent-encoded UTF-8');

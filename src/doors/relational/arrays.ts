@@ -198,7 +198,7 @@ function elementsOf(
 
 /** Dimensions, whether there are NULLs, type of the elements, length and first index of each dimension; then each with its length. */
 function binaryElements(bytes: Buffer, counted: (elements: number) => void): Elements {
-  const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'a list behind ANY is no array of one dimension');
+  const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'the list of ANY must be an array of one dimension');
   if (bytes.length < 12) throw malformed();
   const dimensions = bytes.readInt32BE(0);
   const oid = bytes.readUInt32BE(8);

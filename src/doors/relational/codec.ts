@@ -58,7 +58,7 @@ function decode(state: DecodeState, bytes: Buffer): Decoded<DecodeState, Fronten
   const length = bytes.readInt32BE(1);
   const proving = state.at === 'proving';
   if (proving && type !== letter.p && type !== letter.X) throw refused('a password message is expected');
-  if (length < 4) throw refused('a message says that it is shorter than its length');
+  if (length < 4) throw refused('a message states an invalid length');
   const taken = length + 1;
   if (bytes.length < taken) return { needs: taken };
   const message = decodeBody(type, new Body(bytes.subarray(5, taken)));
@@ -108,7 +108,7 @@ function decodeBody(type: number, body: Body): Frontend {
     case letter.D:
     case letter.C: {
       const what = body.byte();
-      if (what !== letter.S && what !== letter.P) throw refused('Describe and Close are of a statement or a portal');
+      if (what !== letter.S && what !== letter.P) throw refused('Describe and Close take a statement or a portal');
       const kind = type === letter.D ? 'describe' : 'close';
       return { kind, what: what === letter.S ? 'statement' : 'portal', name: body.text() };
     }
@@ -223,4 +223,4 @@ const letter = {
 } as const;
 
 const refused = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
-const short = (): ServiceError => refused('a message is shorter than what it should hold');
+const short = (): ServiceError => refused('a message is shorter than its content');

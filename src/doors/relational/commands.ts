@@ -198,7 +198,7 @@ export function commandOf(statement: string): Command {
       if (second !== 'MATERIALIZED' && second !== 'LOOKUP') return { kind: 'drop', ...dropOf(said) };
       break;
     case 'MERGE':
-      if (second === 'INTO') throw refused('MERGE INTO is not implemented: INSERT … ON CONFLICT writes what is there or not');
+      if (second === 'INTO') throw refused('MERGE INTO is not implemented: use INSERT … ON CONFLICT');
       break;
     case 'FETCH':
     case 'MOVE':

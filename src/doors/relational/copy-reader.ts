@@ -294,7 +294,7 @@ export class CopyReader {
     const window = this.#window.subarray(this.#at, this.#length);
     if (window.length < 19) return false;
     if (!window.subarray(0, 11).equals(signature))
-      throw new ServiceError('REL_INVALID', 'this is no binary COPY data', { reason: 'copy-form' });
+      throw new ServiceError('REL_INVALID', 'this is not binary COPY data', { reason: 'copy-form' });
     const taken = 19 + window.readInt32BE(15);
     if (window.readInt32BE(11) !== 0 || taken < 19 || taken > 4_096)
       throw new ServiceError('REL_INVALID', 'binary COPY data has flags that are not known here', { reason: 'copy-form' });
@@ -385,7 +385,7 @@ export class CopyReader {
       builder.append(type === 'number' ? Number(value) : value);
     } catch (error) {
       if (error instanceof SyntaxError)
-        throw new ServiceError('REL_TYPE_MISMATCH', `${this.#place}, column ${JSON.stringify(name)}: the text is no JSON`);
+        throw new ServiceError('REL_TYPE_MISMATCH', `${this.#place}, column ${JSON.stringify(name)}: the text is not JSON`);
       if (!(error instanceof ServiceError)) throw error;
       const detail = error.message.replace(/^\$\d+ /, '');
       throw new ServiceError(error.code, `${this.#place}, column ${JSON.stringify(name)}: ${detail}`, error.facts);

@@ -37,7 +37,7 @@ export function createTableOf(text: string): CreateTable {
   const tokens = new Tokens(text);
   tokens.expect('CREATE');
   if (tokens.skip('TEMP') || tokens.skip('TEMPORARY') || tokens.skip('GLOBAL') || tokens.skip('LOCAL'))
-    throw refused('temporary tables are not implemented: every type is kept');
+    throw refused('temporary tables are not implemented: every type is permanent');
   tokens.skip('UNLOGGED');
   tokens.expect('TABLE');
   const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
@@ -169,10 +169,10 @@ class Table {
     while (tokens.skip('ON')) {
       tokens.take();
       if (!tokens.skip('NO', 'ACTION') && !tokens.skip('RESTRICT'))
-        throw refused('ON DELETE and ON UPDATE are not implemented: what a row refers to may end before it');
+        throw refused('ON DELETE and ON UPDATE are not implemented: references are not enforced');
     }
     this.#set(name, { references });
-    this.notices.add('REFERENCES is kept and shown, and not enforced: what it names need not be there');
+    this.notices.add('REFERENCES is recorded and shown, but not enforced');
   }
 
   #set(name: string, more: Partial<PropertyDefinition>): void {

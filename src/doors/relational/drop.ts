@@ -107,7 +107,8 @@ function refuseThere(what: Droppable, name: string, { isTable, isView }: Standin
   const kept = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
   switch (what) {
     case 'TABLE':
-      if (isTable(name)) throw kept(`${quoted} is not dropped: DELETE ends its rows, what was stays readable AS OF`);
+      if (isTable(name))
+        throw kept(`${quoted} cannot be dropped: DELETE ends its rows, and earlier versions stay readable AS OF`);
       break;
     case 'INDEX':
       if (name.endsWith('_pkey') && isTable(name.slice(0, -'_pkey'.length)))

@@ -171,7 +171,11 @@ export class Extended {
       throw new ServiceError('REL_TOO_LARGE', `a connection prepares at most ${namesMax} statements: close some`);
     const [statement, more] = splitStatements(text);
     if (more !== undefined)
-      throw new ProtocolRefusal('42601', 'REL_PARSE', 'a prepared statement is one: send several by the simple protocol');
+      throw new ProtocolRefusal(
+        '42601',
+        'REL_PARSE',
+        'a prepared statement holds one statement: send several by the simple protocol',
+      );
     const command = statement === undefined ? null : commandOf(statement);
     this.#statements.set(name, { text, command, oids: types, types: null });
     this.#replies.bare('1');

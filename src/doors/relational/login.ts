@@ -57,7 +57,7 @@ export class Login {
       const end = body.indexOf(0);
       const mechanism = body.subarray(0, Math.max(0, end)).toString('latin1');
       if (mechanism !== scramMechanism)
-        throw new ServiceError('REL_INVALID', `clients authenticate by ${scramMechanism}: this one chose another way`);
+        throw new ServiceError('REL_INVALID', `clients authenticate by ${scramMechanism}, and by nothing else`);
       const length = body.length >= end + 5 ? body.readInt32BE(end + 1) : -1;
       if (length < 0 || body.length !== end + 5 + length)
         throw new ServiceError('REL_INVALID', `malformed ${scramMechanism} message`);

@@ -206,7 +206,7 @@ function fromBinary(bytes: Buffer, type: number): Literal {
 }
 
 function sizedInteger(text: string, bits: number): bigint {
-  if (!/^[+-]?\d{1,30}$/.test(text)) throw new Misfit('is no whole number');
+  if (!/^[+-]?\d{1,30}$/.test(text)) throw new Misfit('is not a whole number');
   const value = BigInt(text.replace('+', ''));
   if (BigInt.asIntN(bits, value) !== value) throw new Misfit(`does not fit ${bits} bits`, 'out-of-range');
   return value;
@@ -231,7 +231,7 @@ function digitsOf(text: string): string {
 }
 
 function finite(value: number): number {
-  if (!Number.isFinite(value)) throw new Misfit('is no finite number', 'out-of-range');
+  if (!Number.isFinite(value)) throw new Misfit('is not a finite number', 'out-of-range');
   return value;
 }
 
@@ -250,7 +250,7 @@ function inRange(ns: bigint): bigint {
 function numericText(bytes: Buffer): string {
   if (bytes.length < 8 || bytes.length !== 8 + bytes.readUInt16BE(0) * 2) throw new Misfit('is no numeric', 'binary-form');
   const [count, weight, sign] = [bytes.readUInt16BE(0), bytes.readInt16BE(2), bytes.readUInt16BE(4)];
-  if (sign !== 0 && sign !== 0x4000) throw new Misfit('is no finite number');
+  if (sign !== 0 && sign !== 0x4000) throw new Misfit('is not a finite number');
   let digits = '';
   for (let i = 0; i < count; i++) digits += String(bytes.readUInt16BE(8 + i * 2)).padStart(4, '0');
   return `${sign === 0 ? '' : '-'}${digits || '0'}e${count === 0 ? 0 : (weight - count + 1) * 4}`;

@@ -192,7 +192,7 @@ export class Runner {
         if (!['ALL', 'PLANS', 'SEQUENCES', 'TEMP', 'TEMPORARY'].includes(command.name))
           throw new ServiceError('REL_PARSE', 'DISCARD takes ALL, PLANS, SEQUENCES or TEMP');
         if (command.name === 'ALL' && this.#status !== 'I')
-          throw new ProtocolRefusal('25001', 'REL_INVALID', 'DISCARD ALL stands outside of a transaction');
+          throw new ProtocolRefusal('25001', 'REL_INVALID', 'DISCARD ALL cannot run in a transaction');
         if (command.name === 'ALL') {
           variables.reset('all');
           this.#parts.locks.freeAll();
@@ -581,7 +581,7 @@ export class Runner {
 
   #inBlock(words: string): Transaction {
     if (this.#explicit !== null) return this.#explicit;
-    throw new ProtocolRefusal('25P01', 'REL_INVALID', `${words} stands in a transaction: BEGIN one first`);
+    throw new ProtocolRefusal('25P01', 'REL_INVALID', `${words} needs a transaction: BEGIN one first`);
   }
 
   #refuseFailed(): void {
@@ -594,7 +594,7 @@ export class Runner {
     action: 'query' | 'inspect' = 'query',
   ): Promise<T> {
     if (this.isOpen && isControl(command))
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.verb} runs at once: send it outside of a transaction, by itself`);
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.verb} cannot run in a transaction: send it by itself`);
     return this.#enter(action, command.mayWrite, run);
   }
 

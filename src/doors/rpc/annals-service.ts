@@ -131,7 +131,7 @@ async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, ob
   const parts = arrivals(call.parts.clock, sent, ({ rows }) => rows?.length ?? 0);
   const first = await parts.next();
   const head = first.done === true ? undefined : first.value.head;
-  if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message says what the rows are: IngestHead');
+  if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message must be an IngestHead');
   const { type, atomic, create_type: createType, patch, source, method } = head;
   const { sync } = call;
   const reply = await call.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
@@ -152,13 +152,13 @@ async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, ob
 async function* bytesOf(parts: AsyncIterator<IngestPart>): AsyncGenerator<Uint8Array, void> {
   for (let step = await parts.next(); step.done !== true; step = await parts.next()) {
     const { rows } = step.value;
-    if (rows === undefined) throw new ServiceError('REL_INVALID', 'what the rows are is said once, first');
+    if (rows === undefined) throw new ServiceError('REL_INVALID', 'IngestHead comes once, as the first message');
     yield rows;
   }
 }
 
 async function write(call: RpcCall, steps: readonly Step[]): Promise<object> {
-  if (steps.length === 0) throw new ServiceError('REL_INVALID', 'nothing is written: there are no steps');
+  if (steps.length === 0) throw new ServiceError('REL_INVALID', 'the write has no steps');
   const isDeletion = steps.every((step) => step.delete !== undefined);
   const { sync } = call;
   const outcome = await call.ask({ writes: true, action: isDeletion ? 'delete' : 'ingest' }, async ({ invocation }) => {
@@ -208,7 +208,7 @@ async function stepOf(
       throw new ServiceError('REL_TOO_LARGE', `a write has at most ${batchRowsMax} rows: more of them go by Ingest`);
     rows = batch.rows;
   }
-  if (rows === null || rows.length === 0) throw new ServiceError('REL_INVALID', 'a step that puts rows has some');
+  if (rows === null || rows.length === 0) throw new ServiceError('REL_INVALID', 'a step that puts rows needs at least one row');
   return { kind: 'put-rows', type: put.type, rows, atomic: true, createType: put.create_type, provenance, idsMax: rows.length };
 }
 
@@ -252,7 +252,7 @@ function parseDefinition(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch (error) {
-    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'definition is no JSON', { cause: error });
+    throw error instanceof ServiceError ? error : new ServiceError('REL_INVALID', 'definition is not JSON', { cause: error });
   }
 }
 

@@ -201,7 +201,7 @@ export function callerOf(
 
 function textOf(metadata: Metadata, name: string): string | null {
   const values = metadata.get(name);
-  if (values.length > 1) throw new ServiceError('REL_INVALID', `${name} is said more than once`);
+  if (values.length > 1) throw new ServiceError('REL_INVALID', `${name} is given more than once`);
   const [value] = values;
   return value === undefined || value === '' ? null : String(value);
 }

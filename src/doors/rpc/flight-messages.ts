@@ -99,14 +99,14 @@ function sqlCommand(name: string, given: Message): Command {
     case 'CommandGetPrimaryKeys':
       return { kind: 'primary-keys', catalog: given.text(1), schema: given.text(2), table: given.text(3) ?? '' };
     default:
-      throw new ServiceError('REL_NOT_IMPLEMENTED', `${name.slice(0, 100)} of Flight SQL is not there`);
+      throw new ServiceError('REL_NOT_IMPLEMENTED', `${name.slice(0, 100)} of Flight SQL is not implemented`);
   }
 }
 
 function ingestOf(given: Message): Command {
   const options = new Message(given.bytes(1) ?? new Uint8Array(0));
   const [ifAbsent, ifPresent] = [options.number(1), options.number(2)];
-  if (ifPresent === 3n) throw new ServiceError('REL_NOT_IMPLEMENTED', 'a table is not replaced: its history stays');
+  if (ifPresent === 3n) throw new ServiceError('REL_NOT_IMPLEMENTED', 'replacing a table is not implemented: its history stays');
   return {
     kind: 'ingest',
     type: given.text(2) ?? '',

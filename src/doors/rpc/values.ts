@@ -74,7 +74,7 @@ export function parametersOf(
 ): Parameters | undefined {
   const names = Object.entries(named);
   if (names.length > 0 && positional.length > 0)
-    throw new ServiceError('REL_INVALID', 'values stand by name or by position, not both');
+    throw new ServiceError('REL_INVALID', 'give values by name or by position, not both');
   if (names.length > 0) return new Map(names.map(([name, value]) => [name, literalOf(value)]));
   return positional.length === 0 ? undefined : positional.map(literalOf);
 }

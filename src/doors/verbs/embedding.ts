@@ -12,7 +12,7 @@ export async function vectorOf(session: VerbSession, text: string, notices: stri
     return [...(await embedder.embed(text, session.signal))];
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'REL_UNAVAILABLE') throw error;
-    const notice = `${error.message}: what has no vector is found by its words alone`;
+    const notice = `${error.message}: rows without a vector are found by words alone`;
     if (!notices.includes(notice)) notices.push(notice);
     return null;
   }

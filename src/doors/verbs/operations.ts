@@ -32,7 +32,7 @@ export const metrics = verb({
   example: {},
   run: async ({ parts, invocation: { caller } }) => {
     // As GET /metrics: what they count is everybody's.
-    if (caller.tenant !== null) throw new ServiceError('REL_ACL', 'figures of the whole store are not shown to a tenant');
+    if (caller.tenant !== null) throw new ServiceError('REL_ACL', 'figures of the whole store need a token without a tenant');
     return { metrics: await parts.metrics.registry.metrics() };
   },
 });

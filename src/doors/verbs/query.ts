@@ -241,7 +241,7 @@ export const aggregateStats = verb({
   example: { entity_type: 'MemoryItem', agg: 'count' },
   run: async (session, { entity_type: name, agg, column, group_by: by }) => {
     const definition = knownType(session, name);
-    if (column === undefined && agg !== 'count') throw new ServiceError('REL_INVALID', `column: ${agg} is of one`);
+    if (column === undefined && agg !== 'count') throw new ServiceError('REL_INVALID', `column: ${agg} needs one`);
     const figure = `${agg.toUpperCase()}(${column === undefined ? '*' : quoted(column)})`;
     const from = quoted(definition.name);
     const [row] = await session.ask(`SELECT ${figure} AS value FROM ${from}`);

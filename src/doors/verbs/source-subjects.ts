@@ -40,14 +40,14 @@ export async function carrySubject(
   if (subject === null)
     throw new ServiceError(
       'REL_TOO_LARGE',
-      `the row is derived from more than ${sourcesMax} rows, counting those that they are derived from: whose they are can't be told`,
+      `the row is derived from more than ${sourcesMax} rows in several steps: too many to find whose they are`,
     );
   const stated = row[column];
   const theirs = [subject, ...subjectsIn(subject)];
   if (stated !== undefined && stated !== null && !theirs.includes(String(stated as string | number | bigint)))
     throw new ServiceError(
       'REL_INVALID',
-      `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out, and it is theirs`,
+      `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out to take theirs`,
     );
   if (definition.properties[column]!.type === 'string') row[column] = subject;
   // A number names one of them alone, and only who has one; the seal of a row goes by its sources anyhow.

@@ -44,7 +44,7 @@ export class QueryBinder {
   #query(query: Query, outerNames: readonly CommonName[], outer: readonly OuterQuery[]): BoundQuery {
     if (query.after) throw at('REL_INVALID', 'AFTER pages through the rows of a statement, not of a subquery', query.after.place);
     const [facet] = query.facets;
-    if (facet) throw at('REL_INVALID', 'FACETS is of a statement, not of a subquery', facet.place);
+    if (facet) throw at('REL_INVALID', 'FACETS belongs to a statement, not to a subquery', facet.place);
     const names = this.#withNames(query, outerNames, outer);
     this.#checkLimit(query);
     const { body, orderBy, limit, offset } = query;

@@ -85,7 +85,7 @@ class Ranking {
   bm25(place: Place): Bound {
     const score = this.#leaf(bm25Of(place));
     if (score) return score;
-    throw at('REL_INVALID', 'BM25() is of the rows of one type that a MATCH in WHERE finds', place);
+    throw at('REL_INVALID', 'BM25() scores the rows of one type that a MATCH in WHERE finds', place);
   }
 
   byRule({ rule, field, value }: RankingRule): Bound {
@@ -149,7 +149,7 @@ class Ranking {
   /** Ages count from the instant that `now()` means. */
   #recencyOf(field: Bound, halfLife: Bound, place: Place): Bound {
     if (field.type !== 'timestamp' && field.type !== 'integer') {
-      throw at('REL_TYPE_MISMATCH', `RECENCY is of a timestamp or an integer of nanoseconds, not ${field.type}`, place);
+      throw at('REL_TYPE_MISMATCH', `RECENCY takes a timestamp or an integer of nanoseconds, not ${field.type}`, place);
     }
     const nanoseconds = scalar('elapsed', { kind: 'now', type: 'timestamp' }, field);
     return decayed(arithmetic('/', nanoseconds, scalar('nanoseconds', halfLife)));
@@ -162,7 +162,7 @@ class Ranking {
   }
 
   #exactOf(field: Bound, boost: Bound, texts: readonly Expression[], place: Place): Bound {
-    if (field.type !== 'string') throw at('REL_TYPE_MISMATCH', `EXACT is of text, not ${field.type}`, place);
+    if (field.type !== 'string') throw at('REL_TYPE_MISMATCH', `EXACT takes text, not ${field.type}`, place);
     const branches = texts.map((text) => {
       const pattern = this.any(text);
       if (pattern.kind !== 'literal' || pattern.type !== 'string') {
@@ -181,16 +181,16 @@ class Ranking {
     const isRanked = this.#select.from.kind === 'function' && this.#select.from.name === 'SIMILAR';
     const score = isRanked ? this.#leaf({ kind: 'column', table: null, name: scoreName, place }) : undefined;
     if (score) return score;
-    throw at('REL_INVALID', 'VECTOR() is of rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE', place);
+    throw at('REL_INVALID', 'VECTOR() scores rows that SIMILAR finds: SIMILAR(column, ARRAY[…], threshold=0.5) in WHERE', place);
   }
 
   #highlight(call: Call): Bound {
-    if (this.#use === 'rank') throw at('REL_INVALID', 'HIGHLIGHT is no number: it stands behind COMPUTE', call.place);
+    if (this.#use === 'rank') throw at('REL_INVALID', 'HIGHLIGHT yields text: write it in COMPUTE', call.place);
     const [field] = arguments_(call, 1, 1);
     const operand = this.any(field!);
     const { type } = operand;
     if (type !== 'string' && type !== 'json')
-      throw at('REL_TYPE_MISMATCH', `HIGHLIGHT is of text, not ${operand.type}`, call.place);
+      throw at('REL_TYPE_MISMATCH', `HIGHLIGHT takes text, not ${operand.type}`, call.place);
     const sought = matchesIn(this.#select.where).map(readMatch);
     if (sought.length === 0) throw at('REL_INVALID', 'HIGHLIGHT marks the words of a MATCH, and WHERE has none', call.place);
     const modes = sought.map(({ mode }) => mode);
@@ -245,11 +245,11 @@ class Ranking {
     const from = this.any(attribute!);
     const to = coordinates.map((each) => this.number(each));
     if (from.type === 'vector') {
-      if (from.kind !== 'column') throw at('REL_TYPE_MISMATCH', 'DIST is of a column', call.place);
+      if (from.kind !== 'column') throw at('REL_TYPE_MISMATCH', 'DIST takes a column', call.place);
       return { kind: 'function', name: 'distance', operands: [from, ...to], type: 'number' };
     }
     if (!isNumber(from) || to.length > 1) {
-      throw at('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates is of a vector, not ${from.type}`, call.place);
+      throw at('REL_TYPE_MISMATCH', `DIST of ${to.length} coordinates takes a vector, not ${from.type}`, call.place);
     }
     return scalar('abs', arithmetic('-', from, to[0]!));
   }

@@ -106,7 +106,7 @@ class SelectBinder {
     const rowByRow = !grouped && !select.distinct;
     const ranked = select.rankBy.length > 0 || (rowByRow && this.#ranksByRules());
     if (!rowByRow && (ranked || select.compute.length > 0)) {
-      throw at('REL_INVALID', 'RANK BY and COMPUTE are of rows: they exclude DISTINCT and aggregates', select.place);
+      throw at('REL_INVALID', 'RANK BY and COMPUTE apply to rows: they exclude DISTINCT and aggregates', select.place);
     }
     const ofType = rowByRow && this.#scope.tables.length === 1 && this.#scope.tables[0]!.type !== null;
     if (statement) checkRowsOfType(statement, ofType, rowByRow);
@@ -284,7 +284,7 @@ class SelectBinder {
     const { projection } = this.#select;
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star'))
-      throw at('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and places of columns is not implemented', expression.place);
+      throw at('REL_NOT_IMPLEMENTED', 'DISTINCT ON with * and column positions is not implemented', expression.place);
     const isNamed = (item: ProjectionItem): boolean =>
       byName &&
       item.kind === 'expression' &&
@@ -304,7 +304,12 @@ class SelectBinder {
       const bound = bindExpression(expression, this.#rows);
       const found = left.findIndex((each) => sameExpression(each, bound, literals, guards));
       if (found < 0)
-        throw at('REL_INVALID', 'ORDER BY begins with what DISTINCT ON says', expression.place, 'no-such-column-here');
+        throw at(
+          'REL_INVALID',
+          'ORDER BY must begin with the expressions of DISTINCT ON',
+          expression.place,
+          'no-such-column-here',
+        );
       left.splice(found, 1);
     }
   }
@@ -399,12 +404,7 @@ class SelectBinder {
         (each, i) => each.kind === 'interval' && literals[each.interval.slot.slot] === literals[intervals[i]!.slot.slot],
       );
     if (isSame) return;
-    throw at(
-      'REL_INVALID',
-      `${call.name} stands for the start of the window of GROUP BY, which is another`,
-      call.place,
-      'not-grouped',
-    );
+    throw at('REL_INVALID', `${call.name} must repeat the window of GROUP BY`, call.place, 'not-grouped');
   }
 
   /** A column, an alias of the projection where no column has that name, or any expression over columns. */
@@ -413,7 +413,7 @@ class SelectBinder {
     const isAlias = expression.kind === 'column' && expression.table === null && !this.#scope.has(expression.name);
     const position = positionOf(expression, projection.length, this.#environment);
     if (position !== null && projection.some(({ kind }) => kind === 'star')) {
-      throw at('REL_INVALID', 'beside * a column is grouped by its name, not by its place', expression.place);
+      throw at('REL_INVALID', 'with SELECT *, GROUP BY takes column names, not positions', expression.place);
     }
     const item =
       position !== null

@@ -29,7 +29,10 @@ function checkCall(query: Query, literals: readonly Literal[]): void {
   const called = functionCalled(query);
   if (called === undefined) return;
   if (!called.deterministic) {
-    throw new ServiceError('REL_UNPROCESSABLE', `${called.name} rests on more than the log: its answer can not be derived again`);
+    throw new ServiceError(
+      'REL_UNPROCESSABLE',
+      `${called.name} depends on more than the log: its answer cannot be derived again`,
+    );
   }
   if (typesCalled(query, literals).length === 0) {
     throw new ServiceError('REL_UNPROCESSABLE', `on an exhibit, ${called.name} names the type that it reads`);
@@ -58,7 +61,7 @@ interface Reading {
 
 function checkLookups({ lookups }: Reading): void {
   if (!lookups) return;
-  throw new ServiceError('REL_UNPROCESSABLE', 'LOOKUP reads a table that is not in the log: its answer can not be derived again');
+  throw new ServiceError('REL_UNPROCESSABLE', 'LOOKUP reads a table that is not in the log: its answer cannot be derived again');
 }
 
 /** The statement and every view that it or another of them names. */

@@ -88,7 +88,7 @@ export function readRecipe(text: string): Recipe {
   const id = member(principal, 'id');
   const asked = recipe['asked'];
   if (typeof instant !== 'string' || typeof branch !== 'string' || typeof id !== 'string') {
-    throw new ServiceError('REL_STORAGE', 'the recipe of the link is not one');
+    throw new ServiceError('REL_STORAGE', 'the recipe of the link is malformed');
   }
   return {
     act: act as Recipe['act'],

@@ -13,7 +13,7 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
   const [field, ...others] = fields;
   if (others.length > 0 || mode === 'FREQUENCY') {
     const what = others.length > 0 ? 'MATCH of several columns' : 'FREQUENCY';
-    throw at('REL_INVALID', `${what} is of rows of one type, not of a join or a subquery`, call.place);
+    throw at('REL_INVALID', `${what} needs rows of one type, not of a join or a subquery`, call.place);
   }
   const operand = bind(field!.text);
   if (operand.type !== 'null' && operand.type !== 'interval' && !holdsTexts(operand.type))
@@ -23,7 +23,7 @@ export function bindMatch(call: Call, bind: (expression: Expression) => Bound): 
 }
 
 export function notText(type: string, { place }: Expression): Error {
-  return at('REL_TYPE_MISMATCH', `MATCH is of text, not ${type}`, place);
+  return at('REL_TYPE_MISMATCH', `MATCH searches text, not ${type}`, place);
 }
 
 /** A field of a search. Its options are numeric literals: weight and boost. */

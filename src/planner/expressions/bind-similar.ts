@@ -26,7 +26,7 @@ export function bindSimilarity(call: Call, bind: Bind): Bound {
   }
   const of = bind(column);
   if (of.kind !== 'column' || of.type !== 'vector') {
-    throw at('REL_TYPE_MISMATCH', `SIMILAR is of a column of vectors, not of ${of.type}`, column.place);
+    throw at('REL_TYPE_MISMATCH', `SIMILAR takes a column of vectors, not ${of.type}`, column.place);
   }
   const components = vector.arguments.map(({ value }) => {
     const bound = bind(value);

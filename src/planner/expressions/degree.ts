@@ -17,7 +17,7 @@ export function degreeQuery(call: Call, literals: readonly Literal[]): Query {
   const { arguments: given, place } = call;
   const [of, way] = given.map(({ value }) => value);
   if (of?.kind !== 'column' || given.length > 2 || given.some(({ name }) => name !== null)) {
-    throw at('REL_INVALID', 'DEGREE is of a column, and a direction: DEGREE(id), DEGREE(id, out)', place);
+    throw at('REL_INVALID', 'DEGREE takes a column, and a direction: DEGREE(id), DEGREE(id, out)', place);
   }
   const word = way === undefined ? 'both' : way.kind === 'column' ? way.name : way.kind === 'literal' ? literals[way.slot] : null;
   const direction = degreeDirections.find((each) => typeof word === 'string' && word.toLowerCase() === each);

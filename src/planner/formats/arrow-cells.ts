@@ -199,7 +199,7 @@ export class NumberCells extends ArrowCells {
   }
 
   protected problemOf(row: number): string | null {
-    return Number.isFinite(this.numberAt(row)) ? null : 'is no finite number';
+    return Number.isFinite(this.numberAt(row)) ? null : 'is not a finite number';
   }
 
   protected fill(builder: VectorBuilder, from: number, count: number, nulls: Uint8Array | null): void {
@@ -413,7 +413,7 @@ class JsonText {
     this.#reader.openField(bytes, bytes.length);
     const end = this.#reader.skipValue(this.#reader.skipSpace(0), 0);
     if (end >= 0 && this.#reader.skipSpace(end) < text.length) return 'is JSON with text behind it';
-    return end >= 0 ? (this.#tape.problem?.detail ?? null) : 'is no JSON';
+    return end >= 0 ? (this.#tape.problem?.detail ?? null) : 'is not JSON';
   }
 }
 
@@ -532,7 +532,7 @@ export class CodedCells extends ArrowCells {
 
   protected problemOf(row: number): null {
     const code = Number(this.#codes[row]!);
-    if (!(code >= 0 && code < this.#dictionary.size)) throw malformed('a cell names a value that its dictionary has not');
+    if (!(code >= 0 && code < this.#dictionary.size)) throw malformed('a cell names a value that its dictionary does not have');
     return null;
   }
 

@@ -63,7 +63,7 @@ export function parseArrowMessage(metadata: Uint8Array): ArrowMessage {
 /** Bytes of the body behind the metadata. Throws REL_PARSE where that is no number of bytes. */
 export function parseMessageSize(metadata: Uint8Array): number {
   const size = FlatTable.root(metadata).long(3);
-  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed('its body is shorter than nothing');
+  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed('its body has a negative length');
   return Number(size);
 }
 
@@ -87,7 +87,7 @@ function fieldOf(field: FlatTable): ArrowField {
   if (encoding !== null) {
     const index = encoding.table(1);
     dictionary = { id: encoding.long(0), index: index === null ? { kind: 'int', bits: 32, isSigned: true } : intOf(index) };
-    if (type.kind === 'list' || type.kind === 'null') refuse('dictionaries of lists and of nothing are not read');
+    if (type.kind === 'list' || type.kind === 'null') refuse('dictionaries of lists and of nulls are not supported');
   }
   return { name, type, dictionary, meaning: meaningOf(field) };
 }
@@ -186,7 +186,7 @@ function listOf(field: FlatTable, offsets: 0 | 32 | 64, size: number, refuse: (w
   const [item, ...more] = field.tables(5);
   if (item === undefined || more.length > 0) throw malformed('a list has one type of items');
   if (item.byte(2) !== 3 || item.table(4) !== null)
-    return refuse('of lists only those of floating-point numbers are read, as vectors');
+    return refuse('only lists of floating-point numbers are supported, as vectors');
   if (offsets === 0 && (size < 1 || size > limits.vectorDims))
     return refuse(`a vector has 1 to ${limits.vectorDims} dimensions, not ${size}`);
   const width = item.table(3);
@@ -198,7 +198,7 @@ function batchOf(batch: FlatTable): ArrowBatch {
   const compression = batch.table(3);
   if (compression !== null) {
     const codec = compression.byte(0) === 0 ? 'LZ4' : 'ZSTD';
-    throw new ServiceError('REL_NOT_IMPLEMENTED', `record batches in ${codec} are not read: write them uncompressed`);
+    throw new ServiceError('REL_NOT_IMPLEMENTED', `record batches in ${codec} are not supported: write them uncompressed`);
   }
   return { length: batch.long(0), nodes: batch.longs(1, 2), buffers: batch.longs(2, 2), viewBuffers: batch.longs(4) };
 }

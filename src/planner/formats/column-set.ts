@@ -259,7 +259,7 @@ export class ColumnSet implements ColumnNames {
     if (name === '_provenance') return make('json', true);
     const embedding = name.startsWith('_emb_');
     if (!embedding && (name.startsWith('_') || Object.hasOwn(systemColumns, name))) {
-      tape.refuse('REL_INVALID', `${JSON.stringify(name)} is kept by the store and can't be written`);
+      tape.refuse('REL_INVALID', `${JSON.stringify(name)} is set by the store and can't be written`);
       return null;
     }
     if (!embedding && definition && !definition.open) {

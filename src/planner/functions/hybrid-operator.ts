@@ -67,7 +67,7 @@ export async function prepareHybrid(
     if (reranker === null)
       throw at('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
     if (consistency === 'exact')
-      throw at('REL_INVALID', 'what a reranker says can not be derived again', values.placeOf('QUERY'));
+      throw at('REL_INVALID', 'the order of a reranker cannot be derived again', values.placeOf('QUERY'));
   }
   const known = values.vector('VECTOR', kernels);
   // Zeros say that the model was asked before, and did not answer.

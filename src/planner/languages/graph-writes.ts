@@ -24,8 +24,7 @@ export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphW
       ? scoreWrite(cursor, purpose)
       : null;
   if (write === null) return null;
-  if (cursor.asOf !== null)
-    throw cursor.error('what is written is written as the graph stands now: without AS OF', cursor.asOf.place);
+  if (cursor.asOf !== null) throw cursor.error('writes apply to the current graph: leave out AS OF', cursor.asOf.place);
   const ended = cursor.accept(';');
   if (cursor.token.kind === 'end') return write;
   throw ended ? cursor.error('one statement at a time') : cursor.expected('the end of the statement');
@@ -63,7 +62,7 @@ function matchedQuery(
   place: Place,
 ): { readonly query: Query } | null {
   if (matches.length === 0) {
-    if (used.length > 0) throw parseError(place, `nothing is called ${JSON.stringify(used[0])} here`);
+    if (used.length > 0) throw parseError(place, `there is no variable ${JSON.stringify(used[0])} here`);
     if (values.length === 0) return null;
   }
   const called = (name: string): Term => ({
@@ -101,7 +100,7 @@ class Things {
 
   /** Replaces terms that name nothing made by values of the matched row. */
   withValues(clause: Projection, made: ReadonlySet<string>): Projection {
-    if (clause.isAll) throw parseError(clause.place, 'RETURN names what it says of what was made: * is not supported here');
+    if (clause.isAll) throw parseError(clause.place, 'RETURN * is not supported behind CREATE and MERGE: name the values');
     const replaced = (term: Term): Term => {
       const names = namesIn(term);
       if (term.kind === 'aggregate' && term.of !== null) return { ...term, of: replaced(term.of) };
@@ -111,7 +110,7 @@ class Things {
         return { kind: 'variable', name: valueName(value), place: term.place };
       }
       if (names.every((name) => made.has(name))) return term;
-      throw parseError(term.place, 'what RETURN says is of what was matched, or of what was made, and not of both at once');
+      throw parseError(term.place, 'a value in RETURN cannot combine what was matched with what was created');
     };
     return {
       ...clause,
@@ -130,7 +129,7 @@ class Things {
         const things: MadeThing[] = [];
         const names = nodes.map((node) => this.#node(node, kind, things));
         edges.forEach((edge, i) => things.push(this.#edge(edge, kind, names[i]!, names[i + 1]!)));
-        if (things.length === 0) throw parseError(nodes[0]!.place, 'nothing is made here: a node that is made has a type');
+        if (things.length === 0) throw parseError(nodes[0]!.place, 'nothing is created here: a new node needs a type');
         return things;
       }),
     );
@@ -139,10 +138,10 @@ class Things {
   /** Its name: it is put to the things where it is made here. */
   #node({ name, labels, properties, place }: PatternNode, kind: MadeNode['how'], things: MadeThing[]): string {
     const [label, ...others] = labels.flat();
-    if (others.length > 0) throw parseError(place, 'a node that is made has one type');
+    if (others.length > 0) throw parseError(place, 'a new node has one type');
     if (label === undefined) {
       if (name !== null && properties.length === 0) return name;
-      throw parseError(place, 'a node that is made has a type, (n:Type {key: value}); one that is there has its name alone');
+      throw parseError(place, 'a new node needs a type, (n:Type {key: value}); a bound one stands by its name alone');
     }
     const own = this.#name(name, place);
     things.push({ kind: 'node', how: kind, name: own, type: label, cells: this.#cells(properties), place });
@@ -153,7 +152,7 @@ class Things {
     const { place, types, direction, hops, properties } = edge;
     const [type] = types;
     if (type === undefined || types.length > 1 || hops !== null || direction === 'both') {
-      throw parseError(place, 'an edge that is made has one type and leads one way: -[r:TYPE]->');
+      throw parseError(place, 'a new edge has one type and one direction: -[r:TYPE]->');
     }
     const [from, to] = direction === 'out' ? [left, right] : [right, left];
     return { kind: 'edge', how: kind, name: this.#name(edge.name, place), type, from, to, cells: this.#cells(properties), place };
@@ -170,7 +169,7 @@ class Things {
   #name(name: string | null, place: Place): string {
     if (name === null) return `#${++this.#numbers}`;
     if (this.#taken.has(name))
-      throw parseError(place, `${JSON.stringify(name)} is bound already: what is made has a name of its own`);
+      throw parseError(place, `${JSON.stringify(name)} is bound already: a new element needs a name of its own`);
     this.#taken.add(name);
     return name;
   }
@@ -182,7 +181,7 @@ function scoreWrite(cursor: TokenCursor, purpose: Slot | null): GraphWrite | nul
   const { query, property, place } = call;
   if (property === null) throw parseError(place, "mode write says where to: {writeProperty: 'column'}");
   const type = call.arguments.find(({ name }) => name === 'TYPE') ?? call.arguments.find(({ name }) => name === null);
-  if (type?.value.kind !== 'literal') throw parseError(place, 'mode write is of functions about the rows of a type');
+  if (type?.value.kind !== 'literal') throw parseError(place, 'mode write needs a function over the rows of a type');
   const slot = { slot: type.value.slot, place: type.value.place };
   return { kind: 'scores', purpose, query, type: slot, property, nullSlot: cursor.lexed.parameters.length, place };
 }

@@ -86,7 +86,7 @@ function operationOf({ definitions }: DocumentNode, name: string | null): Operat
   }
   const names = operations.flatMap((each) => each.name?.value ?? []);
   const nameless = operations.find((each) => each.name === undefined);
-  if (nameless && operations.length > 1) throw at('REL_INVALID', 'of several operations each has a name', placeOf(nameless));
+  if (nameless && operations.length > 1) throw at('REL_INVALID', 'each of several operations needs a name', placeOf(nameless));
   const again = operations.find((each, i) => each.name !== undefined && names.indexOf(each.name.value) < i);
   if (again) throw at('REL_INVALID', `two operations are called ${again.name!.value}`, placeOf(again));
   const [first, second] = operations;
@@ -162,7 +162,7 @@ class StatementMaker {
 
   #projection(root: FieldNode, type: string): { readonly items: readonly ProjectionItem[]; readonly text: string } {
     const fields = root.selectionSet?.selections;
-    if (!fields) throw at('REL_INVALID', `say which fields: ${type} { … }`, placeOf(root));
+    if (!fields) throw at('REL_INVALID', `select its fields: ${type} { … }`, placeOf(root));
     const items = new Map<string, ProjectionItem>();
     for (const each of fields.map(plainField)) {
       const [name, place] = [each.name.value, placeOf(each)];

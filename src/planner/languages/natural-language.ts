@@ -66,13 +66,13 @@ export function translate(question: string, types: readonly string[]): Translate
   const counted = countedOf(asked.text);
   if (counted !== null) {
     const type = types.find((each) => namesOf(counted.replaceAll(' ', '')).has(plain(each)));
-    if (type === undefined) throw untranslated('how many is understood of all rows of a type, as list_entity_types has it');
+    if (type === undefined) throw untranslated('"how many" counts all rows of a type: name it as list_entity_types does');
     refuseNarrowed(asked, { hops: false, asOf: true });
     const time = asked.asOf === null ? 'CURRENT' : `'${asked.asOf}'`;
     return { intent: 'count', sql: `SELECT COUNT(*) AS count FROM ${quotedName(type)} AS OF ${time}` };
   }
   const type = typeNamed(question, types);
-  if (type === undefined) throw untranslated('name a type, as list_entity_types has it');
+  if (type === undefined) throw untranslated('name a type as list_entity_types does');
   return { intent: 'browse', sql: `SELECT * FROM ${quotedName(type)} LIMIT 50` };
 }
 
@@ -87,7 +87,7 @@ function formed(form: Form, asked: Asked): string {
   const isWhole = (name: string): boolean =>
     name.trim() !== '' && !name.includes('\0') && !/ (?:from|between|to) \d{4}\b/i.test(name);
   if (spoken?.every(isWhole) !== true) {
-    throw untranslated(`this asks for ${form.intent}, and what it is about can't be told: names may stand in quotes`);
+    throw untranslated(`this asks for ${form.intent}, but its subject is not clear: put names in quotes`);
   }
   return form.statement(spoken, asked);
 }

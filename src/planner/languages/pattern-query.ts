@@ -723,7 +723,7 @@ function withAll(clause: Projection, names: Names): Projection {
   if (!clause.isAll) return clause;
   const { place } = clause;
   const all = [...names.keys()].sort(compareText).map((name): Item => ({ name, term: { kind: 'variable', name, place } }));
-  if (all.length === 0) throw at('REL_PARSE', 'nothing has a name here that * could stand for', place);
+  if (all.length === 0) throw at('REL_PARSE', 'there are no variables here for *', place);
   return { ...clause, isAll: false, items: [...all, ...clause.items] };
 }
 

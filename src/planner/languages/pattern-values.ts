@@ -248,7 +248,7 @@ export function compileCounted(of: Term, names: Names): Expression {
 
 export function findVariable(name: string, names: Names, place: Place): Variable {
   const variable = names.get(name);
-  if (variable === undefined) throw at('REL_PARSE', `nothing is called ${JSON.stringify(name)} here`, place);
+  if (variable === undefined) throw at('REL_PARSE', `there is no variable ${JSON.stringify(name)} here`, place);
   return variable;
 }
 
@@ -292,7 +292,7 @@ export function compileCondition(condition: Term, names: Names): Expression {
     case 'labelled': {
       const of = findVariable(condition.of, names, place);
       if (of.kind === 'path' || (of.kind === 'edge' && of.isList))
-        throw at('REL_PARSE', `${JSON.stringify(condition.of)} is no node: a label is asked of one`, place);
+        throw at('REL_PARSE', `${JSON.stringify(condition.of)} is not a node: only nodes have labels`, place);
       const entity = of.kind === 'value' ? of.value : of.property(rowColumns.entity, place);
       const labels =
         of.kind === 'edge' ? call('#LIST', [call('#TYPE', [entity], place)], place) : call('#LABELS', [entity], place);

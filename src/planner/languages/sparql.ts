@@ -93,7 +93,7 @@ function parsed(text: string): Ast {
     // The library throws nothing else, and nothing but Errors.
     const { message } = error as Error;
     const offset = /at offset: (\d+)/.exec(message)?.[1];
-    if (offset !== undefined) throw at('REL_PARSE', 'this character begins nothing', placeAt(text, Number(offset)));
+    if (offset !== undefined) throw at('REL_PARSE', 'this character is not expected here', placeAt(text, Number(offset)));
     const prefix = /^Unknown prefix: (.*)$/s.exec(message)?.[1];
     if (prefix !== undefined)
       throw at('REL_PARSE', `the prefix ${prefix}: is not declared`, placeAt(text, text.indexOf(`${prefix}:`)));
@@ -233,7 +233,7 @@ class StatementMaker {
     try {
       return new URL(iri, this.#base).href;
     } catch {
-      throw new ServiceError('REL_PARSE', 'BASE is no IRI that others can be relative to');
+      throw new ServiceError('REL_PARSE', 'BASE must be an absolute IRI');
     }
   }
 

@@ -96,7 +96,7 @@ function readDelete(cursor: TokenCursor, head: Head): DeleteStatement {
 function readTarget(cursor: TokenCursor, alias: () => string | null): WriteTarget {
   const { place } = cursor;
   const type = cursor.name('a type');
-  if (cursor.key() === '.') throw cursor.error('rows of another tenant are read, never written: name a type of your own', place);
+  if (cursor.key() === '.') throw cursor.error('rows of another tenant are read-only: name a type of your own', place);
   return { type, name: alias() ?? type, place };
 }
 

@@ -372,7 +372,7 @@ export function refuseOuter(plan: LogicalPlan): LogicalPlan {
     if (bound.kind === 'outer') {
       throw new ServiceError(
         'REL_NOT_IMPLEMENTED',
-        'a subquery that names a column two queries further out stands where it is not implemented',
+        'a subquery that names a column two queries further out is not implemented here',
       );
     }
     return mapChildren(bound, check);

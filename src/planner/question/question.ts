@@ -78,7 +78,10 @@ export class AskedText implements Asked {
 
   text(): string {
     if (this.#lexed.markers.size > 0) {
-      throw new ServiceError('REL_INVALID', 'this statement is kept as it is written: write values where $1 and its like stand');
+      throw new ServiceError(
+        'REL_INVALID',
+        'this statement is stored as text and takes no parameters: write the values in place of $1',
+      );
     }
     return this.#lexed.text;
   }
@@ -114,7 +117,7 @@ export abstract class AskedTree<P extends Pick<ParsedQuestion, 'template' | 'par
   abstract parse(): Statement;
 
   text(): string {
-    throw new ServiceError('REL_INVALID', 'this statement is kept as it is written: ask it as a text of SQL');
+    throw new ServiceError('REL_INVALID', 'this statement is stored as text: send it as SQL');
   }
 }
 

@@ -45,7 +45,8 @@ export class Session implements PlannerSession {
 
   async ask(request: QuestionRequest): Promise<Answer> {
     const number = this.#statements.length;
-    if (this.#isControl) throw new ServiceError('REL_INVALID', 'nothing is asked beside a statement that is no question');
+    if (this.#isControl)
+      throw new ServiceError('REL_INVALID', 'a session with a statement other than a query takes nothing else');
     if (number === questionsMax) throw new ServiceError('REL_INVALID', `a session takes at most ${questionsMax} questions`);
     this.#statements.push({});
     if (number === 1) {
@@ -76,7 +77,7 @@ export class Session implements PlannerSession {
       explainPolicy: (type, at) => this.#invocation.explainPolicy(type, at),
       control: () => {
         if (this.#verb !== null || this.#statements.length > 1) {
-          throw new ServiceError('REL_INVALID', 'a session of several questions takes no statement that is none');
+          throw new ServiceError('REL_INVALID', 'a session of several queries takes no other statements');
         }
         this.#isControl = true;
         return this.#invocation;

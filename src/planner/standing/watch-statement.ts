@@ -63,7 +63,7 @@ function watchedTable(query: Query): { name: string; place: Place } {
   if (query.limit !== null) refuse('LIMIT', query.limit.place);
   if (query.facets.length > 0) refuse('FACETS', query.facets[0]!.place);
   if (query.asOf !== null && query.asOf.axis !== 'valid') {
-    const rule = 'WATCH follows what is believed as it changes: of AS OF it takes an instant on the valid axis only';
+    const rule = 'WATCH follows the current rows: AS OF takes an instant of valid time only';
     throw at('REL_INVALID', rule, query.asOf.place);
   }
   refuseWithin([body.projection, body.where], refuse);

@@ -167,7 +167,7 @@ export class StandingQueries {
   checkResumption(subscription: Subscription, after: bigint | null, isNew: boolean): void {
     const latest = isNew ? subscription.basis : this.#parts.clock.now() + clockSlackNs;
     if (after !== null && after > subscription.basis && after > latest)
-      throw new ServiceError('REL_INVALID', 'Last-Event-ID is of an instant still to come');
+      throw new ServiceError('REL_INVALID', 'Last-Event-ID lies in the future');
   }
 
   /**

@@ -142,7 +142,7 @@ class Making {
     let key = keyIn(cells, definition);
     if (key === null) {
       if (how === 'merge' || this.#request.newKey === null)
-        throw at('REL_INVALID', `a node of ${JSON.stringify(type)} is known by its key: (:${type} {${keyName}: …})`, place);
+        throw at('REL_INVALID', `a node of ${JSON.stringify(type)} needs its key: (:${type} {${keyName}: …})`, place);
       key = this.#request.newKey();
       cells.set(keyName, JSON.stringify(key));
     }
@@ -150,7 +150,7 @@ class Making {
     this.#add({ type, patches: how === 'merge', isEdges: false }, key, cells, sent);
     const id = textOf(cells.get('id'));
     if (id === null && how === 'merge' && definition !== undefined && Object.hasOwn(definition.properties, 'id'))
-      throw at('REL_INVALID', `the graph calls a node of ${JSON.stringify(type)} by its id: name it beside its key`, place);
+      throw at('REL_INVALID', `edges name a node of ${JSON.stringify(type)} by its id: give the id beside the key`, place);
     return id ?? key;
   }
 
@@ -193,7 +193,7 @@ class Making {
         .digest('hex')
         .slice(0, 32);
     const { newKey } = this.#request;
-    if (newKey === null) throw at('REL_INVALID', 'an edge has a key of its own here: [:TYPE {id: …}]', place);
+    if (newKey === null) throw at('REL_INVALID', 'an edge needs a key here: [:TYPE {id: …}]', place);
     return newKey();
   }
 
@@ -402,7 +402,7 @@ const noEdges: ReadonlyMap<string, string> = new Map();
 function named({ ids }: Row, name: string, place: MadeThing['place']): string {
   const id = ids.get(name);
   if (id !== undefined) return id;
-  throw at('REL_INVALID', `${JSON.stringify(name)} stands for nothing here: an edge joins what is there`, place);
+  throw at('REL_INVALID', `${JSON.stringify(name)} was not matched: an edge needs both of its ends`, place);
 }
 
 function keyIn(cells: Cells, definition: TypeDefinition | undefined): string | null {

@@ -186,8 +186,5 @@ function sameColumns(one: TypeDefinition, other: TypeDefinition): boolean {
 
 export function maskedColumn(type: string, column: string): ServiceError {
   const name = `column ${JSON.stringify(column)} of ${JSON.stringify(type)}`;
-  return new ServiceError(
-    'REL_MASKED_COLUMN',
-    `${name} is masked: nothing can be written from it, nor by a condition on it, nor returned of it`,
-  );
+  return new ServiceError('REL_MASKED_COLUMN', `${name} is masked: a write cannot read it, filter by it or return it`);
 }

@@ -60,7 +60,7 @@ export function setColumns(
     if (name === key || name === '_pk' || (key === null && name === 'id')) {
       throw at(
         'REL_INVALID',
-        `${JSON.stringify(name)} is the key of the row, which stays: insert another row and delete this one`,
+        `${JSON.stringify(name)} is the key of the row and cannot be changed: insert another row and delete this one`,
         place,
       );
     }
@@ -99,7 +99,8 @@ function writable({ name, place }: NamedPlace, definition: TypeDefinition, isOpe
   if (Object.hasOwn(definition.properties, name)) return (definition.properties[name] as PropertyDefinition).type;
   if (name === '_pk' || name === 'id') return 'string';
   if (name === 'valid_from' || name === 'valid_to') return 'timestamp';
-  if (Object.hasOwn(systemColumns, name)) throw at('REL_INVALID', `column ${JSON.stringify(name)} is kept by the store`, place);
+  if (Object.hasOwn(systemColumns, name))
+    throw at('REL_INVALID', `column ${JSON.stringify(name)} is set by the store and cannot be written`, place);
   if (isOpen && (!name.startsWith('_') || name.startsWith(embeddingPrefix))) return null;
   const guess = didYouMean(name, Object.keys(definition.properties));
   throw at('REL_UNKNOWN_COLUMN', `type ${JSON.stringify(definition.name)} has no column ${JSON.stringify(name)}${guess}`, place);

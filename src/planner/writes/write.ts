@@ -251,7 +251,7 @@ class Write {
     if (bound !== undefined && (statement.portion !== null || set.every(({ name }) => isBound(name)))) {
       throw at(
         'REL_INVALID',
-        `${bound.name} says when the values hold that are set beside it: to end rows, DELETE them`,
+        `${bound.name} sets the time of other values: SET one of them too, or DELETE to end rows`,
         bound.place,
       );
     }

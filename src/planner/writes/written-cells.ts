@@ -34,7 +34,7 @@ function jsonOf(text: string, name: string): Cell {
     JSON.parse(text);
     return text;
   } catch {
-    throw mismatch(name, 'the text is no JSON');
+    throw mismatch(name, 'the text is not JSON');
   }
 }
 

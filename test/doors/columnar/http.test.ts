@@ -72,7 +72,7 @@ describe('its client', () => {
     expect(await result.json()).toEqual([['a'], ['b']]);
   });
 
-  test('is told which parameter is none of its type', async () => {
+  test('is told which parameter does not fit its type', async () => {
     const asked = client.query({ query: 'SELECT {n:Int8}', query_params: { n: '128' } });
     await expect(asked).rejects.toMatchObject({ code: '457', type: 'BAD_QUERY_PARAMETER' });
   });

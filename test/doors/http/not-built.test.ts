@@ -55,7 +55,7 @@ describe.each(Object.entries(entrances))('%s', (entrance, ask) => {
   test.each(every)('$sql', async ({ need, sql }) => {
     const { status, text } = await ask(sql);
     if (entrance === '/export' && noQuestion.test(sql)) {
-      expect([status, text]).toEqual([400, expect.stringContaining('takes questions only')]);
+      expect([status, text]).toEqual([400, expect.stringContaining('only queries can be run here')]);
       return;
     }
     expect([status, text]).toEqual([501, expect.stringContaining('REL_NOT_IMPLEMENTED')]);

@@ -174,7 +174,7 @@ describe('GET /export', () => {
     }
     for (const statement of ['BRANCH other FROM main', "WATCH PURPOSE 'p' SELECT key FROM Item"]) {
       const reply = await exported({ sql: statement });
-      expect([reply.status, problemOf(reply)['detail']]).toEqual([400, expect.stringContaining('questions only')]);
+      expect([reply.status, problemOf(reply)['detail']]).toEqual([400, expect.stringContaining('only queries')]);
     }
     expect((await exported({ sql: 'DELETE FROM Item' })).status).toBe(400);
     expect((await exported({ sql, branch: 'nowhere' })).status).toBe(404);

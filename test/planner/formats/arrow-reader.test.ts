@@ -208,7 +208,7 @@ describe('a stream', () => {
   test('refuses a row alone whose cell its column does not take', async () => {
     const bytes = streamOf({ a: ['x', 'y', 'z'], x: Float64Array.of(1, Number.NaN, 3) });
     const { batches } = await read(bytes);
-    expect(messages(batches)).toEqual(['1 REL_TYPE_MISMATCH x is no finite number']);
+    expect(messages(batches)).toEqual(['1 REL_TYPE_MISMATCH x is not a finite number']);
     expect(cells(batches)).toEqual([
       { a: 'x', x: 1 },
       { a: 'z', x: 3 },

@@ -19,7 +19,10 @@ export function encodingOf({ headers }: Pick<IncomingMessage, 'headers'>): Encod
   const name = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   if (name === 'x-gzip') return 'gzip';
   if (name === 'identity' || name === 'gzip' || name === 'deflate') return name;
-  throw new ServiceError('REL_NOT_IMPLEMENTED', 'bodies are read as they are, or compressed by gzip or deflate');
+  throw new ServiceError(
+    'REL_NOT_IMPLEMENTED',
+    'the content encoding is not supported: send the body plain, or as gzip or deflate',
+  );
 }
 
 /** Throws what reading a body would be refused with for its compression, without keeping what comes out. */

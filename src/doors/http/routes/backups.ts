@@ -111,5 +111,8 @@ export const backupRoutes: readonly Route[] = [
 
 function refuseTenant(body: { readonly tenant?: unknown; readonly tenant_id?: unknown }): void {
   if (body.tenant !== undefined || body.tenant_id !== undefined)
-    throw new ServiceError('REL_NOT_IMPLEMENTED', 'backups and restores are of the whole store, never of one tenant');
+    throw new ServiceError(
+      'REL_NOT_IMPLEMENTED',
+      'backups and restores cover the whole store: they need a token without a tenant',
+    );
 }

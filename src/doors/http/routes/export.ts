@@ -66,7 +66,7 @@ export const exportRoutes: readonly Route[] = [
     handle: ({ query, request, reply, context }) => {
       const { sql, query: other, format, purpose, branch } = query;
       if ((sql === undefined) === (other === undefined)) {
-        throw new ServiceError('REL_INVALID', 'the question stands in one parameter: sql, or query');
+        throw new ServiceError('REL_INVALID', 'give the query in one parameter: sql, or query');
       }
       const accepted = format === undefined ? preferredType(request, mediaTypes) : null;
       const form = outputForms[format ?? formatOf(accepted) ?? 'csv'];

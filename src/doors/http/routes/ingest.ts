@@ -101,7 +101,7 @@ const rowsRoute = (plan: Plan): Route =>
       const { tasks } = context;
       if (query.async) {
         if (request.headers[transactionHeader] !== undefined)
-          throw new ServiceError('REL_INVALID', 'async=true takes part in no transaction, which may have ended by then');
+          throw new ServiceError('REL_INVALID', 'async=true cannot be used in a transaction, which may have ended by then');
         const task = await invoke(context, request, 'ingest', purpose, async (invocation) => {
           invocation.describe({ objectType: asked.type, rowCount: 0 });
           const contentLength = request.headers['content-length'];

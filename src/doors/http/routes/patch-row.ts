@@ -52,7 +52,8 @@ export const patchRowRoutes: readonly Route[] = [
     example: { params: { name: 'a type', id: 'a row' }, body: { secret: 'a text' } },
     run: async (invocation, { params: { name, id }, query: { when }, body: sent, request, context }) => {
       const stated = statedCondition(request, when);
-      if (stated === 'absent') throw new ServiceError('REL_INVALID', 'a row that is not there is written with POST /ingest');
+      if (stated === 'absent')
+        throw new ServiceError('REL_INVALID', 'PATCH changes existing rows: write new ones with POST /ingest');
       const source = (sent as Readable | undefined) ?? request.raw;
       invocation.describe({ objectType: name, rowCount: 0 });
       const body = unfolded(context, context.bodies.stream(source), encodingOf(request));

@@ -100,7 +100,7 @@ export const proofRoutes: readonly Route[] = [
       const wanted = toProofRequest(query);
       const asText = wantsText(headerText(request, 'accept'));
       if (asText && (wanted.row ?? wanted.branch ?? wanted.from) !== undefined) {
-        throw new ServiceError('REL_INVALID', 'a tlog-proof is of an entry alone: rows, branches and earlier trees go by JSON');
+        throw new ServiceError('REL_INVALID', 'a tlog-proof covers one entry: ask for rows, branches and earlier trees as JSON');
       }
       const proof = await invocation.proofs().entry(wanted);
       invocation.describe({ rowCount: proof.row === null ? 0 : 1 });

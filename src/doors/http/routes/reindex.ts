@@ -32,7 +32,7 @@ export const reindexRoutes: readonly Route[] = [
       const run = async ({ signal, progress }: JobWork) => {
         const renewed = await context.system.reindex(type, { signal, onProgress: progress });
         if (renewed === undefined)
-          throw new ServiceError('REL_UNKNOWN_TYPE', `nobody has rows of the type ${JSON.stringify(type)}`);
+          throw new ServiceError('REL_UNKNOWN_TYPE', `there are no rows of the type ${JSON.stringify(type)}`);
         return renewed;
       };
       const job = { kind: 'reindex', unit: 'indexes', onDrain: 'cancel', run, ...(type !== null && { about: type }) } as const;

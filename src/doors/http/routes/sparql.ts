@@ -95,7 +95,7 @@ type Parameters = z.output<typeof parameters>;
 function together(url: Parameters, body: Parameters): Parameters {
   for (const name of Object.keys(body) as (keyof Parameters)[]) {
     if (url[name] !== undefined && body[name] !== undefined && url[name] !== body[name]) {
-      throw new ServiceError('REL_INVALID', `the URL and the body say different things of ${name}`);
+      throw new ServiceError('REL_INVALID', `the URL and the body give different values for ${name}`);
     }
   }
   return { ...url, ...body };

@@ -182,5 +182,5 @@ const clientLimits: ReadonlySet<string> = new Set<SettingName>([
 /** Figures of the whole store tell one tenant how much the others ask and write. */
 function refuseTenants({ caller }: Invocation): void {
   if (caller.tenant !== null)
-    throw new ServiceError('REL_ACL', 'metrics are of the whole store, of which a tenant sees its part');
+    throw new ServiceError('REL_ACL', 'metrics cover the whole store: they need a token without a tenant');
 }

@@ -217,7 +217,7 @@ function known(invocation: Invocation, id: string): TokenView {
 }
 
 function ownId({ tokenId }: Caller): string {
-  if (tokenId === null) throw new ServiceError('REL_NOT_FOUND', 'the caller did not come with a registered token');
+  if (tokenId === null) throw new ServiceError('REL_NOT_FOUND', 'the caller has no registered token');
   return tokenId;
 }
 

@@ -83,7 +83,7 @@ function inputOf(request: FastifyRequest, text: QueryText): Readonly<Record<stri
     for (const [name, value] of Object.entries(part)) {
       if (beside.has(name)) continue;
       if (Object.hasOwn(input, name) && exactJson(input[name]) !== exactJson(value)) {
-        throw new ServiceError('REL_INVALID', `${name}: the request states it twice, and differently`);
+        throw new ServiceError('REL_INVALID', `${name}: the request gives it twice, with different values`);
       }
       input[name] = value;
     }

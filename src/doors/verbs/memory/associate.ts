@@ -119,7 +119,7 @@ export const associateBatch = verb({
 });
 
 const nothingOf = (id: string): ServiceError =>
-  new ServiceError('REL_NOT_FOUND', `nothing of the id ${JSON.stringify(id)} is there`);
+  new ServiceError('REL_NOT_FOUND', `there is no row with the id ${JSON.stringify(id)}`);
 
 const idsAtOnce = 500;
 

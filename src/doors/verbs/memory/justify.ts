@@ -93,7 +93,8 @@ export const quarantine = verb({
     const root = await findRow(session, id);
     if (root === null) throw unknownItem();
     const closure = [root, ...(await downstream(session, root, false))].filter(({ kind }) => isItem(session, kind));
-    if (closure.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'no memory came of it: there is nothing to hide');
+    if (closure.length === 0)
+      throw new ServiceError('REL_UNPROCESSABLE', 'no memory was derived from it: there is nothing to hide');
     await checkDeletable(session, closure);
     const receiptId = session.parts.ids.next();
     const rows = closure.map(({ kind, id: item }) => ({
@@ -146,7 +147,7 @@ export const liftQuarantine = verb({
     const { path } = session.invocation.caller;
     const all = await session.ask('SELECT _pk, item_type, item_id, namespace_path FROM Quarantine WHERE root_id = $1', [id]);
     const rows = all.filter((row) => textOf(row['namespace_path']) === path);
-    if (rows.length === 0) throw new ServiceError('REL_NOT_FOUND', 'no quarantine of it stands here');
+    if (rows.length === 0) throw new ServiceError('REL_NOT_FOUND', 'it is not in quarantine here');
     const items = rows.map((row) => ({ type: String(row['item_type']), id: String(row['item_id']) }));
     await checkRight(
       session,

@@ -168,7 +168,10 @@ async function walk(
       // A recall only read the row: other rows of that call don't depend on it.
       if (each.relation !== 'recalled by') following.push(each);
       if (found.length > linksMax) {
-        throw new ServiceError('REL_UNPROCESSABLE', `more than ${linksMax} rows are connected with it: ask about one further on`);
+        throw new ServiceError(
+          'REL_UNPROCESSABLE',
+          `more than ${linksMax} rows are connected with it: ask about one of them instead`,
+        );
       }
     }
     await session.parts.yieldTurn();

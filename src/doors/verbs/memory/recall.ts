@@ -70,7 +70,7 @@ export const recall = verb({
     const { snapshot } = session;
     const basis = snapshot.instant;
     const at = input.as_of === undefined ? basis : toInstant(input.as_of);
-    if (at > basis) throw new ServiceError('REL_INVALID', 'as_of lies ahead: nothing is believed then yet');
+    if (at > basis) throw new ServiceError('REL_INVALID', 'as_of lies in the future');
     const { vector, embedder, notices } = await embedded(session, query);
     const ask: RankingParts['ask'] = (sql, values, time) => session.ask(sql, values, time);
     const counts = input.budget_tokens !== undefined || input.detailed;
@@ -177,7 +177,7 @@ export const replayRecall = verb({
   example: { id: 'a recall' },
   run: async (session, { id }) => {
     const [call] = await session.ask("SELECT * FROM ToolCall WHERE _pk = $1 AND name = 'recall'", [id]);
-    if (call === undefined) throw new ServiceError('REL_NOT_FOUND', 'no recall of that id is on record');
+    if (call === undefined) throw new ServiceError('REL_NOT_FOUND', 'there is no recorded recall with that id');
     return replay(session, call);
   },
 });

@@ -233,7 +233,7 @@ async function rowOf(session: VerbSession, each: NewItem, id: string, notices: s
   const { fields = {}, content, session_id, memory_class, derived_from, valid_from, supersedes } = each;
   for (const name of Object.keys(fields)) {
     if (name.startsWith('_') || name === 'id')
-      throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(name)} is the store's own`);
+      throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(name)} is set by the store`);
     if (Object.hasOwn(given, name))
       throw new ServiceError('REL_INVALID', `fields: ${JSON.stringify(name)} is an argument of its own`);
   }

@@ -76,7 +76,7 @@ export function instantOf(written_: string): bigint {
 }
 
 function integerOf(given: string): bigint {
-  if (!/^\s*[+-]?\d{1,30}\s*$/.test(given)) throw invalid('the text is no integer', 'text-form');
+  if (!/^\s*[+-]?\d{1,30}\s*$/.test(given)) throw invalid('the text is not an integer', 'text-form');
   const value = BigInt(given.trim().replace(/^\+/, ''));
   if (value > I64_MAX || value < I64_MIN) throw outOfRange('the text is an integer beyond 64 bits');
   return value;
@@ -84,7 +84,7 @@ function integerOf(given: string): bigint {
 
 function numberOf(given: string): number {
   if (!/^\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})(e[+-]?\d{1,6})?\s*$/i.test(given))
-    throw invalid('the text is no number', 'text-form');
+    throw invalid('the text is not a number', 'text-form');
   return finite(Number(given));
 }
 
@@ -94,7 +94,7 @@ function uuidOf(given: string): string {
     .toLowerCase()
     .replace(/^\{(.*)\}$/, '$1')
     .replaceAll('-', '');
-  if (!/^[0-9a-f]{32}$/.test(hex)) throw invalid('the text is no UUID', 'text-form');
+  if (!/^[0-9a-f]{32}$/.test(hex)) throw invalid('the text is not a UUID', 'text-form');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
@@ -102,7 +102,7 @@ function booleanOf(given: string): boolean {
   const word = given.trim().toLowerCase();
   if (['true', 't', 'yes', 'y', 'on', '1'].includes(word)) return true;
   if (['false', 'f', 'no', 'n', 'off', '0'].includes(word)) return false;
-  throw invalid('the text is no boolean', 'text-form');
+  throw invalid('the text is not a boolean', 'text-form');
 }
 
 function jsonOf(given: string): string {
@@ -111,14 +111,14 @@ function jsonOf(given: string): string {
   try {
     JSON.parse(given);
   } catch {
-    throw invalid('the text is no JSON', 'text-form');
+    throw invalid('the text is not JSON', 'text-form');
   }
   return given;
 }
 
 /** A scalar of JSON as the text of a cell; null for its null. */
 function scalarOf(json: string): string | null {
-  if (/^\s*[[{]/.test(json)) throw invalid('an object or array of JSON is no single value');
+  if (/^\s*[[{]/.test(json)) throw invalid('an object or array of JSON is not a single value');
   const value: unknown = JSON.parse(json);
   if (value === null) return null;
   if (typeof value === 'string') return value;
@@ -128,7 +128,7 @@ function scalarOf(json: string): string | null {
 function wholeOf(value: number): bigint {
   const whole = halfAway(value);
   if (!(whole >= -9_223_372_036_854_775_808 && whole < 9_223_372_036_854_775_808))
-    throw outOfRange('the number is no integer of 64 bits');
+    throw outOfRange('the number is not an integer of 64 bits');
   return BigInt(whole);
 }
 
