@@ -126,7 +126,7 @@ export interface Match {
   /** Literal that says what for. */
   readonly slot: number;
   readonly mode: MatchMode;
-  /** By column, literals: what its words weigh among those of the others; and by what a score rises where it holds one. */
+  /** By column, literals: the weight of its words relative to other columns', and the boost of rows that hold one. */
   readonly weights: readonly (number | null)[];
   readonly boosts: readonly (number | null)[];
 }
@@ -144,7 +144,7 @@ export interface SearchNode {
   readonly required: readonly number[];
   /** For a function that ranks rows: where nothing was prepared but words, it asks for no row that has none of them. */
   readonly ranks?: true;
-  /** Only rows that score best are asked for, of those that hold all of `required`: at least so many, an offset on top. */
+  /** The number of best rows wanted among those that match all of `required`: this limit, plus the offset. */
   readonly best: { readonly limit: Slot; readonly offset: Slot | undefined } | null;
   /** Columns of the scan, by number, that are searched but not read by any node above. */
   readonly unread: readonly number[];
@@ -169,7 +169,7 @@ export interface ProjectNode {
 
 /** The first rows by the distance of a vector to one. */
 export interface Nearest {
-  /** Input column of vectors, and what they are compared with. */
+  /** Input column of vectors, and the vector to compare them with. */
   readonly column: number;
   readonly to: Bound;
   readonly distance: Extract<Bound, { readonly kind: 'call' }>;
@@ -235,7 +235,7 @@ export interface LimitNode {
   readonly offset?: Slot;
   /** The input again, reading only what its condition reads: to go on counting once the rows are there. */
   readonly counting: PlanNode | null;
-  /** The LIMIT of the statement itself: what it cuts off is counted for `estimatedTotalHits`. */
+  /** The LIMIT of the statement itself: rows beyond it are counted for `estimatedTotalHits`. */
   readonly counted: boolean;
   readonly columns: readonly PlanColumn[];
 }
@@ -310,7 +310,7 @@ export interface SetOperationNode {
 }
 
 /**
- * WITH RECURSIVE: the rows of `base`, then `step` over what the round before added, until a round adds nothing. `union`
+ * WITH RECURSIVE: the rows of `base`, then `step` over the rows that the round before added, until a round adds nothing. `union`
  * drops rows that were there before. Bounded by `recursionRoundsMax` and the row caps.
  */
 export interface RecursiveNode {
@@ -339,7 +339,7 @@ export interface OverCall {
   readonly column: number | null;
   /** How many rows LAG and LEAD go; null: one. */
   readonly offset: Slot | null;
-  /** Input column with what they yield beyond the partition; null: NULL. */
+  /** Input column with their result beyond the partition; null: NULL. */
   readonly otherwise: number | null;
   readonly type: ColumnType;
   readonly frame: Omit<Frame, 'place'>;
@@ -370,18 +370,18 @@ export interface WindowNode {
   readonly columns: readonly PlanColumn[];
 }
 
-/** A table function. One that ranks the rows of a type reads them as its input, and yields the columns of the type beside its own. */
+/** A table function. One that ranks the rows of a type takes them as its input, and yields the type's columns beside its own. */
 export interface FunctionNode {
   readonly kind: 'function';
   /** As `functions/all.ts` has it. */
   readonly name: string;
-  /** The arguments that the plan rests on, and those that an execution reads, by name. */
+  /** The arguments that the plan rests on, and those read by an execution, by name. */
   readonly words: readonly string[];
   readonly values: ReadonlyMap<string, FunctionValue>;
   /** The type that it ranks the rows of, and those rows; null where its rows are its own. */
   readonly type: string | null;
   readonly input: PlanNode | null;
-  /** Columns of the input that it ranks by: system_from, `_pk`, and those that it asked for. */
+  /** Columns of the input for the ranking: system_from, `_pk`, and those that the function chose. */
   readonly reads: readonly number[];
   /** LIMIT of the statement, where nothing stands between the two. */
   readonly limit: Slot | null;
@@ -397,7 +397,7 @@ export interface FunctionNode {
    * Which rows of these there are depends on no other row, so conditions on them may go below.
    */
   readonly carries?: 'input' | 'edges';
-  /** A column, and the argument that says what it equals, where it is not given: a condition above may give it. */
+  /** A column, and the argument that fixes its value, where it is not given: a condition above may give it. */
   readonly seeks?: { readonly column: string; readonly argument: string };
 }
 

@@ -43,13 +43,13 @@ export interface QuestionOptions {
   /** Purpose from the door (body field, header); a PURPOSE clause must agree with it or stand alone. */
   readonly purpose?: string | null;
   readonly signal?: AbortSignal | undefined;
-  /** How far words of MATCH may differ from what is written: `configured` as searches may that don't say; absent: not at all. */
+  /** How far words of MATCH may differ from the sought ones: `configured`: as configured for searches; absent: not at all. */
   readonly typo?: TypoTolerance | 'configured';
   /** An answer may be short of the nearest vectors, and of rows that are not indexed yet, where `eventual`; where `exact`, of nothing. */
   readonly consistency?: Consistency;
   /** The session that catalogue relations describe; absent: a neutral one. */
   readonly session?: CatalogueSession | undefined;
-  /** Refuses what is not a question (control statements) with REL_INVALID. */
+  /** Refuses statements other than queries (control statements) with REL_INVALID. */
   readonly questionsOnly?: boolean;
   /** Takes rows while they are read, where nothing but the rows is wanted of them. */
   readonly rows?: RowTaker;
@@ -57,7 +57,7 @@ export interface QuestionOptions {
 
 export type Consistency = 'strong' | 'eventual' | 'exact';
 
-/** Where rows go as they come, in their order: what was taken is in no batch of the answer. */
+/** Receives rows as they come, in their order: those taken are in no batch of the answer. */
 export interface RowTaker {
   /** Rows taken so far, and bytes held for them. */
   readonly rows: number;
@@ -75,7 +75,7 @@ export interface OutputColumn {
   readonly origin?: { readonly type: string; readonly column: string };
   /** The type of Postgres that it is shown as, where a wire protocol asks and it is not that of its cells. */
   readonly shownAs?: string;
-  /** Its name where a wire protocol asks, if that is not the one that it has in a row. */
+  /** The column's name for a wire protocol, if it differs. */
   readonly label?: string;
   /** Where in its values, which are json, entities are. */
   readonly entity?: OutputEntity;
@@ -116,7 +116,7 @@ export interface Answer {
   readonly columns: readonly OutputColumn[];
   /** But for the rows that the question's `rows` took. */
   readonly batches: readonly OutputBatch[];
-  /** Those that were taken among them. */
+  /** All rows, those taken by a receiver included. */
   readonly rowCount: number;
   readonly costUnits: number;
   /** Size of the matching set before LIMIT: accurate up to 100,000, a lower bound otherwise. */
@@ -132,7 +132,7 @@ export interface Answer {
   readonly facets: Facets | null;
   /** Sentences about the rows for the caller; absent: none. */
   readonly notices?: readonly string[];
-  /** Some rows may be missing: nearer ones than were found, or ones that are not indexed yet; or scores went on from an earlier answer. */
+  /** Some rows may be missing: nearer rows, or rows not indexed yet; or scores started from an earlier answer. */
   readonly isApproximate?: boolean | undefined;
   /** Plan of EXPLAIN and EXPLAIN ANALYZE, one operator a line, children indented by two spaces. */
   readonly plan: string | null;
@@ -140,7 +140,7 @@ export interface Answer {
   /** The measurements of EXPLAIN ANALYZE, in the order of the plan's lines. */
   readonly operators?: readonly OperatorFigures[];
   readonly processingTimeMs: number;
-  /** Rows that it may hold were erased since it was made: what has not left of it must not. */
+  /** Whether rows in the answer were erased since: the rest of it must not be sent. */
   overtaken(): boolean;
 }
 
@@ -180,7 +180,7 @@ export interface Written {
   readonly inserted: number;
   readonly updated: number;
   readonly deleted: number;
-  /** Rows of an INSERT that left what was there as it is. */
+  /** Rows of an INSERT that left the existing row as it is. */
   readonly kept: number;
   /** Graph elements written: new nodes and relationships, and cells sent. */
   readonly graph?: { readonly nodes: number; readonly relationships: number; readonly properties: number };
@@ -231,8 +231,8 @@ export interface PlannerDoor extends PlannerContract {
   /** The same of as many keys as there are, in turns and on one snapshot, in the order of system_from of some of them at a time. */
   lookUpMany(invocation: Invocation, request: KeyLookUp, signal?: AbortSignal): Promise<Answer>;
   /**
-   * Lets others have their turns in what a door does with rows by itself: REL_CANCELLED once the caller went away, REL_TIMEOUT once it
-   * has taken as long as a question may.
+   * Gives other work turns while a door works on rows by itself: REL_CANCELLED once the caller went away, REL_TIMEOUT beyond the
+   * time limit of a query.
    */
   turns(signal?: AbortSignal): () => Promise<void>;
   /**
@@ -265,7 +265,7 @@ export type DescribeRequest = Pick<QuestionOptions, 'time' | 'dialect' | 'purpos
   readonly writes?: true;
 } & (
     | (Omit<QuestionText, 'parameters'> & {
-        /** Types of `$1`, `$2` …, as far as they are stated: null, and what comes behind the last, is found out. */
+        /** Types of `$1`, `$2` …, as far as they are stated: null, and those behind the last, are inferred. */
         readonly parameterTypes?: readonly (ParameterType | null)[];
       })
     | QuestionStatement
@@ -291,6 +291,6 @@ export interface PlannerSession {
   ask(request: QuestionRequest): Promise<Answer>;
   /** The snapshot of the session, for callers that must inspect it before they can build a query. Taken once. */
   snapshot(): GovernedSnapshot;
-  /** Rows that any of the answers may hold were erased since it was made: what has not left of them must not. */
+  /** Whether rows in any of the answers were erased since: the rest of them must not be sent. */
   overtaken(): boolean;
 }

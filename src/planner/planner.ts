@@ -208,7 +208,7 @@ export class Planner implements PlannerDoor {
     };
   }
 
-  /** The turn of others while a statement is planned, where it is due: what is written briefly may be long to plan. */
+  /** Yields turns while a statement is planned: a short text may take long to plan. */
   #planning(isLong: boolean, { signal }: Pick<QuestionRequest, 'signal'>): () => Promise<void> {
     const yieldTurn = this.turns(signal);
     let startedMs = this.#clock.monotonicMs();
@@ -556,7 +556,7 @@ export class Planner implements PlannerDoor {
       run,
     }: { readonly question: Question; readonly run: { readonly actualRows: number; readonly watch: Measurements } | null },
   ): Promise<Answer> {
-    // To explain takes no part in what it explains.
+    // The time of formatting is not part of the measured time.
     const processingTimeMs = this.#clock.monotonicMs() - startedMs;
     const sketch = await this.#sketches.of(plan, execution.snapshot);
     const texts = await this.#textsOf(plan, execution);
@@ -565,7 +565,7 @@ export class Planner implements PlannerDoor {
     return run ? { ...answer, actualRows: run.actualRows, operators, processingTimeMs } : answer;
   }
 
-  /** By search: whether what it searches is indexed. */
+  /** By search: whether its columns are indexed. */
   async #textsOf(plan: LogicalPlan, execution: Execution): Promise<TextsOf> {
     const texts = new Map<PlanNode, TextsReady>();
     for (const node of nodesOf(plan)) {

@@ -11,7 +11,7 @@ export interface Place {
   readonly column: number;
 }
 
-/** A literal of the statement. Integers are exact; what does not fit i64 is REL_PARSE, what has `.` or an exponent is a number. */
+/** A literal of the statement. Integers are exact: one beyond i64 is REL_PARSE; a literal with `.` or an exponent is a number. */
 export type Literal = string | bigint | number | boolean | null;
 
 /** Types that a parameter may state. A date is an instant that begins a day. */
@@ -72,8 +72,8 @@ export type Statement =
       readonly statement: Statement;
     }
   /**
-   * Parsed whole, executed by what a later capability brings: answers with its own typed error until then.
-   * Never cached by template: `names` may hold what was written as a literal (a branch name in quotes).
+   * Parsed as a whole, executed by a capability that may be missing: then it has a typed error. Never cached by template: `names`
+   * may hold literals (a branch name in quotes).
    */
   | {
       readonly kind: 'control';
@@ -125,7 +125,7 @@ export interface Query {
   readonly facets: readonly ColumnRef[];
   /** Rows of these tables, of all where none is named, are to stand until the transaction commits. */
   readonly lock?: RowLock;
-  /** It is about what is believed and true at one instant, now where AS OF says no other, as functions are. */
+  /** Reads current rows at one instant, now or that of AS OF, as functions do. */
   readonly oneInstant?: true;
   /** For each column, where in its values entities are; absent where they are nowhere. */
   readonly entities?: readonly (EntityShape | null)[];
@@ -241,7 +241,7 @@ export type Source =
       readonly alias: string;
       readonly place: Place;
     }
-  /** For each row of the input, what was gone along in it, as json: its columns, then one for each that is wanted. */
+  /** For each row of the input, the walked elements as json: the input's columns, then one for each wanted entity. */
   | {
       readonly kind: 'entities';
       readonly input: Source;
@@ -282,7 +282,7 @@ export interface WantedEntity {
   readonly as: 'node' | 'path' | 'relationship' | 'relationships';
   /** The parts of one relationship: its json without its ends, and the names of these. */
   readonly edge: { readonly entity: Expression; readonly from: Expression; readonly to: Expression } | null;
-  /** Name of the node, or of the one that a path begins at. */
+  /** Name of the node, or of the first node of a path. */
   readonly start: Expression | null;
   /** Trails of the walks, in the order of the path; `reversed` where a walk went against it. */
   readonly steps: readonly { readonly trail: Expression; readonly reversed: boolean }[];

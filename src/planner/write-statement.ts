@@ -95,7 +95,7 @@ export type GraphWrite =
        */
       readonly matched: { readonly query: Query; readonly names: readonly string[]; readonly values: number } | null;
       readonly method: 'create' | 'merge';
-      /** In order: what a thing names is matched, or stands before it. */
+      /** In order: the things that a thing names are matched, or stand before it. */
       readonly things: readonly MadeThing[];
       readonly returned: ReturnedClause | null;
     })

@@ -17,7 +17,7 @@ export function edgeScans(
 ): readonly PlanNode[] {
   const bound = types.links.map((link) => ({ link, source: scan(link.name) }));
   const asked = source.edges === undefined ? [] : namesOf(source.edges);
-  // A column that other types of edges have is NULL in those that lack it.
+  // Columns that some types of edges lack: they are NULL there.
   const elsewhere = new Map<string, PlanColumn>();
   for (const each of bound) {
     for (const column of each.source.tables[0]!.columns) {

@@ -23,7 +23,7 @@ export interface OutputType {
   readonly wire?: string | undefined;
   /** It is a column that is masked for the caller, or is made of one. */
   readonly masked?: MaskKind | undefined;
-  /** Number of the column that shows it as its mask has it, behind those that names reach; absent where nothing does. */
+  /** Index of the column that shows the masked cells, behind the columns that names can reach; absent without a mask. */
   readonly shown?: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Window functions: what they take, and the node that adds their results as a column of the rows that they are over. */
+/** Binds window functions: their arguments, and the node that adds their results as a column. */
 import type { ColumnType } from '../../log/values/value.ts';
 import { commonResult } from '../expressions/bind-call.ts';
 import type { Bound } from '../expressions/bound-expression.ts';

@@ -75,7 +75,7 @@ export class QueryBinder {
     };
   }
 
-  /** ORDER BY and LIMIT over what a set operation yields, by the names of its columns. */
+  /** ORDER BY and LIMIT of a set operation, by the names of its columns. */
   #ordered(bound: BoundQuery, query: Query, counted: boolean): BoundQuery {
     const { orderBy, limit, offset } = query;
     const names = uniqueNames(

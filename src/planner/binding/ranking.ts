@@ -274,7 +274,7 @@ function bm25Of(place: Place): Expression {
   return { kind: 'call', name: 'BM25', arguments: [], place };
 }
 
-/** Those that say what is sought: under NOT, they say what is not. */
+/** The MATCH calls of WHERE that seek words; not those under NOT. */
 function matchesIn(where: Expression | null): readonly Call[] {
   if (where === null) return [];
   if (where.kind === 'binary' && (where.op === 'and' || where.op === 'or')) {

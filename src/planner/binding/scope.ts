@@ -13,7 +13,7 @@ import { columnType, type Output, type OutputType } from './outputs.ts';
 export interface ScopeTable {
   /** Alias, else name of the type; null for a subquery without alias: its columns have no other name. */
   readonly name: string | null;
-  /** The registered type whose rows these are; null for what a query yields. */
+  /** The registered type whose rows these are; null for the rows of a query. */
   readonly type: string | null;
   readonly columns: readonly OutputType[];
   /** Number of its first column in the input. */
@@ -29,7 +29,7 @@ interface Candidate {
   readonly position: number;
 }
 
-/** A query around a subquery: what it knows, the subquery may name. */
+/** The query around a subquery, whose names the subquery may use. */
 export interface OuterQuery {
   knows(reference: ColumnRef): boolean;
   column(reference: ColumnRef): Bound;
@@ -57,7 +57,7 @@ export class Scope {
     }
   }
 
-  /** A column behind those of the tables is masked, or made of one that is. */
+  /** Marks a column behind those of the tables as masked, or as computed from a masked one. */
   addMasked(index: number, { name, type, masked }: OutputType): void {
     // How the mask shows it stays behind in the query that it comes from: here it is NULL.
     this.#masked.set(index, { table: { name: null, type: null, columns: [], first: index }, column: { name, type, masked } });

@@ -206,7 +206,7 @@ class SelectBinder {
     };
   }
 
-  /** Those of the type, but for what is masked. */
+  /** The ranking rules of the type, without those on masked columns. */
   #rulesOf({ rankBy }: Select): readonly RankingRule[] {
     const [table] = this.#scope.tables;
     const type = table?.type ?? null;
@@ -314,7 +314,7 @@ class SelectBinder {
     }
   }
 
-  /** Keys and arguments are computed below the aggregate; what stands above sees keys and results only. */
+  /** Keys and arguments are computed below the aggregate; expressions above it see keys and results only. */
   #grouped(): { level: Level; outputs: Output[]; context: ExpressionContext } {
     const select = this.#select;
     const { environment } = this.#request;
@@ -561,13 +561,13 @@ class SelectBinder {
     if (this.#select.distinct) this.#scope.refuseMasked(bound, 'DISTINCT', place);
   }
 
-  /** Sorts rows before they are projected, so that ORDER BY may use what the projection leaves out. */
+  /** Sorts rows before they are projected, so that ORDER BY may use columns that are not in the output. */
   #sortedRows(level: Level, outputs: readonly Output[], context: ExpressionContext, grouped: boolean): PlanNode {
     const { orderBy, limit, offset, statement } = this.#request;
     const ranked = orderBy.length === 0 && !grouped && (this.#select.rankBy.length > 0 || this.#ranksByRules());
     if (orderBy.length === 0 && !ranked) return level.node;
     const computed: Output[] = [];
-    // Queries in ORDER BY add columns: those that are computed for the order come behind them.
+    // Queries in ORDER BY add columns: computed sort columns come behind them.
     const bounds = orderBy.map((item): Bound => {
       const bound = this.#ordering(item.expression, outputs) ?? bindExpression(item.expression, context);
       checkSortKey(bound, item);

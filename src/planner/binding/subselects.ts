@@ -148,7 +148,7 @@ export class Subselects {
     });
     const condition: Bound = equalities.length === 1 ? equalities[0]! : { kind: 'and', operands: equalities, type: 'boolean' };
     const holds = this.#mark(node, condition, place);
-    // One column more: what the condition says of the query's rows moves on by one.
+    // The condition's references to the query's rows shift by the added column.
     const moved = movedBeyond(condition, width);
     const open = this.#mark(node, { kind: 'is-null', operand: moved, type: 'boolean' }, place);
     const unknown: Bound = { kind: 'constant', cell: null, type: 'null' };

@@ -70,7 +70,7 @@ export function bindFunction(source: FunctionSource, { environment, scan, contex
   if (masked.has('system_from')) {
     throw at('REL_MASKED_COLUMN', `column "system_from" is masked: ${made.name} tells rows apart by it`, source.place);
   }
-  // Columns of the type, then the function's own, then those that show masked ones, which no name reaches.
+  // Columns of the type, then the function's own, then those that show masked ones, which names can't reach.
   const shown = scanned.columns.slice(typed.length);
   const named: OutputType[] = [
     ...typed.map(
@@ -119,7 +119,7 @@ function searched(
   return { kind: 'search', input: scan, ...rest, columns: [...scan.columns, ...found] };
 }
 
-/** A call takes from the condition what says how to rank: what is left of it says which rows are ranked. */
+/** Takes the condition on the ranking out of WHERE; the rest selects the rows to rank. */
 export function withoutSeed(select: Select): Select {
   if (select.from.kind !== 'function') return select;
   const call = arranged(select.from, select.where);

@@ -15,7 +15,7 @@ export interface ArgumentSpec {
   readonly required?: true;
   /** The words that a `word` may be. */
   readonly choices?: readonly string[];
-  /** For the documentation and EXPLAIN's readers: what it is, its unit, its default. */
+  /** For the documentation and EXPLAIN's readers: the meaning, the unit, the default. */
   readonly summary: string;
 }
 
@@ -30,7 +30,7 @@ export interface Signature {
 /** The arguments that say which plan is made, by name. */
 export interface Words {
   word(name: string): string | undefined;
-  /** Where it was written; of one that was not, where the call begins. */
+  /** Location of an argument; for one that was not given, the start of the call. */
   placeOf(name: string): Place;
   /** The arguments that were given. */
   readonly given: ReadonlySet<string>;

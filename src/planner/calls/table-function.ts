@@ -25,7 +25,7 @@ export interface Call {
 
 export interface FunctionScope {
   readonly words: Words;
-  /** null where only what the call itself says is asked for. */
+  /** Null where only the call itself is inspected. */
   readonly catalog: CatalogReader | null;
 }
 
@@ -37,7 +37,7 @@ export interface RankedType {
   readonly type: string;
   /** Columns that it ranks by. */
   readonly reads: readonly string[];
-  /** Those of them that the caller named: one that is masked is refused, where another is left out. */
+  /** Columns that the caller named: a masked one is refused, where others are left out. */
   readonly named: readonly string[];
   /** Texts that are searched for what an argument says: the last column that it reads is then how well a row matches. */
   readonly matches?: { readonly columns: readonly string[]; readonly argument: string };
@@ -66,7 +66,7 @@ export interface TableFunction extends Signature {
   readonly deterministic: boolean;
   /** A table name for all that it yields without arguments: it stands in FROM like a type. */
   readonly table?: string;
-  /** A text column, and the argument that says what it equals: a condition on the one becomes the other. */
+  /** A text column, and the argument that fixes its value: a condition on the one becomes the other. */
   readonly seeks?: { readonly column: string; readonly argument: string };
   /** Brings the ways in which a call may be written into that of `arguments`. Pure: literals have no value yet. */
   readonly arrange?: (call: Call) => Call;
@@ -76,7 +76,7 @@ export interface TableFunction extends Signature {
   columns(scope: BoundScope): readonly PlanColumn[];
   /** The type whose rows it ranks; absent where its rows are its own. */
   ranks?(scope: BoundScope): RankedType;
-  /** What it makes of its words and the catalogue, for `open` to read as `node.bound`. */
+  /** Computes a value from its words and the catalogue, which `open` reads as `node.bound`. */
   bind?(scope: BoundScope): unknown;
   /** The types and columns of the graph that a graph function reads. */
   graph?(scope: BoundScope): Omit<GraphInput, 'edges' | 'place' | 'isWhole'>;

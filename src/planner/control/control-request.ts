@@ -23,7 +23,7 @@ export interface ControlRequest {
   readonly literals: readonly Literal[];
   readonly invocation: Invocation;
   readonly request: QuestionOptions;
-  /** The text as it was given, for what is kept as it was written. REL_INVALID where the statement came otherwise. */
+  /** The text as it was given, for definitions that store it. REL_INVALID where the statement did not come as text. */
   readonly text: () => string;
   readonly clock: Clock;
   /** Monotonic milliseconds at which the statement began. */

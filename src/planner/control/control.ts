@@ -1,4 +1,4 @@
-/** Statements that are no query: each has its own action at the gate, and answers with rows that say what it did. */
+/** Control statements: each has its own action at the gate, and answers with rows about its effect. */
 import { forkBranch } from './branch-control.ts';
 import type { ControlRequest } from './control-request.ts';
 import { eraseSubject } from './erasure-control.ts';
@@ -29,7 +29,7 @@ const controls: { readonly [W in ControlWhat]: Control } = {
   'split-identities': needs('SPLIT_IDENTITIES', 'the resolution of identities, which is not built'),
 };
 
-/** Recognised, and refused with what it would take. */
+/** Refuses a statement that is recognised but not built, and names the missing capability. */
 function needs(name: string, what: string): Control {
   return async ({ statement }) => {
     throw at('REL_NOT_IMPLEMENTED', `${name} is not implemented: it needs ${what}`, statement.place);

@@ -1,4 +1,4 @@
-/** ERASE SUBJECT '<subject>' REASON '<reason>' [CERTIFY]: one row that says what was erased, with the receipt where it was asked for. */
+/** ERASE SUBJECT '<subject>' REASON '<reason>' [CERTIFY]: one row about the erasure, with the receipt where it was asked for. */
 import { smallAnswer } from '../run/answers.ts';
 import type { ControlRequest } from './control-request.ts';
 import { at } from '../places.ts';

@@ -135,7 +135,7 @@ async function derive(
   }
   desk.checkReplay(typesOf(sql, snapshot));
   try {
-    // The record of the replay is the outer invocation's: what the recipe says of itself stays inside.
+    // The replay is recorded by the outer invocation; facts of the recipe's own run are dropped.
     const reading = readingThrough(invocation, { snapshot: () => snapshot, describe: () => undefined });
     const answer = await query(reading, { sql, ...(request.signal ? { signal: request.signal } : {}) });
     const erased = desk.rowsErasedSince(snapshot, sourcesOf(sql, snapshot.views));

@@ -20,7 +20,7 @@ export async function createMaterializedView(request: ControlRequest): Promise<A
   checkViewQuery(query!);
   invocation.describe({ action: 'schema', objectType: names[0]! });
   const snapshot = invocation.snapshot();
-  // Says what is wrong with the query, in places of the statement as it was given.
+  // Reports errors of the query, with locations in the statement as it was given.
   bindQuery({
     query: query!,
     withProvenance: false,

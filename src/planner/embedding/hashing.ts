@@ -16,7 +16,7 @@ const wordsKept = 50_000;
 /** Places of the features of a word: place * 2, + 1 where they take; those of the word itself first. */
 const known = new Map<string, Int32Array>();
 
-/** Adds what a text says to a sum of `hashedDims` numbers. */
+/** Adds the hashed words of a text to a sum of `hashedDims` numbers. */
 export function addHashed(text: string, sum: Float64Array): void {
   for (const word of tokensOf(text)) {
     const features = featuresOf(word);

@@ -9,8 +9,8 @@ import type { Literal, Query } from '../statement.ts';
 const statementBytesMax = 256 * 1024;
 
 /**
- * Throws for a statement that can't be derived again: REL_UNPROCESSABLE for what is no query or reads lookup tables,
- * which live outside the log; REL_READ_ONLY and REL_PARSE as anywhere.
+ * Throws for a statement that can't be derived again: REL_UNPROCESSABLE for one that is no query or reads lookup tables, which
+ * live outside the log; REL_READ_ONLY and REL_PARSE as anywhere.
  */
 export function checkDerivable(sql: string): void {
   if (Buffer.byteLength(sql) > statementBytesMax) {

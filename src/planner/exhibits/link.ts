@@ -1,4 +1,4 @@
-/** Putting an answer or words on an exhibit: runs the statement under the gate, seals what it came to, and appends. */
+/** Adds an answer or words to an exhibit: runs the statement under the gate, seals its result, and appends the link. */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation, PinnedGrant } from '../../governance/gate-contract.ts';
 import { checkText } from '../../log/values/value.ts';
@@ -32,7 +32,7 @@ export interface LinkParts {
 export interface Linked {
   readonly exhibit: string;
   readonly link: ExhibitLink;
-  /** Instant of what was read; of words, of when they were put there. */
+  /** Instant of the rows that were read; for words, the instant at which they were added. */
   readonly basis: bigint;
   readonly rowCount: number | null;
 }
@@ -52,7 +52,7 @@ export async function linkExhibit(invocation: Invocation, parts: LinkParts, requ
   const { engine } = parts;
   const act = acts.find((known) => known === request.act) satisfies Act | undefined;
   if (act === undefined) throw new ServiceError('REL_INVALID', `act is one of ${acts.join(', ')}`);
-  // Whether it exists comes before what is asked of it.
+  // A missing exhibit is reported before errors in the request.
   invocation.exhibits().exhibit(exhibit);
   if (act !== 'query') {
     if (text === undefined || sql !== undefined) throw new ServiceError('REL_INVALID', `a ${act} has a text and no sql`);

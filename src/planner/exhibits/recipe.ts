@@ -74,7 +74,7 @@ export function recipeText(facts: RecipeFacts): string {
   });
 }
 
-/** Where nothing goes by it, it is left out. */
+/** Members that no policy reads are left out. */
 function askedOf({ policyDigest, door, clientIp, breakGlass, accessScopeRef }: PinnedGrant): { readonly asked?: Json } {
   if (policyDigest === '' && breakGlass === null && accessScopeRef === null) return {};
   return { asked: { access_scope_ref: accessScopeRef, break_glass: breakGlass, client_ip: clientIp, door } };

@@ -52,7 +52,7 @@ export function bindCall(call: Call, bindOperand: Bind, wide = false, catalogue?
   return called(
     found,
     name,
-    // A pattern is held against what the text of a JSON string is, as by LIKE.
+    // A pattern is matched against the characters of a JSON string, as by LIKE.
     call.arguments.map(({ value }) => (found.group === 'patterns' ? jsonText(bind(value)) : bind(value))),
     place,
   );
@@ -75,7 +75,7 @@ function refuse(error: ServiceError): never {
 /** Operators that mean something else where no array is. */
 const arrayOperators: ReadonlySet<string> = new Set(['||', 'ARRAY']);
 
-/** Null where none of what it is given is an array. */
+/** Null where no argument is an array. */
 function arrayCall(call: Call, bind: Bind, catalogue: CatalogueFunctions): Bound | null {
   const types = call.arguments.map(({ value }) => wireTypeOf(bind(value)));
   return call.name === 'ARRAY' || types.some((type) => catalogue.elementOf(type) !== null)

@@ -168,7 +168,7 @@ class ExpressionBinder {
     }
   }
 
-  /** USER, which Postgres reserves, may be a column here: it is who asks where no table has one. */
+  /** USER, which Postgres reserves, may be a column here; where no table has one, it is the caller. */
   #leaf(expression: Expression): Bound | undefined {
     const { catalogue } = this.#context.environment;
     const isUser =
@@ -315,7 +315,7 @@ class ExpressionBinder {
     return this.#arithmetic('+', left, right, place);
   }
 
-  /** How many edges lead from or to what a column names: 0 where that is no node. */
+  /** The number of edges from or to the node that a column names; 0 where there is no such node. */
   #degree(call: Extract<Expression, { kind: 'call' }>): Bound {
     const query = degreeQuery(call, this.#context.environment.literals);
     const found = this.#context.subselect({ kind: 'scalar-query', query, place: call.place }, (operand) => this.bind(operand));
@@ -410,7 +410,7 @@ function isUnknown(bound: Bound): boolean {
   return bound.kind === 'literal' && bound.unknown === true && bound.type === 'null';
 }
 
-/** A value that comes later is of the type of what it stands beside; only an instant can be taken from an instant. */
+/** A value that comes later has the type of the operand beside it; only an instant can be subtracted from an instant. */
 function besideUnknown(op: ArithmeticOp, left: Bound, right: Bound, refuse: () => never): Bound {
   const other = isUnknown(left) ? right : left;
   if (other.type === 'timestamp') return op === '-' ? { kind: 'arithmetic', op, left, right, type: 'integer' } : refuse();
@@ -430,7 +430,10 @@ const phoneticFunctions: ReadonlyMap<string, PhoneticFunction> = new Map([
   ['COLOGNE', 'cologne'],
 ]);
 
-/** Two operands of one comparison: literals beside a timestamp are instants, json beside a text is the text of its value. Refuses what can't be compared. */
+/**
+ * Two operands of one comparison: literals beside a timestamp are instants, json beside a text is the text of its value. Refuses
+ * types that can't be compared.
+ */
 export function matched(one: Bound, other: Bound, op: CompareOp, place: Place): [Bound, Bound] {
   let [left, right] = besideJson(one, other);
   if (left.type === 'timestamp') right = asInstantLiteral(right);

@@ -68,7 +68,7 @@ export type Bound =
       readonly mode: MatchMode;
       readonly type: 'boolean';
     }
-  /** A function of the registry, by the signature that fits. `name` is for who reads the plan. */
+  /** A function of the registry, by the signature that fits. `name` is shown in plans. */
   | ({
       readonly kind: 'call';
       readonly name: string;
@@ -245,7 +245,7 @@ export function raises(bound: Bound): boolean {
     case 'call':
       return bound.function.raises === true;
     case 'like':
-      // A pattern of a row may be one that is refused.
+      // A pattern from a row may be malformed.
       return columnsIn(bound.pattern).size > 0;
     default:
       return false;

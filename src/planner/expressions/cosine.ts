@@ -50,8 +50,8 @@ export class Direction {
 }
 
 /**
- * Most that an estimate in 32 bits can be beside the cosine: the rounding of a product, of the sums in sixteen lanes and of
- * what is left over, of two square roots and of the direction's own length, counted generously.
+ * Most by which an estimate in 32 bits may differ from the cosine: the rounding of a product, of the sums in sixteen lanes and of
+ * the rest, of two square roots and of the direction's own length, counted generously.
  */
 export function estimateError(dims: number): number {
   return (dims / 4 + 32) * 2 ** -23;

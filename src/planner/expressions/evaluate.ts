@@ -1,6 +1,6 @@
 /**
- * Three-valued evaluation of one expression over single cells: for what is computed once per statement (constants) or
- * once per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
+ * Three-valued evaluation of one expression over single cells: for expressions computed once per statement (constants) or once
+ * per dictionary code. Rows go through `kernel-code.ts`, which must agree with this to the last bit.
  */
 import { AssertionError, assert, ServiceError } from '../../errors.ts';
 import { formatInstant, nanosecondsOf, parseInstant, parseZonedInstant } from '../../log/values/timestamp.ts';

@@ -1,6 +1,6 @@
 /**
- * The text of one kernel, built from an expression for one layout of its input. Code is made of column numbers,
- * parameter numbers and fixed words only; what a caller wrote is an argument.
+ * The text of one kernel, built from an expression for one layout of its input. Code is made of column numbers, parameter numbers
+ * and fixed words only; values of the caller are passed as arguments.
  */
 import { AssertionError } from '../../errors.ts';
 import { type Bound, type BoundColumn, columnsIn, type CompareOp, mayRaise } from './bound-expression.ts';
@@ -254,7 +254,7 @@ export class KernelCode extends KernelWriter {
     return { code: scalarOf(cell, rep), ok: `(${cell} !== null)`, rep };
   }
 
-  /** Nested statements, as of a CASE: what stands behind the value that was found computes nothing. */
+  /** Nested statements, as for CASE: nothing behind the value that was found is computed. */
   #coalesce(bound: Extract<Bound, { kind: 'coalesce' }>, yields: (operand: Bound) => Value): Value {
     const rep = this.#sharedRep(bound.type, bound.operands);
     const held = this.name();

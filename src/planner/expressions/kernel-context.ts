@@ -49,7 +49,7 @@ export class ConstantSet {
     this.hasNull = cells.includes(null);
   }
 
-  /** Those that a double holds exactly. */
+  /** The items that a double holds exactly. */
   get numbers(): Set<number> {
     if (this.#numbers) return this.#numbers;
     const numbers = new Set<number>();
@@ -63,7 +63,7 @@ export class ConstantSet {
     return (this.#numbers = numbers);
   }
 
-  /** Those that are whole. */
+  /** The items that are whole numbers. */
   get bigs(): Set<bigint> {
     if (this.#bigs) return this.#bigs;
     const bigs = new Set<bigint>();

@@ -35,7 +35,7 @@ interface Steps {
 interface CodePointPlaces {
   readonly ascii: Int32Array;
   readonly others: ReadonlyMap<number, readonly [low: number, high: number]>;
-  /** Those of `_`: what stands where the segment has none of the text's own. */
+  /** Bits of `_`, for code points that the segment does not contain. */
   readonly anywhere: readonly [low: number, high: number];
   readonly lastLow: number;
   readonly lastHigh: number;

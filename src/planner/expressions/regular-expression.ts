@@ -1,4 +1,4 @@
-/** Regular expressions in time linear in the text, and what one takes to be made. */
+/** Regular expressions in time linear in the text, and the cost of compiling one. */
 import { RE2JS, RE2JSException } from 're2js';
 import { work } from './work.ts';
 
@@ -27,7 +27,7 @@ const classSteps = 8;
 /** Characters of a range without case that one step finds the other case of. */
 const foldedPerStep = 8;
 
-/** Counts before the pattern is made: what is repeated counts as often as it may be. */
+/** Estimates the size before the pattern is compiled: repeated parts count as often as they may repeat. */
 function stepsOf(pattern: string, anyCase: boolean): number {
   const groups = [0];
   let last = 0;

@@ -100,8 +100,8 @@ export class TextInterner implements Dictionary {
 
   /**
    * Numbers (code + 1) of the texts of a block into `out`; 0 for NULL, and, unless it `adds` them, for those that are not known.
-   * Hashes come first, then every place that they lead to is looked at once: those loads don't wait for each other, and what is
-   * compared afterwards is in the cache.
+   * Hashes come first, then the slot of each is loaded once: those loads don't wait for each other, and the comparisons
+   * afterwards hit the cache.
    */
   numbersOf(text: Extract<Vector, { kind: 'text' }>, rows: RowRange, out: Int32Array, adds = true): void {
     for (let from = 0; from < rows.count; from += rowsAtOnce)

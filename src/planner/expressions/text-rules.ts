@@ -1,4 +1,7 @@
-/** How the texts of one execution are searched: by what the tenant set, as of what is read, and by what the request says. */
+/**
+ * The rules by which the texts of one execution are searched: the tenant's configuration as of the basis, and the request's
+ * options.
+ */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { splitTypeName } from '../../projections/access-paths.ts';
 import type { SearchConfig } from '../../projections/tenants/search-config.ts';
@@ -16,7 +19,7 @@ export class SearchRules {
   readonly #highlighters = new Map<string, Highlighter>();
   readonly #matchers = new Map<string, TextMatcher>();
 
-  /** `typo` of a request; `configured` with what stands where the tenant says nothing. */
+  /** `typo` of a request; `configured` with the default for tenants without a setting. */
   constructor(config: SearchConfig, indexed: string, typo: TypoTolerance | { readonly otherwise: TypoTolerance } | null) {
     this.#config = config;
     this.#indexed = indexed;

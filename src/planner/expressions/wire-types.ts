@@ -1,4 +1,4 @@
-/** Types of Postgres that values of an expression have, where what they are cells of does not say it. */
+/** Postgres types of expression values, where the cell type alone does not determine them. */
 import type { CatalogueFunctions } from './functions/catalogue.ts';
 import { vectorCast } from './functions/vectors.ts';
 import type { Bound } from './bound-expression.ts';

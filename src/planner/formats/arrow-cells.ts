@@ -13,7 +13,7 @@ import { malformed } from './flat-table.ts';
 import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
 
-/** Told of a row whose cell its column does not take. */
+/** Called for each row with a cell that its column does not take. */
 export type Refuse = (row: number, detail: string) => void;
 
 /** Cells of one column; rows are numbered within their batch. */
@@ -29,7 +29,7 @@ export abstract class ArrowCells {
     return bits !== null && ((bits[row >> 3]! >> (row & 7)) & 1) === 0;
   }
 
-  /** Bytes that these cells come to. */
+  /** Decoded size of these cells in bytes. */
   abstract bytes(from: number, count: number): number;
 
   /** Looks at cells before they are appended: throws where the batch is malformed. */
@@ -475,7 +475,7 @@ export class ListCells extends ArrowCells {
   }
 }
 
-/** Values of a dictionary: what came first, and what was added to it since. */
+/** Values of a dictionary: the first ones, and those that later messages added. */
 export class ArrowDictionary {
   readonly type: ColumnType;
   readonly #parts: { readonly first: number; readonly vector: Vector }[] = [];

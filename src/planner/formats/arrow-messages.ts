@@ -102,7 +102,7 @@ function meaningOf(field: FlatTable): ArrowField['meaning'] {
   return null;
 }
 
-/** By the number of the union `Type`: what is not read. */
+/** Types that are not supported, by the number of the union `Type`. */
 const unread: Readonly<Record<number, string>> = {
   4: 'Binary',
   9: 'Time',

@@ -118,7 +118,9 @@ export class ArrowRows {
     this.#hand = { cells: [buffers.values(values, rows)], rows, at: 0, dictionary: { id, isDelta, column: values } };
   }
 
-  /** The next full batch; null where a message is missing, or (`isBusy`) where others have their turn first. With `last`, what is left. */
+  /**
+   * The next full batch; null where a message is missing, or (`isBusy`) where the turn is over. With `last`, the remaining rows.
+   */
   read(last: boolean): IngestBatch | null {
     const hand = this.#hand;
     if (hand !== null) {

@@ -11,7 +11,7 @@ export class FixedTexts {
   readonly words: Float64Array;
   readonly starts: Int32Array;
   readonly sizes: Int32Array;
-  /** Room that they take, each with what is written behind it. */
+  /** Room for these texts, each with the number behind it. */
   readonly bytes: number;
 
   constructor(texts: readonly string[]) {
@@ -175,9 +175,9 @@ const hexDigits = '0123456789abcdef';
 const nine = 0x39;
 /** The longest i64, in words. */
 const lastBytes = 24;
-/** The longest number, and what is written behind it: a sign, 17 digits, a point and an exponent. */
+/** The longest number: a sign, 17 digits, a point and an exponent. */
 export const numberBytes = 32;
-/** The greatest i64: what has no end, as most versions have none. */
+/** The greatest i64, the open end of most versions. */
 const foreverHigh = 0x7fff_ffff;
 const foreverLow = 0xffff_ffff;
 const foreverText = new FixedTexts(['9223372036854775807']);

@@ -122,7 +122,7 @@ export class ColumnSet implements ColumnNames {
     return true;
   }
 
-  /** How the module reads cells of a column as it stands: only what can be taken without a look at anything else. */
+  /** The kind by which the module reads cells of a column: only cells that need no other check. */
   scanKindOf(slot: number): ScanKind {
     const { type, integersAsText } = this.columns[slot]!;
     switch (type) {
@@ -350,7 +350,7 @@ export class ColumnSet implements ColumnNames {
     const isText = kind === cellKind.text || kind === cellKind.escaped;
     const isBoolean = kind === cellKind.true || kind === cellKind.false;
     const tape = this.#tape;
-    // A quoted field of CSV is a text, and one that reads like a number or boolean may be meant as one.
+    // A quoted field of CSV is a text, but one that looks like a number or boolean may be meant as such.
     const isScalar = () => this.#plainText && scalarToken.test(latin1(tape.bytes, tape.starts[i]!, tape.ends[i]!));
     switch (declared) {
       case 'integer':

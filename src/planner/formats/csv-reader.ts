@@ -13,7 +13,7 @@ import { cellKind, RowTape } from './row-tape.ts';
 /** Digits that a double always gives back. */
 const significantDigitsMax = 17;
 
-/** More than the columns of any type: what has more is not read to its end. */
+/** More fields than any type has columns: a longer record is not read to its end. */
 const fieldsMax = limits.columnsPerType * 4;
 
 export class CsvReader {

@@ -7,7 +7,7 @@ export class EncodedDictionary {
   heap = new Uint8Array(1_024);
   /** The heap, for `copyWords`: there are bytes enough behind every entry. */
   view = viewOf(this.heap);
-  /** Bytes of `code`: heap[starts[code] .. ends[code]]; ends[code] is 0 for one that was not asked for yet. */
+  /** Bytes of `code`: heap[starts[code] .. ends[code]]; ends[code] is 0 until the code is encoded. */
   starts: Int32Array;
   ends: Int32Array;
   readonly #dictionary: Dictionary;

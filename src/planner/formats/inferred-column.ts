@@ -10,7 +10,7 @@ import { VectorBuilder } from '../../log/values/vector-builder.ts';
 import { integerAt, latin1 } from './json-tokens.ts';
 import { cellKind } from './row-tape.ts';
 
-/** By cell kind: what a column becomes at its first value. */
+/** The type of a column by the kind of its first cell. */
 export const typeOfKind: readonly (ColumnType | null)[] = [
   null,
   'boolean',

@@ -1,4 +1,4 @@
-/** How rows of a body are read, and what is handed on of them. */
+/** Options of reading a body, and the batches that it yields. */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { RowBatch } from '../../log/values/columns.ts';
 import type { RowRejection, SentCells } from '../../projections/command.ts';
@@ -6,7 +6,10 @@ import type { RowRejection, SentCells } from '../../projections/command.ts';
 export interface IngestOptions {
   /** Values are taken as the declared types; null or an open type: undeclared columns are inferred. */
   readonly definition: TypeDefinition | null;
-  /** A batch ends at this many rows, refused ones included, … A function is asked again and again: it goes by who else works. */
+  /**
+   * A batch ends at this many rows, refused ones included, … A function is called for each batch: its value may depend on other
+   * running work.
+   */
   readonly batchRows: number | (() => number);
   /** … or when this many bytes were read for it. */
   readonly batchBytes: number;

@@ -124,7 +124,7 @@ export class BodyReader {
       this.#at = 0;
     }
     if (this.#end + chunk.length + 1 > this.#window.length) {
-      // A body may be one small row: the first chunk gets what it needs, later ones room to come.
+      // A body may be one small row: the first window fits the first chunk exactly, later ones double.
       const window = new Uint8Array(Math.max(this.#window.length * 2, this.#end + chunk.length + 1));
       window.set(this.#window.subarray(0, this.#end));
       this.#window = window;
@@ -139,7 +139,10 @@ export class BodyReader {
     return this.#failure === null && this.#arrow?.isBusy === true;
   }
 
-  /** The next full batch; null when more bytes are needed, or (`isBusy`) a turn is over. With `last`, what is left, and then null. */
+  /**
+   * The next full batch; null when more bytes are needed, or (`isBusy`) a turn is over. With `last`, the remaining rows, and then
+   * null.
+   */
   read(last: boolean): IngestBatch | null {
     if (this.#failure !== null) return this.#fail(this.#failure);
     try {
@@ -463,7 +466,7 @@ export class BodyReader {
   }
 
   #skipLine(last: boolean): boolean {
-    // Not beyond what was read: the window may be far larger than a chunk.
+    // Searches only the bytes read so far: the window may be far larger.
     const feed = this.#window.subarray(this.#at, this.#end).indexOf(0x0a);
     const found = feed >= 0;
     this.#skippingLine = !found && !last;

@@ -76,7 +76,7 @@ export interface RowsTextLimits {
   readonly bytesMax: number;
 }
 
-/** Rows as text while they are read, up to so many of them and so many bytes: behind what the writer holds. */
+/** Writes rows as text while they are read, up to limits of rows and bytes, behind the writer's content. */
 export class RowsText implements RowTaker {
   rows = 0;
   readonly writer: ByteWriter;
@@ -267,7 +267,7 @@ class JsonColumns {
   readonly #columns: readonly JsonColumn[];
   readonly #names: readonly string[];
   readonly #shape: Shape;
-  /** By which columns have no value at all: they are part of what stands around the others. */
+  /** Frames by the set of columns that hold only NULL, whose text is part of the frame. */
   readonly #frames = new Map<string, Frame>();
   #frame: Frame;
 
@@ -442,7 +442,7 @@ function putText(
     const word = sourceView.getInt32(k, true);
     const quotes = word ^ 0x2222_2222;
     const backslashes = word ^ 0x5c5c_5c5c;
-    // The highest bit is set in a byte that is below what was subtracted, and maybe in those above such a byte.
+    // The highest bit is set in a byte that is below the subtrahend, and maybe in those above such a byte.
     const found =
       ((word - 0x2020_2020) & ~word) | ((quotes - 0x0101_0101) & ~quotes) | ((backslashes - 0x0101_0101) & ~backslashes);
     if ((found & 0x8080_8080) !== 0) break;

@@ -5,8 +5,8 @@ import type { Answer } from '../planner-contract.ts';
 export type OutputFormat = 'csv' | 'json' | 'ndjson' | 'arrow' | 'parquet';
 
 /**
- * The rows in pieces, each made when it is asked for; empty ones stand where only work was done. `facts` are kept in the
- * file where the format has a place for them. Throws at once what makes these rows impossible to write.
+ * The rows in pieces, each made when it is asked for; empty ones stand where only work was done. `facts` are kept in the file
+ * where the format has a place for them. Throws at once where these rows can't be written.
  */
 export type RowWriter = (
   rows: Pick<Answer, 'columns' | 'batches'>,
@@ -69,7 +69,7 @@ export function isOutputFormat(name: string): name is OutputFormat {
   return Object.hasOwn(outputForms, name);
 }
 
-/** Throws REL_INVALID for a form that would drop what was asked for beside the rows without a word. */
+/** Throws REL_INVALID for a format that would silently drop parts of the answer beside the rows. */
 export function refuseLoss({ provenance, facets }: Answer, { carriesFacts, extension }: OutputForm): void {
   if (carriesFacts || (provenance === null && facets === null)) return;
   const what = provenance === null ? 'facets' : 'provenance';

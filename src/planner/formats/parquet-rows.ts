@@ -71,7 +71,7 @@ function keyValues(columns: Rows['columns'], facts: ReadonlyMap<string, string>)
   return [...facts, ['annals.types', types] as const].map(([key, value]) => ({ key, value }));
 }
 
-/** Where the library writes; what is in it leaves after every column. */
+/** The buffer that the library writes to; its content is sent after every column. */
 class PieceWriter extends ByteWriter {
   constructor() {
     super(1 << 16);

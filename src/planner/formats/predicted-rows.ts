@@ -15,7 +15,7 @@ import type { RowTape } from './row-tape.ts';
 const runRowsMin = 8;
 /** Rows that the general reader is left with, at the most, before a run is tried again. */
 const pauseMax = 1024;
-/** Bytes moved into the scanner again when less than this is left of what it has. */
+/** Bytes are moved into the scanner again when it has less than this left. */
 const leftBytesMin = 16_384;
 
 export interface RunLimits {

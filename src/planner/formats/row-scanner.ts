@@ -56,7 +56,7 @@ export interface ScanEnd {
   readonly bytes: number;
   /** In an array: a comma must follow. */
   readonly afterRow: boolean;
-  /** At a row of another shape, or one that the text does not hold to its end. */
+  /** Stopped at a row of another shape, or one that does not end within the text. */
   readonly surprised: boolean;
   /** Cells that wait for their value: see `deferredCell`. */
   readonly deferred: number;

@@ -64,7 +64,7 @@ export class RowTape {
     (this.numbers = new Float64Array(size)).set(numbers);
   }
 
-  /** Keeps the first problem: it is the one that the caller finds first as well. */
+  /** Keeps the first problem, which is the first in the text as well. */
   refuse(code: ErrorCode, detail: string): void {
     this.problem ??= { code, detail };
   }

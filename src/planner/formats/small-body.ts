@@ -22,7 +22,7 @@ export function readSmallBody(body: Uint8Array, definition: TypeDefinition | nul
   const kept = readers.get(definition);
   const batch = kept?.read(body) ?? null;
   if (batch !== null) return batch;
-  // One that was learnt from another order of names, or from a row that was refused, is no use to this client.
+  // A reader that learnt another order of names, or a refused row, does not help this client.
   const reader = new SmallBody(definition);
   const first = reader.read(body);
   if (first !== null) readers.set(definition, reader);

@@ -1,4 +1,4 @@
-/** The table functions there are, and the names of those that are not built yet with what they need. */
+/** All table functions, and the names of those not built yet with what they need. */
 import { didYouMean, type ServiceError } from '../../errors.ts';
 import { at } from '../places.ts';
 import type { Place } from '../statement.ts';

@@ -46,7 +46,7 @@ export function wordLiterals(query: Query, literals: readonly Literal[]): readon
 
 const none: readonly Literal[] = [];
 
-/** Types that the statement's call names; with a catalog, also one that it means without naming it. */
+/** Types that the statement's call names; with a catalog, also one that it implies. */
 export function typesCalled(query: Query, literals: readonly Literal[], catalog: CatalogReader | null = null): readonly string[] {
   const call = callIn(query);
   if (call === undefined) return [];

@@ -207,7 +207,7 @@ function isReranked({ columns }: FunctionNode): boolean {
   return columns.some(({ name }) => name === rerankedColumn);
 }
 
-/** A column of texts, and its number among those that are read. */
+/** A column of texts, and its index among those read. */
 interface TextColumn {
   readonly at: number;
   readonly type: ColumnType;

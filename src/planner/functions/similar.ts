@@ -79,7 +79,7 @@ function checkCombination({ words }: BoundScope): void {
   );
 }
 
-/** The type as it is named; else the one that has a column of vectors of that name. */
+/** The named type; else the one that has a vector column of that name. */
 function typeOf({ words, catalog }: FunctionScope): string | undefined {
   const named = words.word('TYPE');
   const column = words.word('COLUMN');

@@ -18,7 +18,7 @@ export interface Search {
   readonly reached: Int32Array;
 }
 
-/** Edges of a layer, of those that are left, from which on looking back is less work. */
+/** A layer with more than one in so many of the remaining edges is cheaper to search backwards. */
 const manyOf = 8;
 const nodesAtOnce = 1 << 14;
 

@@ -25,7 +25,7 @@ export class EdgeInstants {
   readonly #edges: Int32Array;
   /** By edge: its place in `#edges`. An edge may stand in many paths. */
   readonly #places: ReadonlyMap<number, number>;
-  /** By place: halves of its instants, which are moved without an object for each; NULLs of what was removed for good since. */
+  /** By place: the halves of its instants, moved without an object for each; NULL for rows removed for good since. */
   readonly #halves: Int32Array;
   readonly #nulls: Uint8Array;
   readonly #known: Uint8Array;

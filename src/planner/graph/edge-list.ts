@@ -86,8 +86,8 @@ export class EdgeList {
   }
 
   /**
-   * Rows of a type, by what names them: columns `id` and `_pk`, of which the first that has a text counts. Those that no edge
-   * names become nodes where `isolated` says so. A row whose `id` is hidden is called nothing.
+   * Adds rows of a type by their names: of the columns `id` and `_pk` the first that has a text. Rows that no edge names become
+   * nodes where `isolated` is set. A row whose `id` is hidden has no name.
    */
   addNodes(
     batch: Batch,

@@ -1,6 +1,6 @@
 /**
- * Numbers of the nodes that one column of edges names, a block at a time. Where storage says which rows have the same text, each text
- * of a segment is looked up once: but only those that a visible row has, for nothing else may be known here.
+ * Numbers of the nodes that one column of edges names, a block at a time. Where storage says which rows have the same text, each
+ * text of a segment is looked up once: but only texts of visible rows, because no others may be known here.
  */
 import type { DistinctCells, Vector } from '../../log/values/columns.ts';
 import type { TextInterner } from '../expressions/text-interner.ts';

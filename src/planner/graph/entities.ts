@@ -1,6 +1,6 @@
 /**
- * Paths and relationships of a graph pattern as json. A walk knows its edges by their instants and its ends by their names: the rows
- * that these mean are read by the scans of the plan, so a path shows what the caller may see of each. Rows stay in their order; they are
+ * Paths and relationships of a graph pattern as json. A walk knows its edges by their instants and its ends by their names: their
+ * rows are read by the scans of the plan, so a path shows what the caller may see of each. Rows stay in their order; they are
  * taken in ever larger portions, so that a few need no more than a few, and all of them read the graph a handful of times.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -111,7 +111,7 @@ class EntitiesOperator extends PiecesOperator {
     return step.value;
   }
 
-  /** Puts down what a row names. */
+  /** Notes the names in a row. */
   #name(cell: Cell, { nodes, edges }: Found): void {
     for (const { edge, start, steps } of this.#layouts) {
       for (const column of edge === null ? [start] : [edge.from, edge.to]) {
@@ -193,7 +193,7 @@ function entityOf(layout: EntityLayout, cell: Cell, found: Found): string | null
   const known = new Map(layout.known.map(({ name, entity }) => [cell(name), cell(entity)]));
   const nodeOf = (name: string | null): string => {
     const there = known.get(name) ?? (name === null ? null : found.nodes.get(name)) ?? null;
-    // An edge may lead to what has no row: its name is all there is.
+    // An edge may lead to a node without a row, which has only its name.
     return there ?? `{"labels":[],"element_id":${JSON.stringify(name)},"system_from":null,"properties":{}}`;
   };
   const relationshipOf = ({ entity, from, to }: Edge): string =>

@@ -39,7 +39,7 @@ export interface GraphCall {
   readonly limit: number;
   /** Rows that an answer may have. */
   readonly rowsMax: number;
-  /** Counts edges that are looked at. Throws REL_SCAN_CAP beyond what a query may scan. */
+  /** Counts the edges read. Throws REL_SCAN_CAP beyond the limit of a query. */
   spend(edges: number): void;
   /** Bytes that are held from now on. Throws REL_MEMORY_CAP. */
   hold(bytes: number): void;

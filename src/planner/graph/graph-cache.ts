@@ -62,7 +62,7 @@ export class GraphCache {
     return bytes;
   }
 
-  /** All but texts of nodes: edges, and what answers came to. */
+  /** Bytes without the texts of nodes: edges, and states of earlier answers. */
   get edgeBytes(): number {
     let bytes = 0;
     for (const { state } of this.#warm.values()) bytes += state.byteLength;

@@ -29,7 +29,7 @@ export interface LinkColumns {
   readonly columns: readonly { readonly name: string; readonly type: ColumnType }[];
 }
 
-/** One that was read, and when. */
+/** A graph, and the time as of which it was read. */
 export interface ReadGraph {
   readonly graph: Graph;
   readonly time: TimeBounds;
@@ -214,7 +214,7 @@ function between(column: string, after: bigint, until: bigint): readonly ZonePre
   ];
 }
 
-/** Whether an instant of the first column lies in between, or may: one that is hidden. Yields after each block. */
+/** Whether an instant of the first column lies, or may lie if hidden, in between. Yields after each block. */
 function* has({ rows }: GovernedSnapshot, request: ScanRequest, after: bigint, until: bigint): Steps<boolean> {
   const blocks = rows.scan(request);
   try {

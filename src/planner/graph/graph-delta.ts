@@ -1,6 +1,6 @@
 /**
- * A graph after a few of its edges came and went: what lies between two changes is copied as it lies. The same arrays as if all edges
- * had been read anew, in the order that `graph.ts` promises; nodes stay.
+ * A graph after a few of its edges came and went: the data between two changes is copied unchanged. The same arrays as if all
+ * edges had been read anew, in the order that `graph.ts` promises; nodes stay.
  */
 import type { Adjacency, Graph } from './graph.ts';
 import { Graph as MadeGraph } from './graph.ts';
@@ -17,7 +17,7 @@ export interface EdgeChange {
   readonly weight: number;
 }
 
-/** Null where an edge that is to go is not there: then the graph is not what it was taken for. */
+/** Null where an edge to remove is missing: then the graph is not the expected one. */
 export function* changedGraph(graph: Graph, added: readonly EdgeChange[], removed: readonly EdgeChange[]): Steps<Graph | null> {
   const gone = removed.map((edge) => placeOf(graph, edge, true));
   if (gone.includes(-1)) return null;
@@ -52,7 +52,7 @@ interface Changes {
   readonly gone: readonly number[];
 }
 
-/** Edges by target: those that stay have a new number each, and lie as before. */
+/** Edges by target: the remaining ones are renumbered, in the same order. */
 function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone }: Changes, count: number): Steps<Adjacency> {
   const numbers = new Renumbered(coming, going, edges);
   const placeIn = (target: number, edge: number): number =>
@@ -81,7 +81,7 @@ class Renumbered {
   /** In front of which edge, ascending. */
   readonly #places: Int32Array;
   readonly #going: Int32Array;
-  /** By block of edges: what is added to each of their numbers; `mixed` where it is not the same of all. */
+  /** By block of edges: the shift of their numbers; `mixed` where it differs within the block. */
   readonly #added: Int32Array;
 
   constructor(coming: readonly Coming[], going: Int32Array, edges: number) {
@@ -103,7 +103,7 @@ class Renumbered {
     return place + i - lowerBound(this.#going, place, 0, this.#going.length);
   }
 
-  /** Numbers of edges as they were; of those that came, the complement of what they have already. */
+  /** The former numbers of edges; for new ones, the complement of their new number. */
   renumber(edges: Int32Array, first: number, end: number): void {
     const added = this.#added;
     for (let i = first; i < end; i++) {
@@ -142,7 +142,7 @@ interface Coming {
   readonly place: number;
 }
 
-/** A stretch of the graph's edges, and what comes behind it. */
+/** A stretch of the graph's edges, and the changes behind it. */
 interface Cut {
   readonly first: number;
   readonly end: number;

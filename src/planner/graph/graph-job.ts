@@ -11,7 +11,7 @@ export interface GraphRequest {
   /** Nodes that the call names. */
   readonly named: ReadonlyMap<string, number>;
   readonly call: CallParts;
-  /** Bytes that the query may hold, and those that it holds before. */
+  /** Bytes that the query may hold, and those that it holds already. */
   readonly memory: { readonly bytesMax: number; readonly bytes: number };
 }
 

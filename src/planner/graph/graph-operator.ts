@@ -1,6 +1,6 @@
 /**
- * A function over the graph at work: the graph of what the caller may see, read through the same scans as any question or kept
- * from an earlier one, the algorithm in steps, its rows in order.
+ * Runs a function over the graph: reads the caller's graph through the usual scans or takes a cached one, runs the algorithm in
+ * steps, and yields its rows in order.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
@@ -80,7 +80,7 @@ export class GraphOperator implements Operator {
     this.#opening.execution.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
   }
 
-  /** Calls of one name come to the same. */
+  /** Calls with equal names have equal results. */
   #nameOf({ choices, values }: CallParts): string {
     return JSON.stringify([this.#algorithm.warm, [...choices], [...values]]);
   }

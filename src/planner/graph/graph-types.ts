@@ -45,7 +45,7 @@ export function isClosed(error: unknown): boolean {
   return error instanceof ServiceError && closedBy.has(error.code);
 }
 
-/** Whether reading a type would be refused: what is asked of it before is then asked of nothing. */
+/** Whether the caller may not read a type: it then counts as empty. */
 export function isClosedType({ catalog, offers }: Pick<GovernedSnapshot, 'catalog' | 'offers'>, type: string): boolean {
   return catalog.type(type) !== undefined && !offers(type);
 }

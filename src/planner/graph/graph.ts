@@ -30,7 +30,7 @@ export interface GraphParts {
   readonly links: readonly string[];
   /** By edge; null: each weighs 1. */
   readonly weights: Float64Array | null;
-  /** One that nothing but edges came to, since it was another, has that of the other. */
+  /** Identifies graphs that differ by added edges only: such a graph inherits it. */
   readonly lineage?: object;
 }
 

@@ -1,4 +1,4 @@
-/** How the functions over the graph refuse what they can't give whole. */
+/** The error of graph functions whose whole result is too large. */
 import { ServiceError } from '../../errors.ts';
 
 export function tooMany(rowsMax: number): ServiceError {

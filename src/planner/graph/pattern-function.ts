@@ -1,4 +1,4 @@
-/** Functions over rows of a graph pattern: no text names them, the binder says what they read and yield. */
+/** Functions over rows of a graph pattern: text can't name them, the binder chooses their inputs and outputs. */
 import type { Opening, TableFunction } from '../calls/table-function.ts';
 import type { Operator } from '../operators/operator.ts';
 

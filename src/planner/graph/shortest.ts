@@ -41,7 +41,7 @@ export class ShortestWays {
     this.#heap = new Heap(this.distance, this.hop);
   }
 
-  /** Forgets what was found from another node. Ends early where `to` is reached. */
+  /** Forgets the results for another node. Ends early where `to` is reached. */
   *from(source: number, to = -1): Steps<void> {
     const { distance, hop, previous, reached } = this;
     for (let i = 0; i < this.count; i++) this.#forget(reached[i]!);
@@ -88,7 +88,7 @@ export class ShortestWays {
   }
 }
 
-/** Nodes by distance, then by hops, then by number. One that came nearer stands in it once more. */
+/** Nodes by distance, then by hops, then by number. A node whose distance fell stands in it twice. */
 class Heap {
   readonly #distance: Float64Array;
   readonly #hop: Int32Array;

@@ -74,7 +74,7 @@ export function kernelsIn(memory: WebAssembly.Memory): ColumnKernels {
   let kernels = instances.get(memory);
   if (!kernels) {
     module ??= new WebAssembly.Module(Buffer.from(compiledKernels, 'base64'));
-    // The names and arguments of exports are those of the source: a test compares what is compiled with it.
+    // The names and arguments of exports match the source: a test compares the compiled module with it.
     kernels = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as ColumnKernels;
     instances.set(memory, kernels);
   }

@@ -1,4 +1,4 @@
-/** Which parts of a plan kernels work for: what EXPLAIN calls `by kernel`, and what the executor builds. */
+/** The parts of a plan that kernels run: `by kernel` in EXPLAIN, and the operators that the executor builds. */
 import type { ColumnType } from '../../log/values/value.ts';
 import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
 import type { AggregateNode, FilterNode, PlanNode } from '../logical-plan.ts';
@@ -15,8 +15,8 @@ export function filtersByKernel({ input, predicate }: FilterNode): boolean {
 }
 
 /**
- * An aggregate that takes whole segments from its scan: what lies between them works on numbers and codes alone, so that a
- * segment is no more than a turn’s work.
+ * Whether an aggregate takes whole segments from its scan: the nodes between them work on numbers and codes alone, so that a
+ * segment fits one turn.
  */
 export function aggregatesByKernel(node: AggregateNode): boolean {
   if (node.groups > 2) return false;

@@ -42,7 +42,7 @@ export class RowMask {
   readonly #tests: readonly ColumnTest[];
   readonly #context: KernelContext;
   readonly #rooms = new Map<WebAssembly.Memory, Room>();
-  /** By number of the test: what it demands of a layout, settled once. */
+  /** By number of the test: its demands by layout, translated once. */
   readonly #demands: Map<unknown, Demand | null>[];
   /** Row numbers that `select` found; valid until its next call. */
   selection: Int32Array = new Int32Array(0);

@@ -26,7 +26,7 @@ import {
 import { isAsOf, readAsOf } from './sql-query.ts';
 import type { TokenCursor } from './token-cursor.ts';
 
-/** Functions of one value or several, in lower case: what they are called here, and how many values they take at least and at most. */
+/** Functions, in lower case: their names here, and the least and most number of their arguments. */
 export const functions: ReadonlyMap<string, { readonly call: string; readonly least: number; readonly most: number }> = new Map(
   (
     [
@@ -316,7 +316,7 @@ class PatternReader {
     return chain ?? left;
   }
 
-  /** A sum with what is asked of it by words. */
+  /** A sum with the tests behind it. */
   #tested(): Term {
     const cursor = this.#cursor;
     let left = this.#sum();
@@ -415,7 +415,7 @@ class PatternReader {
     return { kind: 'variable', name: cursor.name('a name or a value'), place };
   }
 
-  /** Whether an edge leads from what is in brackets here. */
+  /** Whether the brackets here begin a pattern: an edge follows them. */
   #isPattern(): boolean {
     const cursor = this.#cursor;
     let depth = 0;

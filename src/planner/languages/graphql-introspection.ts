@@ -29,7 +29,7 @@ import { ServiceError } from '../../errors.ts';
 import { at } from '../places.ts';
 import type { SchemaView } from './graphql-schema.ts';
 
-/** Fields that a document comes to once its fragments stand where they are named: what clients ask for has some 300. */
+/** Most fields of a document after its fragments are expanded: common clients ask for some 300. */
 const fieldsMax = 1_000;
 const depthMax = 32;
 const aliasesMax = 16;

@@ -84,7 +84,7 @@ interface Scalars {
   readonly json: GraphQLScalarType;
 }
 
-/** Types may be called like scalars, and like what is made here. */
+/** Types may share names with scalars, and with generated types. */
 function scalarsOf(names: Names): Scalars {
   return {
     long: new GraphQLScalarType({

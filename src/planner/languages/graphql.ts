@@ -45,7 +45,7 @@ const limitByDefault = 100n;
 
 const schemaFields: ReadonlySet<string> = new Set(['__schema', '__type', '__typename']);
 
-/** Throws REL_PARSE for what the language or its subset does not have, REL_READ_ONLY for mutations, else REL_INVALID. */
+/** Throws REL_PARSE for syntax beyond the language or the supported subset, REL_READ_ONLY for mutations, else REL_INVALID. */
 export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDocument {
   const document = parsed(request.query);
   const operation = operationOf(document, request.operationName);

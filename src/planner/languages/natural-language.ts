@@ -58,7 +58,7 @@ const forms: readonly Form[] = [
   },
 ];
 
-/** `types`: names that the asker may name. Throws REL_UNPROCESSABLE for what can't be translated. */
+/** `types`: names that the caller may use. Throws REL_UNPROCESSABLE for questions that can't be translated. */
 export function translate(question: string, types: readonly string[]): Translated {
   const asked = askedOf(question);
   const form = forms.find(({ opens }) => opens(asked.text));
@@ -107,7 +107,7 @@ const spellings = 'one two three four five six seven eight nine ten'.split(' ');
 const count = `(\\d{1,6}|${spellings.join('|')})`;
 const bound = '(?:(?:at most|max(?:imum)?(?: of)?|up to|no more than|not more than|(fewer than|less than)) )?';
 const edges = '(?:hops?|steps?|edges?|links?|levels?|degrees?(?: of separation)?)';
-/** At the end, or in front of what it is about. */
+/** At the end, or in front of the subject. */
 const within = `(?:(?:and )?(?:with(?:in)?|in|of|over|using) )?(?:a )?${bound}${count}[ -]${edges}(?: or (?:fewer|less)| at most| max(?:imum)?)?`;
 const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<Asked>])[] = [
   [/[ ,;:.!?]+$/, () => ({})],
@@ -116,7 +116,7 @@ const ends: readonly (readonly [RegExp, (found: RegExpExecArray) => Partial<Aske
   [/[ ,]+(?:and )?as of (\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?Z)?)$/i, ([, instant]) => ({ asOf: instant! })],
 ];
 const inFront = new RegExp(`(paths?),? ${within}(?= (?:between|from) )`, 'i');
-/** Words of time, of counting and of choosing: what they say must not be read over, nor into a name. */
+/** Words of time, of counting and of choosing: they must be neither ignored nor taken into a name. */
 const narrows =
   /(?:^|[ ,])(?:since|before|after|until|till|during|as of|as at|yesterday|today|tomorrow|ago|(?:in|by|on) \d{4}\b|(?:last|this|past) (?:year|month|week|day)s?|via|through|excluding|except|with|without|using|where|whose|that|which|hops?|only)(?=$|[ ,])/i;
 
@@ -218,7 +218,7 @@ function plain(type: string): string {
   return type.toLowerCase().replaceAll('_', '');
 }
 
-/** Ends of plurals, and of what they are the plural of. */
+/** Endings of plurals, and those of their singulars. */
 const plurals: readonly (readonly [plural: string, singular: string])[] = [
   ['s', ''],
   ['es', ''],
@@ -245,7 +245,7 @@ const plurals: readonly (readonly [plural: string, singular: string])[] = [
   ['li', 'lus'],
 ];
 
-/** A word as it is written, and what it may be the plural of. */
+/** A word as written, and its possible singulars. */
 function namesOf(word: string): ReadonlySet<string> {
   const own = plain(word);
   const singular = plurals.flatMap(([from, to]) => (own.endsWith(from) ? [own.slice(0, -from.length) + to] : []));

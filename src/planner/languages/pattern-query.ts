@@ -44,7 +44,7 @@ import { allOf } from './trees.ts';
 
 type Match = Extract<Clause, { kind: 'match' }>;
 
-/** A node of a chain at the end of what was gone along so far; without a variable where it has no row. */
+/** The node at the end of the walked part of a chain; without a variable where it has no row. */
 interface Reached {
   readonly id: Expression;
   readonly variable: NodeVariable | null;
@@ -259,7 +259,7 @@ class PatternCompiler {
     });
   }
 
-  /** A chain is begun where it is bound to what was matched before, else at the node of which most is said. */
+  /** The node at which a chain starts: one bound before, else the node with the most conditions. */
   #firstOf({ nodes }: PatternChain, names: Names, facts: ReadonlyMap<string, readonly Fact[]>): number {
     const said = nodes.map(({ name, labels, properties }): number => {
       if (name !== null && names.has(name)) return 7;
@@ -298,7 +298,7 @@ class PatternCompiler {
     return this.#row(node, before, null, matching);
   }
 
-  /** The rows beside that of a node; with `id`, the one that is called so. */
+  /** Joins the row of a node; with `id`, the one of that name. */
   #row(
     node: PatternNode,
     before: Source | null,
@@ -496,7 +496,7 @@ class PatternCompiler {
     }
   }
 
-  /** The pattern by itself, joined by the nodes that it shares with what is there; the condition decides before it is missing. */
+  /** The pattern by itself, joined by the shared nodes; conditions apply before a match counts as missing. */
   #optional(clause: Match, rows: Rows): Rows {
     const { place } = clause;
     const bound = (name: string | null): NodeVariable | undefined => {
@@ -557,7 +557,7 @@ class PatternCompiler {
     return { source, where: rows.where, names };
   }
 
-  /** Without the properties whose values name what was bound before: they become conditions. */
+  /** Moves properties whose values name earlier variables into conditions. */
   #inside<T extends PatternNode | PatternEdge>(part: T, before: Names, conditions: Term[]): T {
     const isOuter = (value: Term): boolean => namesIn(value).some((name) => before.has(name));
     const outer = part.properties.filter(({ value }) => isOuter(value));
@@ -628,7 +628,7 @@ class PatternCompiler {
     return clause.where === null ? after : { ...after, where: [compileCondition(clause.where, names)] };
   }
 
-  /** Nodes and edges as columns: what they are called, and what is read of them. */
+  /** Nodes and edges as columns: their keys, and the properties read. */
   #passedOn(
     variables: readonly { readonly name: string; readonly variable: Variable }[],
     alias: string,
@@ -743,7 +743,7 @@ interface Matching {
   readonly walks: string[];
   readonly facts: ReadonlyMap<string, readonly Fact[]>;
   isTyped(name: string): boolean;
-  /** Entities that are made of what was matched, under this alias. */
+  /** Entities made from the match, under this alias. */
   readonly wanted: WantedEntity[];
   readonly entities: string;
 }

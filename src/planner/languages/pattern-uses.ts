@@ -72,7 +72,7 @@ export class PatternUses {
     }
   }
 
-  /** A name by itself is compared by what it is called. */
+  /** A name by itself is compared by its key. */
   #readCompared(term: Term): void {
     if (term.kind === 'variable') this.of(term.name).isWhole = true;
     else this.#readTerm(term);

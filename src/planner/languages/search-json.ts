@@ -1,7 +1,6 @@
 /**
- * A search to a statement: the same tree that SQL comes to, made node by node beside its template, so that nothing a caller
- * sent is ever read as SQL but rank expressions, which are. Types and columns are those of the snapshot that is asked: a
- * template names none that there isn't.
+ * Turns a search into a statement: the same tree as for SQL, made node by node beside its template. Rank expressions are the only
+ * input that is parsed as SQL. Types and columns are those of the snapshot: a template names no others.
  */
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';

@@ -29,7 +29,7 @@ export type SearchRanking =
       readonly columns: readonly string[] | null;
       /** By column: what its words weigh among those of the others. */
       readonly weights: Readonly<Record<string, number>>;
-      /** By column: what the score is multiplied by where it holds one of the words; of several the highest. */
+      /** By column: the factor of the score where it holds one of the words; of several the highest. */
       readonly boosts: Readonly<Record<string, number>>;
     }
   /** By how alike rows are to a text. */
@@ -58,7 +58,7 @@ export interface SearchRequest {
   readonly queries: readonly SearchQuery[];
   /** Reciprocal-rank fusion of their answers. */
   readonly fuse: { readonly constant: number; readonly limit: number } | null;
-  /** Instants in nanoseconds: what was true then, what was believed then; null: now. */
+  /** Instants in nanoseconds, of valid time and of system time; null: now. */
   readonly asOf: bigint | null;
   readonly asOfSystem: bigint | null;
 }

@@ -18,7 +18,7 @@ import { allOf, columnOf, equal, queryOf, selectOf } from './trees.ts';
 
 export interface SparqlQuestion {
   readonly question: ParsedQuestion;
-  /** The same in SQL, about what is believed and true now. */
+  /** The same query in SQL, over current rows. */
   readonly sql: string;
   /** Variables that stand for a subject or a predicate somewhere. */
   readonly resources: ReadonlySet<string>;
@@ -37,7 +37,7 @@ const knownPrefixes: Readonly<Record<string, string>> = {
   xsd: 'http://www.w3.org/2001/XMLSchema#',
 };
 
-/** Throws REL_PARSE for what the language or its subset does not have, and REL_READ_ONLY for updates. */
+/** Throws REL_PARSE for syntax beyond the language or the supported subset, and REL_READ_ONLY for updates. */
 export function readSparql(text: string): SparqlQuestion {
   return new StatementMaker(text).make(parsed(text));
 }

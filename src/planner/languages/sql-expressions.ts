@@ -358,7 +358,7 @@ function readOperand(cursor: TokenCursor): Expression {
   const opens = cursor.key(1) === '(';
   if (opens && (token.key === 'LEFT' || token.key === 'RIGHT')) return readCall(cursor);
   if (token.reserved) throw cursor.expected('an expression');
-  // The functions of Postgres' own schema are those that a bare name finds.
+  // Functions qualified by Postgres' own schemas are those that a bare name finds.
   const isOwn = token.key === 'PG_CATALOG' || token.key === 'INFORMATION_SCHEMA';
   if (isOwn && cursor.key(1) === '.' && cursor.key(3) === '(' && cursor.dialect === 'wide') {
     cursor.next();

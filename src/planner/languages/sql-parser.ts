@@ -1,6 +1,6 @@
 /**
- * One text to one statement: the prefixes EXPLAIN and PURPOSE, then a query, a control statement or a write, which is
- * recognised and refused by who may not run it. Source: specification, "SQL dialect".
+ * One text to one statement: the prefixes EXPLAIN and PURPOSE, then a query, a control statement or a write, which is recognised
+ * and refused where it may not run. Source: specification, "SQL dialect".
  *
  * The parser never looks at the value of a query's literal: a cached tree is not parsed again, and a malformed timestamp or
  * interval must give the same error the second time. The code that computes with a literal checks it.
@@ -34,7 +34,7 @@ export function parseStatement(text: string, dialect: Dialect = 'spec'): ParsedS
   return parseLexed(lexStatement(text), dialect);
 }
 
-/** For who has lexed already, to look the template up among the plans. */
+/** For callers that have lexed already, to look the template up among the plans. */
 export function parseLexed(lexed: LexedStatement, dialect: Dialect = 'spec'): ParsedStatement {
   const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
   const statement = readStatement(cursor);
@@ -62,7 +62,7 @@ function readStatement(cursor: TokenCursor): Statement {
   return { kind: 'explain', mode, statement: readPurposed(cursor) };
 }
 
-/** Options that Postgres knows: those that add figures which a plan here never has change nothing. */
+/** Options of Postgres without effect here: they add figures that these plans never have. */
 const explainOptions: ReadonlySet<string> = new Set(
   'ANALYZE VERBOSE COSTS SETTINGS BUFFERS WAL TIMING SUMMARY FORMAT'.split(' '),
 );

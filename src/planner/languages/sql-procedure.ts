@@ -57,7 +57,7 @@ const options: ReadonlyMap<string, string> = new Map([
 /** CALL as it is written. */
 export interface ProcedureCall {
   readonly mode: 'stream' | 'stats' | 'write';
-  /** The function, or the one that tells of it. */
+  /** The call of the function, or of the catalogue relation. */
   readonly query: Query;
   /** Column that the scores are written to, of the type that the call is about. */
   readonly property: Slot | null;

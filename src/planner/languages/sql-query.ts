@@ -420,7 +420,7 @@ function readTable(cursor: TokenCursor): Source {
   return { kind: 'table', name: tenantTypeName(name, type), alias: readAlias(cursor), place };
 }
 
-/** Functions that yield what a relation of the catalogue has. */
+/** Functions that yield the rows of a catalogue relation. */
 const relationFunctions: Readonly<Record<string, string>> = {
   PG_SHOW_ALL_SETTINGS: 'pg_settings',
   PG_LOCK_STATUS: 'pg_locks',
@@ -467,7 +467,7 @@ function readSet(cursor: TokenCursor, name: string, place: Place): Source {
   return { kind: 'subquery', query, alias: alias ?? name.toLowerCase(), columns: [], lateral: true, place };
 }
 
-/** Whether what stands in brackets is a query; tables that are joined may stand there too. */
+/** Whether the brackets hold a query; they may also hold joined tables. */
 function opensQuery(cursor: TokenCursor): boolean {
   let ahead = 1;
   while (cursor.key(ahead) === '(') ahead++;

@@ -9,7 +9,7 @@ export function isRow(expression: Expression): expression is Row {
   return expression.kind === 'row';
 }
 
-/** `=` and `!=` item by item; an order goes by the first items that differ. */
+/** `=` and `!=` compare item by item; an order follows the first items that differ. */
 export function combinedRow(cursor: TokenCursor, op: CompareOp, left: Expression, right: Expression, place: Place): Expression {
   const [a, b] = [itemsOf(cursor, left, right), itemsOf(cursor, right, left)];
   if (op === '=' || op === '!=') {

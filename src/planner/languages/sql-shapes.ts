@@ -45,7 +45,7 @@ export class KnownShapes {
     this.#shapes.length = 0;
   }
 
-  /** For statements of a template that was met before: what comes once must not push out what comes often. */
+  /** Learns statements of a known template only: rare ones must not evict frequent ones. */
   learn(lexed: LexedStatement): void {
     const shape = lexed.text.length > textMax ? null : shapeOf(lexed);
     if (shape === null) return;

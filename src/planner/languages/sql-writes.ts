@@ -1,4 +1,7 @@
-/** Tokens to INSERT, UPDATE and DELETE, as PostgreSQL writes them. Only who may run them reads them: `sql-control.ts` knows their names. */
+/**
+ * Parses INSERT, UPDATE and DELETE, as PostgreSQL writes them. Only doors that may run them parse them: for others
+ * `sql-control.ts` knows their names.
+ */
 import type { CommonTable, Dialect, Expression, Place, ProjectionItem, Query, Slot, Source } from '../statement.ts';
 import type {
   Assignment,
@@ -190,7 +193,7 @@ function readConflict(cursor: TokenCursor, head: Head): Conflict {
   return { do: 'update', key, set: readAssignments(cursor, head), where: readWhere(cursor), place };
 }
 
-/** Whether what stands in brackets is a query and no list of columns. */
+/** Whether the brackets hold a query instead of a list of columns. */
 function opensQuery(cursor: TokenCursor): boolean {
   let ahead = 1;
   while (cursor.key(ahead) === '(') ahead++;

@@ -26,7 +26,7 @@ export class TokenCursor {
   readonly #tokens: readonly Token[];
   /** Reads a whole query, for expressions that hold one. */
   readonly #readQuery: (cursor: TokenCursor) => Query;
-  /** Reads what stands behind ORDER BY. */
+  /** Reads the items of ORDER BY. */
   readonly readOrder: (cursor: TokenCursor) => OrderItem[];
   #at = 0;
   #nesting = 0;

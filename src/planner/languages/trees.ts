@@ -1,4 +1,4 @@
-/** Nodes as languages other than SQL make them: what they have no words for is as SQL has it where nothing is written. */
+/** Builds nodes for languages other than SQL, with the defaults that SQL has for omitted clauses. */
 import type { ColumnRef, Expression, Place, Query, QueryBody, Select, Slot } from '../statement.ts';
 
 export function selectOf(parts: Pick<Select, 'projection' | 'from' | 'where' | 'place'>): Select {

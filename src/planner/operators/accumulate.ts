@@ -23,7 +23,7 @@ export interface KernelShare {
   readonly doubles: Float64Array;
   /** How many NULLs so far. */
   readonly absent: Float64Array;
-  /** Takes what the rows of a batch add to a group, as the words of an integer; null for kernels over doubles. */
+  /** Adds the sum of a batch's rows to a group, as the words of an integer; null for kernels over doubles. */
   readonly take: ((group: number, low: number, high: number) => void) | null;
 }
 
@@ -31,7 +31,7 @@ export interface Accumulator {
   readonly bytes: number;
   /** Goes over the rows by itself. */
   readonly byPlace: boolean;
-  /** Makes room for groups below `groupsMax` and says what the common loop does for a row; null: `update` sees to it. */
+  /** Makes room for groups below `groupsMax` and returns the part of the common loop for a row; null: `update` does the work. */
   prepare(batch: Batch, groupsMax: number): Fragment | null;
   /** Takes the rows of a batch by itself; `groups` numbers them by place in it. */
   update(batch: Batch, groups: Int32Array, groupsMax: number): void;

@@ -22,7 +22,7 @@ export class CheckedRows implements RowIndex {
   readonly #rows: DenseIntegers;
   readonly #checks: readonly Check[];
   readonly unique = true;
-  /** Rows of a batch that the finding key found: their places in it, and what is asked for them. */
+  /** Places of the batch's rows that the finding key found, and the numbers of their other keys. */
   #places = new Int32Array(0);
   #selection = new Int32Array(0);
   #found = new Int32Array(0);
@@ -33,7 +33,7 @@ export class CheckedRows implements RowIndex {
     this.#checks = checks;
   }
 
-  /** null where no key alone tells the rows apart, or none of those that do is integers close together. */
+  /** Null where no single key distinguishes the rows, or none of those that do consists of close integers. */
   static *build(types: readonly ColumnType[], keys: readonly Vector[], rows: number): Generator<undefined, CheckedRows | null> {
     for (let finding = 0; finding < keys.length; finding++) {
       const dense = types[finding] === 'number' ? null : yield* DenseIntegers.build(keys[finding]!, rows);
@@ -71,7 +71,7 @@ export class CheckedRows implements RowIndex {
     for (const check of this.#checks) this.#agree(check, keys[check.key]!, batch, out);
   }
 
-  /** Takes back what was found for rows whose value under this key is another one, or NULL. */
+  /** Drops matches of rows whose value under this key differs, or is NULL. */
   #agree({ values, numbers }: Check, key: Vector, batch: Batch, out: Int32Array): void {
     const { columns, selection, first, count } = batch;
     if (this.#places.length <= count) {

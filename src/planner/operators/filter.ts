@@ -81,7 +81,7 @@ export class FilterOperator implements Operator {
   #passingOnly(batch: Batch, count: number): Batch {
     this.#held = count < 0 ? batch : null;
     if (count < 0) return emptyBatch;
-    // Rows that all pass stay as they are: what follows each other is copied as one.
+    // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
     return count === batch.count ? batch : { columns: batch.columns, selection: this.#predicates[0]!.kept, first: 0, count };
   }
 
@@ -99,7 +99,7 @@ export class FilterOperator implements Operator {
     return left;
   }
 
-  /** Each piece is asked of the rows that none before it took; those that are left over at the end go. */
+  /** Each piece tests the rows that none before it passed; rows that no piece passed are dropped. */
   *#passingAny(batch: Batch): Generator<Batch, Batch> {
     if (this.#rest.length < batch.count) {
       this.#rest = new Int32Array(batch.count);

@@ -121,7 +121,7 @@ export class Gatherer {
 
 const moves: (Move | undefined)[] = [];
 
-/** One loop per layout; the letter is in its text, so that no two layouts share what the engine learns of a loop. */
+/** One loop per layout; the letter is in its text, so that no two layouts share V8's type feedback. */
 function move(letter: 'i' | 'f' | 'l' | 'b', nulls: boolean, absent: boolean, places: boolean): Move {
   const key = 'iflb'.indexOf(letter) * 8 + (nulls ? 4 : 0) + (absent ? 2 : 0) + (places ? 1 : 0);
   return (moves[key] ??= generated<Move>(

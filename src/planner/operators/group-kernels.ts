@@ -58,7 +58,7 @@ class Room {
     this.sums = new Float64Array(buffer, at + sumsAt, groupsMax);
   }
 
-  /** A table as it is now; of one that was put before, the one entry that changed. */
+  /** Writes a table; for one written before, only the changed entry. */
   put(values: Int32Array, offset: number, changed: number | null): number {
     const words = new Int32Array(this.workspace.bytes.buffer, this.at + offset, values.length);
     if (changed === null || this.#put.get(offset) !== values) words.set(values);
@@ -209,7 +209,7 @@ interface Assignment {
   readonly noted: boolean;
 }
 
-/** Groups of the rows from a place on; returns the place of the first one that has none yet. */
+/** Assigns groups to the rows from a place on; returns the place of the first row without one. */
 function assign({ room, tables, batch, selection, from, added, addends, noted }: Assignment): number {
   const { keys, places, bits } = tables;
   const [left, right] = keys;

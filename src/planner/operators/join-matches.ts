@@ -189,7 +189,7 @@ export class JoinMatches {
     return stay;
   }
 
-  /** The pairs, and each row whose partners ended in this block without one that came out: places from .. to-1. */
+  /** The pairs, and each row that had no matching partner up to its last one in this block: places from .. to-1. */
   #withUnmet(from: number, to: number, found: number): number {
     const places = this.#places;
     let met = this.#leftMet;

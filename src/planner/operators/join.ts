@@ -1,7 +1,7 @@
 /**
- * Rows of two sides that belong together. One side (`build`, best the one with fewer rows) is held and indexed by its keys, the other goes by. Whichever is held,
- * the answer is the same to the last row: left rows in order, for each its partners in the order of the right side, and
- * at the end, for right and full joins, the right rows that have no partner.
+ * Joins the rows of two sides. One side (`build`, ideally the one with fewer rows) is held and indexed by its keys, the other
+ * streams by. The answer is the same to the last row, whichever side is held: left rows in order, for each its partners in the
+ * order of the right side, and at the end, for right and full joins, the right rows that have no partner.
  *
  * Held on the right: left rows go by and look their partners up. Held on the left: right rows go by, those with a partner
  * are kept and chained to it, then the left rows are gone through once more.

@@ -1,6 +1,7 @@
 /**
- * A scan and the conditions on its rows as one: kernels tell which rows of a block are visible and pass what they can judge,
- * generated code asks the rest of those that are left. Blocks that kernels can't read go through generated code alone.
+ * A scan and the conditions on its rows as one operator: kernels find the rows of a block that are visible and pass the
+ * conditions that kernels can judge, generated code tests the rest on the remaining rows. Blocks that kernels can't read go
+ * through generated code alone.
  */
 import type { Sift } from '../../projections/access-paths.ts';
 import { type Bound } from '../expressions/bound-expression.ts';
@@ -68,7 +69,7 @@ export class KernelFilterOperator implements Operator {
   #passing(predicate: Predicate, batch: Batch, count: number): Batch {
     this.#held = count < 0 ? { predicate, batch } : null;
     if (count < 0) return emptyBatch;
-    // Rows that all pass stay as they are: what follows each other is copied as one.
+    // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
     return count === batch.count ? batch : { columns: batch.columns, selection: predicate.kept, first: 0, count };
   }
 

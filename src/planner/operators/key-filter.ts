@@ -33,7 +33,7 @@ export class KeyFilter {
     return this.#bits?.byteLength ?? 0;
   }
 
-  /** Takes the keys of rows 0 .. count-1, some at a time; of those that are no whole numbers only look-ups come. */
+  /** Takes the keys of rows 0 .. count-1, in steps; for keys that are no whole numbers it only serves lookups. */
   *take(key: Vector, count: number): Generator<undefined, void, void> {
     this.#taken = { key, count };
     if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return;
@@ -189,7 +189,7 @@ export interface Narrowing {
   readonly filter: KeyFilter;
 }
 
-/** One that a join tells of, with the number of the key. */
+/** A narrowing made by a join, with the number of the key. */
 export interface JoinNarrowing extends Narrowing {
   readonly key: number;
 }
@@ -214,7 +214,7 @@ export class NarrowedOperator implements Operator {
       if (this.#kept.length < batch.count) this.#kept = new Int32Array(batch.count);
       const count = filter.select(left, column, this.#kept);
       if (count === 0) return emptyBatch;
-      // Rows that all pass stay as they are: what follows each other is copied as one.
+      // If all rows pass, the batch stays as it is: consecutive rows are copied at once.
       if (count < left.count) left = { columns: batch.columns, selection: this.#kept, first: 0, count };
     }
     return left;

@@ -22,7 +22,7 @@ export interface LimitParts {
   readonly input: Operator;
   readonly node: LimitNode;
   readonly execution: Execution;
-  /** Operators that count what comes after this system_from among so many rows, where the node has a plan for that. */
+  /** Operators that count the rows after this system_from, up to a number, where the node has a plan for that. */
   readonly countAfter: (systemFrom: bigint, rows: number) => Operator;
 }
 

@@ -79,7 +79,7 @@ export class LongWork {
       this.#ended = ended;
       ended.catch(() => undefined);
     } catch (error) {
-      // A store that drains takes no more jobs; what was asked before is answered.
+      // A draining store takes no more jobs, but earlier statements are still answered.
       if (!(error instanceof ServiceError)) throw error;
       this.#ended = Promise.resolve();
     }

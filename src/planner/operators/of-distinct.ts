@@ -70,7 +70,7 @@ export class OfDistinct extends RowByRow {
   #admit(groups: Int32Array, numbers: Int32Array, count: number, groupsMax: number, known: number): number {
     const places = this.#places;
     if (groupsMax === 1) {
-      // New numbers rise by one: of an only group they say themselves what is new.
+      // Numbers of new values rise by one: with a single group they show which values are new.
       let admitted = 0;
       let seen = known;
       for (let j = 0; j < count; j++) {
@@ -81,7 +81,7 @@ export class OfDistinct extends RowByRow {
       this.#ofOne = seen;
       return admitted;
     }
-    // Another group has come: what the first one has met until now becomes pairs like theirs.
+    // A second group came: values of the first one so far become pairs as well.
     for (; this.#ofOne > 0; this.#ofOne--) this.#pairs.numberOf(0, this.#ofOne);
     return this.#pairs.admit(groups, numbers, count, groupsMax, this.#values.size + 1, places);
   }

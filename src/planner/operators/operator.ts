@@ -105,7 +105,7 @@ export interface Execution {
   readonly embeddings: EmbeddingWishes | null;
   /** null: RERANK is refused. */
   readonly reranker: Reranker | null;
-  /** An operator that gives an empty batch is called again once this has come to its end; it never rejects. */
+  /** An operator that gives an empty batch is called again once this settles; it never rejects. */
   readonly wait: { until: Promise<void> | null };
   /** Sentences about this answer, as they come up. */
   readonly notices: string[];
@@ -150,7 +150,7 @@ export class MemoryMeter {
     return this.#bytes;
   }
 
-  /** Replaces what an owner held before by what it holds now. */
+  /** Replaces the bytes that an owner held before by those that it holds now. */
   change(before: number, now: number): number {
     this.#bytes += now - before;
     if (this.#bytes > this.bytesMax) {

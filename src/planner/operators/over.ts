@@ -38,7 +38,7 @@ export const overFunctions: Readonly<Record<WindowFunction, Cost>> = {
   max: { call: 150, character: 3 },
 };
 
-/** Counts what a function does; true: as much as a turn may. */
+/** Counts the work of a function; true: the turn is full. */
 class Spent {
   readonly #cost: Cost;
   #ns = 0;
@@ -258,7 +258,7 @@ class Frames {
   /** Where the peers of the row asked for last begin and end. */
   #peersFrom: number;
   #peersTo: number;
-  /** The row whose peers are being looked for, and those that were. */
+  /** The row whose peers are sought, and those found. */
   #peersAt = -1;
   #seen = 0;
 

@@ -13,8 +13,8 @@ const movesAtOnce = 64;
 const comeBetween = 8;
 
 /**
- * How much of its full load the table at `at` takes before it grows. Tables side by side that take in the same rows would
- * else all grow at one row, and what comes after it would wait for all of them.
+ * The share of its full load at which the table `at` grows. Otherwise tables side by side that take the same rows would all grow
+ * at one row, in one turn.
  */
 export function fillOf(tables: number, at: number): number {
   return 1 - at / tables / 2;

@@ -9,7 +9,7 @@ export class Predicate {
   readonly #execution: Execution;
   #wide = false;
   #rest = emptyBatch;
-  /** Rows kept of those that were tested. */
+  /** The number of rows that passed. */
   #count = 0;
   /** Row numbers that `select` found, in the order of the batch; valid until its next call. */
   kept = new Int32Array(0);

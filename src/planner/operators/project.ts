@@ -36,7 +36,7 @@ export class ProjectOperator implements Operator {
   /** Columns whose kernels for the first batch are compiled. */
   #ready = 0;
   #waiting: Batch | null = null;
-  /** Rows whose columns are being computed, and those that are. */
+  /** Rows whose columns are being computed, and the columns that are. */
   #piece: Batch | null = null;
   #made: Vector[] = [];
   /** The next column is computed for some of the rows. */
@@ -70,7 +70,7 @@ export class ProjectOperator implements Operator {
     return this.#goOn((this.#piece = this.#nextPiece(batch)));
   }
 
-  /** Computes the columns of a piece that are missing: null from one that has more rows to go through after others had a turn. */
+  /** Computes the missing columns of a piece; null from a column that needs another turn. */
   #goOn(piece: Batch): Batch {
     const made = this.#made;
     let done = 0;

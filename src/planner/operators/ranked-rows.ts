@@ -14,7 +14,7 @@ import { type Batch, emptyBatch, type Execution } from './operator.ts';
 const fetchedAtOnce = 8;
 const outputRows = 1_024;
 
-/** Refuses what the caller may not read of the rows that will be fetched, whether or not there are any. */
+/** Refuses columns that the caller may not read of the rows to fetch, even if there are none. */
 export function checkFetched(node: FunctionNode, { snapshot, time }: Execution): void {
   if (node.type === null) return;
   snapshot.rows.estimate({ type: node.type, columns: storedColumns(node), time, keys: [] });

@@ -1,5 +1,5 @@
 /**
- * WITH RECURSIVE: the rows of the base, then the step over what the round before added, until a round adds nothing. Rows
+ * WITH RECURSIVE: the rows of the base, then the step over the rows that the round before added, until a round adds nothing. Rows
  * leave as they are found. `union` drops rows that were there before.
  */
 import { ServiceError } from '../../errors.ts';
@@ -31,7 +31,7 @@ export class RecursiveOperator implements Operator {
     const { node, execution } = parts;
     this.#parts = parts;
     this.#current = parts.base;
-    // One operator over all rounds: what it has seen, it goes on knowing when its input is another.
+    // One DISTINCT over all rounds: it remembers rows when its input changes.
     const found: Operator = { next: () => this.#current.next(), close: () => this.#current.close() };
     this.#rows =
       node.op === 'union'

@@ -22,7 +22,7 @@ type Work<T> = Generator<undefined, T, void>;
 export function* sortedRows(vectors: readonly Vector[], keys: readonly SortKey[], count: number): Work<Int32Array> {
   if (count < rowsMin) return yield* mergeSorted(count, comparator(vectors, keys, count));
   const words: Words[] = [];
-  // Up to the first key that is no number, or that rises from row to row: what stands behind that one decides nothing.
+  // Keys up to the first one that is no number, or that rises from row to row: later keys decide nothing.
   let isAll = true;
   let passes = 0;
   for (const key of keys) {
@@ -55,7 +55,7 @@ interface Words {
   readonly passes: number;
 }
 
-/** null for what has no such numbers, and where NULLs stand among them. */
+/** Null for a vector without such numbers, or with NULLs among them. */
 function* wordsOf(vector: Vector, { descending }: SortKey, count: number): Work<Words | null> {
   if (vector.kind !== 'i32' && vector.kind !== 'i64' && vector.kind !== 'f64') return null;
   const { kind, values, nulls } = vector;
@@ -107,7 +107,7 @@ function digitsIn(bits: number): number {
   return count;
 }
 
-/** Rows in the given order, by a key: from its last digit to the first; one that all rows share is passed over. */
+/** Sorts rows by a key, from its last digit to the first; skips digits that all rows share. */
 function* byDigits({ high, low }: Words, rows: Int32Array<ArrayBuffer>): Work<Int32Array<ArrayBuffer>> {
   const count = rows.length;
   let order = rows;

@@ -155,7 +155,7 @@ export class ScanOperator implements Operator {
   }
 }
 
-/** Whether a column holds what a type's rows are keyed by, as text or whole number. */
+/** Whether a column holds the keys of a type's rows, as text or whole number. */
 function isKeyColumn({ columns, keys, primaryKey, masked }: ScanNode, column: number): boolean {
   const { name, type } = columns[column]!;
   if (keys !== null || masked.has('_pk') || masked.has(name)) return false;
@@ -217,7 +217,7 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
   };
 }
 
-/** Pages of an earlier basis tell by system_from what was written after it: it comes last where nothing else reads it. */
+/** Pages of an earlier basis recognise newer rows by system_from, so it is read last where no operator reads it. */
 function columnNames(node: ScanNode, execution: Execution): readonly string[] {
   let names = knownNames.get(node);
   if (names === undefined) knownNames.set(node, (names = node.columns.map(({ name }) => name)));

@@ -26,7 +26,7 @@ import { type ScanBatch, ScanOperator } from './scan.ts';
 const blockRows = 512;
 /** Best rows beyond which all that match are read. */
 const bestMax = 10_000;
-/** Words beyond which what was found of them is found again when it is needed again. */
+/** Beyond this many words, results are dropped and found again when needed. */
 const leavesKept = 16;
 /**
  * Scores of one stretch, shared between searches and used within one turn only: arrays per search would keep the garbage
@@ -55,7 +55,7 @@ export class SearchOperator implements Operator {
   readonly #searched: readonly number[];
   readonly #work: Generator<Batch, void>;
   readonly #places = new Map<object, Stretch[]>();
-  /** By match: what scores go by. */
+  /** By match: the figures for scores. */
   readonly #scorings: Writable<Scoring>[];
   /** By match and column. */
   readonly #boosts: readonly (readonly (number | null)[])[];
@@ -143,7 +143,7 @@ export class SearchOperator implements Operator {
     }
   }
 
-  /** No match holds by what is absent: that leaves out rows without a text, and no index knows those. */
+  /** Whether no search excludes words: a row without a text, which no index has, can then match nothing. */
   get #isTold(): boolean {
     return !this.#queries.some(([query]) => query!.scores.includes(false));
   }
@@ -204,7 +204,7 @@ export class SearchOperator implements Operator {
     return isWhole;
   }
 
-  /** Rows that all matches must hold of are found among those that are indexed by now. */
+  /** Rows that all required matches hold for are sought among those indexed by now. */
   get #goesByBuilt(): boolean {
     return this.#node.required.length > 0 && this.#execution.unbuilt.has(this.#node.input.type);
   }
@@ -232,7 +232,7 @@ export class SearchOperator implements Operator {
     else this.#places.set(place, [stretch]);
   }
 
-  /** Adds up, of one stretch, what scores go by. */
+  /** Adds up the figures for scores from one stretch. */
   #count(stretch: Stretch, totals: readonly (readonly { held: number; total: number }[])[]): void {
     for (const [i, search] of stretch.searches.entries()) {
       const scoring = this.#scorings[i]!;
@@ -256,7 +256,7 @@ export class SearchOperator implements Operator {
     return step.value;
   }
 
-  /** Where only those that score best are asked for. */
+  /** The best scores, where only the best rows are wanted. */
   #best(): BestScores | null {
     const { best, scored } = this.#node;
     if (best === null || !scored || !this.#isTold) return null;
@@ -264,7 +264,7 @@ export class SearchOperator implements Operator {
     return wanted <= bestMax ? new BestScores(wanted) : null;
   }
 
-  /** Rows that all of the required matches hold of, as a reader comes to their place: who wants the first of them waits for no others. */
+  /** Rows that match every required MATCH, found as the reader gets to their place: the first rows don't wait for the others. */
   #asComeTo(): Candidates {
     const known = new Map<object, Int32Array>();
     const working = new Map<object, Generator<Batch, Int32Array>>();
@@ -543,7 +543,7 @@ export class SearchOperator implements Operator {
   }
 }
 
-/** Searches of one stretch, and what they say of a row each, until others have a turn. */
+/** Searches of a stretch, and rows added, within one turn. */
 const searchesInTurn = 16;
 const cellsInTurn = 65_536;
 /** Memory that is asked for within a turn. */

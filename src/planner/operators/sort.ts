@@ -1,7 +1,7 @@
 /**
- * Rows in order of their keys. Rows are collected, then row numbers are sorted, a bounded piece per call. With a limit only
- * the rows that can still come out are kept, and what the last of them rules out is not collected at all. Rows that the
- * keys don't tell apart keep the order of the input.
+ * Rows in order of their keys. Rows are collected, then row numbers are sorted, a bounded piece per call. With a limit only the
+ * rows that can still come out are kept, and rows beyond the last of them are not collected at all. Rows with equal keys keep the
+ * order of the input.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import type { SortNode } from '../logical-plan.ts';
@@ -11,7 +11,7 @@ import { Threshold } from './row-order.ts';
 import { sortedRows } from './row-sort.ts';
 
 const outputRows = 4_096;
-/** Rows beyond twice the limit that are collected before those that can't come out are dropped. */
+/** Rows beyond twice the limit that are collected before the others are dropped. */
 const slackRows = 4_096;
 
 export class SortOperator implements Operator {

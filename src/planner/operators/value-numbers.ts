@@ -267,7 +267,7 @@ class ScalarNumbers implements ValueNumbers {
         continue;
       }
       const near = value * 100 + 0.5;
-      // No other double is the same quotient, so what stands there is of this one.
+      // No other double has the same quotient, so the entry belongs to this value.
       const met = near >= 0 && near < hundredths.length && (near | 0) / 100 === value ? hundredths[near | 0]! : 0;
       if (met !== 0) {
         out[j] = met;

@@ -41,7 +41,7 @@ export class VirtualOperator implements Operator {
     return { columns: builders.map((builder) => builder.build()), selection: null, first: 0, count };
   }
 
-  /** Before the first row: by then it is known what the other side of a join is looked up by. */
+  /** Called before the first row: by then the keys of the other side of a join are known. */
   #read(): VirtualRead {
     const { relation, columns, among = [] } = this.#node;
     const { kernels } = this.#execution;

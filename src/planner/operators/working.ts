@@ -19,7 +19,7 @@ export class WorkingOperator implements Operator {
     const taken = Math.min(this.#execution.blockRows, count - first);
     if (taken === 0) return null;
     this.#at += taken;
-    // A recursion that feeds on itself reads nothing new from storage: what it goes over counts all the same.
+    // A recursion reads nothing new from storage: its rows count as scanned all the same.
     const { counters, scannedRowsMax } = this.#execution;
     counters.scanned += taken;
     if (counters.scanned > scannedRowsMax) {

@@ -7,7 +7,7 @@ import { inputsOf, type JoinNode, type LogicalPlan, mapInputs, mapRoots, type Pl
 import { rowsOf } from './estimate-rows.ts';
 import type { PassContext } from './pass.ts';
 
-/** Every row of b is looked up in c: that must be cheap beside what it saves. */
+/** Every row of b is looked up in c: that must be cheap relative to the gain. */
 const timesSmaller = 8;
 
 export function associateJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {

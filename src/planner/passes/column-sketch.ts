@@ -18,7 +18,7 @@ export type RangeOp = '<' | '<=' | '>' | '>=';
 /** 2 ** 11 registers: distinct values to within 2.3 % more often than not. */
 const REGISTER_BITS = 11;
 const REGISTERS = 2 ** REGISTER_BITS;
-/** Above it every other cell leaves the sample, and of those that follow half as many enter. */
+/** Above this size every other cell leaves the sample, and half as many of the following cells enter it. */
 const SAMPLED_MAX = 1024;
 /** So often a value stands in a sample before it tells how frequent it is. */
 const FREQUENT = 8;

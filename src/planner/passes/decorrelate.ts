@@ -101,7 +101,7 @@ function assembled(apply: ApplyNode, lifted: Lifted): PlanNode {
   };
 }
 
-/** A query without a row is NULL: what is not NULL for a row of NULLs asks whether there was one. */
+/** A query without a row is NULL: an output that is not NULL for a row of NULLs checks whether there was a row. */
 function withoutRowNull(lifted: Lifted): Lifted {
   const { node, outputs, isBare } = lifted;
   const [value] = outputs;
@@ -141,7 +141,7 @@ function columnsOf(node: PlanNode): Bound[] {
   return node.columns.map((_, index) => columnAt(node, index));
 }
 
-/** A page begins behind its cursor; what stands in an expression is of everything. */
+/** A cursor applies to the outermost statement; queries in expressions read all rows. */
 function withinQuery(node: PlanNode): PlanNode {
   const own = mapInputs(node, withinQuery);
   return own.kind === 'scan' ? { ...own, whole: true } : own;
@@ -234,7 +234,7 @@ function liftJoin(node: JoinNode, level: number, type: ApplyNode['type']): Lifte
   };
 }
 
-/** Equalities of what the rows hold with what lies around become group keys. */
+/** Equalities between the query's rows and outer cells become group keys. */
 function liftAggregate(node: AggregateNode, level: number, type: ApplyNode['type']): Lifted | null {
   // A row that is there although there is nothing to add up: only a single join makes one.
   if (node.groups === 0 && type !== 'single') return null;

@@ -17,7 +17,7 @@ export interface Statistics extends PassContext {
 
 /** Share of rows that pass a condition of which nothing is known. */
 const guessedShare = 1 / 3;
-/** The same for one that asks for one value, or for a text somewhere in texts. */
+/** The estimate for an equality with one value, and for a text within texts. */
 const guessedEqual = 1 / 10;
 /** However many conditions there are, they are not thought to let less through. */
 const guessedLeast = 1 / 100;

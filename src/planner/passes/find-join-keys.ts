@@ -35,7 +35,8 @@ function joined(node: JoinNode, condition: Bound): PlanNode {
   const pairs: KeyPair[] = [];
   const residual: Bound[] = [];
   const conjuncts = conjunctsOf(condition);
-  // A key is computed for every row of its side: what can fail becomes one where nothing else could have spared it a row.
+  // A key is computed for every row of its side: an expression that can fail becomes one only where no other condition could have
+  // skipped the row.
   const spares = conjuncts.some((each) => pairOf(each, width) === null);
   for (const conjunct of conjuncts) {
     const pair = spares && mayRaise(conjunct) ? null : pairOf(conjunct, width);

@@ -1,5 +1,5 @@
 /**
- * Which side of a join is held in memory: the one that promises less. The order of rows does not depend on it.
+ * Chooses the side of a join that is held in memory: the smaller one by estimate. The order of rows does not depend on it.
  * Figures are of what the caller may see.
  */
 import { inputsOf, type JoinNode, type LogicalPlan, mapInputs, mapRoots, type PlanNode, yieldsRight } from '../logical-plan.ts';

@@ -1,4 +1,4 @@
-/** Reads only what is used: columns that nothing above asks for leave the plan, down to the scan. */
+/** Removes unused columns from the plan, down to the scan. */
 import { AssertionError, assert } from '../../errors.ts';
 import { type Bound, columnsIn, replaceColumns } from '../expressions/bound-expression.ts';
 import {
@@ -33,7 +33,7 @@ function exactly(node: PlanNode, wanted: readonly number[]): PlanNode {
 
 interface Pruned {
   readonly node: PlanNode;
-  /** Old column number to new one, for those that are left. */
+  /** Old column number to new one, for the remaining columns. */
   readonly moved: ReadonlyMap<number, number>;
 }
 
@@ -250,7 +250,7 @@ function unmoved(node: PlanNode): ReadonlyMap<number, number> {
 function counting(limit: LimitNode): PlanNode | null {
   const scan = limit.input.kind === 'filter' ? limit.input.input : limit.input;
   if (scan.kind !== 'scan') return null;
-  // A page that keeps to an earlier basis tells by system_from what was written after it.
+  // A page of an earlier basis recognises newer rows by system_from.
   const systemFrom = scan.columns.findIndex(({ name }) => name === 'system_from');
   return pruned(limit.input, new Set(scan.after ? [systemFrom] : [])).node;
 }

@@ -36,7 +36,7 @@ interface Equality {
 }
 
 export function reorderJoins(plan: LogicalPlan, context: PassContext): LogicalPlan {
-  // Each node once: a cluster looks at what lies below it, and where it stays as written, that is looked at again.
+  // Each node once: a cluster inspects the nodes below it, and where it stays as written, these are visited again.
   const known = new Map<PlanNode, PlanNode>();
   const ordered = (node: PlanNode): PlanNode => {
     let found = known.get(node);
@@ -124,7 +124,7 @@ class Cluster {
       const columns = left.kind === 'column' && right.kind === 'column' ? [left.index, right.index] : [];
       return [{ tables: tables as [number, number], columns }];
     });
-    // By column: what it equals, under the number of one of them.
+    // By column: the class of columns that equal it, under the number of one of them.
     const classes = new Map<number, { readonly column: number; rows: number }>();
     const classOf = (column: number): { readonly column: number; rows: number } =>
       classes.get(column) ?? { column, rows: this.#leaves[this.#tableOf(column)]!.base };
@@ -157,7 +157,7 @@ class Cluster {
       for (let leaf = 0; leaf < this.#leaves.length; leaf++) {
         if (order.includes(leaf)) continue;
         const joined = this.#joined(rows, order, leaf);
-        // Where two add as much, the one that is held in less memory.
+        // Of two that add as many rows, the one that needs less memory.
         const weight = joined + this.#leaves[leaf]!.rows * 1e-6;
         if (weight < least) {
           least = weight;

@@ -22,7 +22,7 @@ export function simplifyExpressions(plan: LogicalPlan): LogicalPlan {
     }
     return facts;
   };
-  // A branch of a CASE that no row takes must not fail: what can, is left to the rows that take it.
+  // A branch of a CASE that no row takes must not fail: expressions that can fail are left to the rows that take it.
   const simplifyIn = (bound: Bound, inCase: boolean): Bound => {
     if (bound.kind === 'literal') return parameter(bound);
     const facts = factsOf(bound);

@@ -131,7 +131,7 @@ const withinAbove = {
   memoryBytes: null,
 } as const satisfies Partial<NodeFigures>;
 
-/** Whether what rows are read goes by the rows alone, and not by where others lie. */
+/** Whether the number of rows that a node reads depends on the rows alone, not on their layout. */
 function isTold(node: PlanNode): boolean {
   if (node.kind === 'search') return isTold(node.input);
   if (node.kind === 'project') return node.nearest === undefined;

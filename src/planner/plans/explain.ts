@@ -33,7 +33,7 @@ import { type Way, wayOf, wayToNearest } from '../vectors/near.ts';
 /** Marks nodes that kernels run over the columns in place. */
 const kernel = '; kernel';
 
-/** By search: whether what it searches is indexed. */
+/** By search: whether its columns are indexed. */
 export type TextsOf = ReadonlyMap<PlanNode, TextsReady>;
 
 export interface Explained {
@@ -301,7 +301,7 @@ function search(node: SearchNode, execution: Execution, texts: TextsOf): string 
   return `search ${input.type} (${each.join('; ')})`;
 }
 
-/** Analyzed, it shows what it gave, and not how it came by it. */
+/** With ANALYZE only the rows that it gave are shown, not those that it read. */
 function scan(node: ScanNode, execution: Execution, isAnalyzed: boolean): string {
   const request = scanRequest(node, execution);
   if (!request) return `scan ${node.type} (nothing: every key is NULL)`;

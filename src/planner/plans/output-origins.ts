@@ -8,7 +8,7 @@ import type { AggregateCall, AggregateNode, LogicalPlan, PlanNode } from '../log
 import type { OutputColumn } from '../planner-contract.ts';
 import type { Dialect } from '../statement.ts';
 
-/** Columns of an answer; the plan is one that no pass has seen. */
+/** Columns of an answer, from a plan before all passes. */
 export function shownColumns(
   { root, visible, entities }: Pick<LogicalPlan, 'root' | 'visible' | 'entities'>,
   dialect: Dialect,
@@ -42,7 +42,7 @@ function originOf(node: PlanNode, column: number): Pick<OutputColumn, 'origin' |
     case 'join': {
       const left = node.left.columns.length;
       if (column < left) return originOf(node.left, column);
-      // Behind the left columns of these stands a mark, or what a query came to.
+      // Behind the left columns of these stands a mark, or the value of a query.
       return node.type === 'mark' || node.type === 'single' ? {} : originOf(node.right, column - left);
     }
     case 'aggregate':

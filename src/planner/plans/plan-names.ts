@@ -113,7 +113,7 @@ export class PlanNames {
     }
     if (!names.calls) return key;
     const called = calledBy(query, literals, snapshot);
-    // Binding says what is wrong with it, and where in the text at hand.
+    // Binding reports the error, with its location in the current text.
     if (called === null) return `${key}\0-`;
     key += `\0${JSON.stringify([...wordLiterals(query, literals), ...called].map(String))}`;
     for (const name of called) key += this.#tableKey(name, snapshot, served, within) + hiddenKey(name, snapshot);
@@ -132,7 +132,7 @@ export class PlanNames {
     const call = view === undefined ? functionOfTable(name) : undefined;
     if (call) return `\0f${this.#text(JSON.stringify(call.types({ words: noWords, catalog: snapshot.catalog })))}`;
     if (view === undefined) return '\0-';
-    // A view that comes to itself is refused when it is bound, wherever that is.
+    // A view that reads itself is refused when it is bound.
     if (within.has(name)) return '\0r';
     const known = this.#viewOf(view.sql);
     const inside = known === null ? '' : this.#keyOf(known, snapshot, null, new Set([...within, name]));
@@ -185,7 +185,7 @@ export class PlanNames {
   }
 }
 
-/** A call names its type by a value, or means one that the catalog tells. null: it names none as it should. */
+/** A call names its type by a value, or implies one by the catalog. Null: it is malformed. */
 function calledBy(query: Query, literals: readonly Literal[], { catalog }: GovernedSnapshot): readonly string[] | null {
   try {
     return typesCalled(query, literals, catalog);

@@ -176,7 +176,7 @@ export class Plans {
     return known?.plan.guards.every((guard) => guardHolds(guard, parameters)) === true ? known : null;
   }
 
-  /** Everything that a shared plan depends on; literals are not, but for those that its guards compare. */
+  /** Everything that a shared plan depends on; no literals, except those that its guards compare. */
   #key(asked: Asked, question: Question, snapshot: GovernedSnapshot, served: ServedView | null): string {
     let names = this.#read.get(question);
     if (names === undefined) this.#read.set(question, (names = namesRead(question.query)));
@@ -191,7 +191,7 @@ export class Plans {
     parsed: Question | null,
     turn: () => Promise<void>,
   ): Promise<SharedPlan> {
-    // Parsed again where a tree was cached: errors must point into this text, not into the one that the tree came from.
+    // Parsed again where a tree was cached: errors must have locations in this text, not in that of the cached tree.
     const question = parsed ?? questionOf(asked.parse());
     await turn();
     let plan = this.bound(question, asked, snapshot, served, asked.parameters);

@@ -1,6 +1,6 @@
 /**
- * Which types the values of a question have that come later: what a comparison, a function or the grammar takes beside them.
- * A question is bound with NULL where such a value will stand, and read off the bound tree; what nothing tells is text.
+ * Infers the types of values that a query gets later, from the comparison, function or clause in which they stand. The query is
+ * bound with NULL in their places, and the types are read off the bound tree; a value without any hint is text.
  */
 import { type Bound, childrenOf } from '../expressions/bound-expression.ts';
 import { isDate } from '../expressions/dates.ts';
@@ -45,7 +45,7 @@ export function markerTypes(
   return Array.from(types, (type) => type ?? 'string');
 }
 
-/** Types of the slots of a statement, by slot: of what has a value its own. */
+/** Types of a statement's slots, by slot: a slot with a value has the value's type. */
 export function slotTypes(
   parameters: readonly Literal[],
   inferred: ReadonlyMap<number, ParameterType>,

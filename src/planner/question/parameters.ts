@@ -48,7 +48,7 @@ function isList(parameters: Parameters): parameters is readonly (Literal | Typed
   return Array.isArray(parameters);
 }
 
-/** Refuses values that the text has no place for: one of the two is not what was meant. */
+/** Refuses values without a place in the text: one of the two must be a mistake. */
 export function allUsed(lexed: LexedStatement, parameters: Parameters): LexedStatement {
   // Drivers send one map to several statements.
   if (!isList(parameters)) return lexed;

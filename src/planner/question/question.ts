@@ -147,7 +147,7 @@ export interface Question {
   readonly facts: InvocationFacts;
 }
 
-/** Throws REL_READ_ONLY for writes and REL_NOT_IMPLEMENTED for what is recognised and no more. */
+/** Throws REL_READ_ONLY for writes and REL_NOT_IMPLEMENTED for statements that are only recognised. */
 export function questionOf(statement: Statement): Question {
   switch (statement.kind) {
     case 'query':

@@ -99,7 +99,7 @@ export interface RunRequest {
   readonly isLong: boolean;
   /** Monotonic milliseconds at which the query began: parsing counts. */
   readonly startedMs: number;
-  /** Takes the rows as long as it can, and what it sees of them. */
+  /** Receives the rows while it can take them. */
   readonly taker: { readonly columns: readonly OutputColumn[]; readonly rows: RowTaker } | null;
 }
 
@@ -296,7 +296,9 @@ class Driver {
     this.#sliceStart = clock.monotonicMs();
   }
 
-  /** Waits for indexes that are being made beside the event loop, or goes by those that there are; they are made on in any case. */
+  /**
+   * Waits for indexes that are being made beside the event loop, or uses those that are ready; the making continues in any case.
+   */
   async prepare({ input, matches, required }: SearchNode): Promise<void> {
     const { execution } = this.#request;
     const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);

@@ -4,7 +4,7 @@ import type { ColumnType } from '../../log/values/value.ts';
 import type { RowBlock } from '../../projections/access-paths.ts';
 import type { OutputBatch, OutputColumn } from '../planner-contract.ts';
 
-/** Columns of the block by number, in the order and of the types of those that are named. */
+/** Columns of the block by number, in the order and with the types of the named ones. */
 export function fewRows(
   { columns, selection, first, count }: Pick<RowBlock, 'columns' | 'selection' | 'first' | 'count'>,
   numbers: readonly number[] | null,

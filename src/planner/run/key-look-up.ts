@@ -10,7 +10,7 @@ import type { DefaultTime } from '../statement.ts';
 
 export type TimeOf = (time: DefaultTime, now: bigint) => TimeBounds;
 
-/** A hundredth of what a question costs. */
+/** A hundredth of the cost of a query. */
 export const unitsOfKey = 0.01;
 
 /** Keys that are looked up in one turn. */

@@ -1,6 +1,6 @@
 /**
- * Plans that do nothing but look one key up: the columns of the rows that have it. They run within their turn, without operators;
- * what is read, under which masks and at which instants, is asked of the snapshot in the same words.
+ * Plans that only look one key up: the columns of its rows. They run within their turn, without operators, but with the same
+ * requests to the snapshot: rows, masks and instants.
  */
 import { ServiceError } from '../../errors.ts';
 import { fewRows } from './few-rows.ts';
@@ -102,7 +102,7 @@ function keyedOf({ root, subqueries, facets, paged, withProvenance }: LogicalPla
   return saysTheKey(node, scan) ? { scan, numbers } : null;
 }
 
-/** The filter asks what the scan's one key says, and nothing more. */
+/** Whether the filter states only the scan's one key. */
 function saysTheKey({ predicate }: FilterNode, { keys, primaryKey, masked }: ScanNode): boolean {
   if (keys?.length !== 1 || predicate.kind !== 'compare' || predicate.op !== '=') return false;
   const [key] = keys;

@@ -57,7 +57,7 @@ export class TurnQueue {
     this.#passed = lane.kind === 'chores' ? 0 : this.#passed + 1;
     this.#erasures = lane.kind === 'erasures' ? this.#erasures + 1 : 0;
     const resolve = lane.waiting[lane.first++]!;
-    // Somebody may be waiting at all times: those who have gone on must not pile up.
+    // The queue may never be empty: resumed entries must not pile up.
     if (lane.first === goneMax || lane.first === lane.waiting.length) {
       lane.waiting = lane.waiting.slice(lane.first);
       lane.first = 0;

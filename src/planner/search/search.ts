@@ -1,6 +1,6 @@
 /**
- * A search asked in process: its queries become statements over one snapshot, in one invocation, and leave one access record that
- * lists them. Doors turn what they were sent into a `SearchRequest` and what comes back into their words.
+ * Runs a search in process: its queries become statements over one snapshot, in one invocation, with one access record that lists
+ * them. Doors translate their bodies into a `SearchRequest`, and the result into their words.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
@@ -33,7 +33,7 @@ export interface FusedRow {
   readonly batches: readonly [OutputBatch];
 }
 
-/** Throws what asking in SQL throws; what is wrong with one of several queries says with which. */
+/** Throws the errors of SQL; with several queries they name the one at fault. */
 export async function search(
   planner: Pick<PlannerDoor, 'session'>,
   invocation: Invocation,
@@ -84,7 +84,7 @@ const rowsTogether = 100_000;
 
 const noFacets: NonNullable<Answer['facets']> = { counts: new Map(), stats: new Map() };
 
-/** Without an instant it is about what is believed and true now; with one alone, about what was believed then as it was true then. */
+/** Without instants it reads current rows; with a system instant alone, valid time is the same instant. */
 function pageOf({ asOf, asOfSystem }: SearchRequest, cursor: SearchCursor | null, now: bigint): SearchCursor {
   const system = asOfSystem ?? cursor?.system ?? now;
   const valid = asOf ?? cursor?.valid ?? asOfSystem ?? now;
@@ -94,7 +94,7 @@ function pageOf({ asOf, asOfSystem }: SearchRequest, cursor: SearchCursor | null
   return { system, valid, offset: cursor?.offset ?? 0 };
 }
 
-/** The rows behind these, as they are now: what is written from here on moves none of them. */
+/** The cursor for the next page, as of now: later writes move none of its rows. */
 function nextOf({ limit, ranking }: SearchQuery, page: SearchCursor, { rowCount, estimatedTotalHits }: Answer): string | null {
   const isRanked = ranking !== null && ranking.by !== 'words';
   const offset = page.offset + rowCount;

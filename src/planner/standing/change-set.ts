@@ -57,7 +57,7 @@ export interface ChangeSet {
   /** In order of system_from. */
   readonly versions: readonly ChangedVersion[];
   readonly removals: readonly Removal[];
-  /** Serves the versions and those that they closed, without the DELETEs, and nothing else. */
+  /** Serves the new versions and those that they closed, without the DELETEs, and nothing else. */
   readonly snapshot: GovernedSnapshot;
 }
 
@@ -300,8 +300,8 @@ function rowsOf(part: Captured, request: ScanRequest): Int32Array {
 }
 
 /**
- * The rows that a standing query starts from: what was believed at its instant, DELETEs left out, as its later events will
- * have it.
+ * The rows from which a standing query starts: the current ones at its instant, without DELETEs, consistent with its later
+ * events.
  */
 export function believedRows(storage: RowReader, instant: bigint): RowReader {
   const asked = (request: ScanRequest): ScanRequest => ({

@@ -48,7 +48,7 @@ interface Cached {
   readonly columns: readonly OutputColumn[];
   readonly batches: readonly OutputBatch[];
   readonly rows: number;
-  /** ns: what the answer is true of. */
+  /** ns: the basis of the answer. */
   readonly basis: bigint;
   readonly ontologyVersion: number;
   /** See `viewsKey`. */
@@ -124,7 +124,7 @@ export class MaterializedViews {
     };
   }
 
-  /** Lets go of what is cached of a view that was dropped. */
+  /** Drops the cached answer of a view that was dropped. */
   drop({ name, owner, branchId }: Pick<ViewRecord, 'name' | 'owner'> & Pick<GovernedSnapshot, 'branchId'>): void {
     for (const [key, entry] of this.#entries) {
       const { view } = entry;
@@ -136,7 +136,7 @@ export class MaterializedViews {
     }
   }
 
-  /** Lets go of all cached answers: those that are asked for are made anew. */
+  /** Drops all cached answers: they are made anew when read. */
   forget(): void {
     for (const entry of this.#entries.values()) entry.cached = null;
     this.#parsed.clear();

@@ -65,7 +65,7 @@ export class Subscription {
     this.expiresAtMs = about.expiresAtMs;
   }
 
-  /** Runs the query over nothing: says what is wrong with it, and which columns it reads. */
+  /** Runs the query over no rows: reports its errors, and learns the columns that it reads. */
   async learn(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<void> {
     const columns = new Set<string>();
     const { rows } = snapshot;
@@ -91,7 +91,7 @@ export class Subscription {
     this.shows = (path) => snapshot.mayShow(this.statement.type, path);
   }
 
-  /** The rows that match among those that the snapshot serves, each behind its system_from. */
+  /** The matching rows of the snapshot, each behind its system_from. */
   matching(planner: PlannerContract, snapshot: GovernedSnapshot): Promise<Answer> {
     return planner.query(asking(this.caller, snapshot), { sql: this.statement.sql });
   }
@@ -118,7 +118,7 @@ export class Subscription {
 
   #shown: { readonly of: readonly OutputColumn[]; readonly columns: readonly OutputColumn[] } | null = null;
 
-  /** One array as long as the plan is one: writers keep what they made of it. */
+  /** One array per plan: writers cache by it. */
   #visible(columns: readonly OutputColumn[]): readonly OutputColumn[] {
     if (this.#shown?.of !== columns) this.#shown = { of: columns, columns: columns.slice(1) };
     return this.#shown.columns;

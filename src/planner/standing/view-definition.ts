@@ -35,7 +35,7 @@ export function parseView(sql: string): ParsedView {
   return { query, literals: parameters, maintenance: maintenanceOf(query), cacheable };
 }
 
-/** Throws where a query can't be given a name: what a question says for itself is no part of a view. */
+/** Throws where a query can't become a view: options of a single statement are no part of one. */
 export function checkViewQuery(query: Query): void {
   if (query.asOf !== null) {
     throw at('REL_INVALID', 'a view has no AS OF of its own: the question that names it has one', query.asOf.place);

@@ -46,7 +46,7 @@ const heartbeatMs = 15_000;
 /** How often credentials are looked at: an ended one must be noticed within a second. */
 const sweepMs = 400;
 const sliceMs = 1.5;
-/** Rounds of one feed are apart by this, and by so many times what the work of the last ones took. */
+/** Least gap between rounds of one feed; it grows by a multiple of the time of the last ones. */
 const roundGapMs = 10;
 const idleShare = 8;
 /** System time may run ahead of the clock for a while, when that is set back. */
@@ -66,7 +66,7 @@ interface Stream {
   lastWriteMs: number;
 }
 
-/** A stream of all subscriptions of a caller: `join` takes one that was claimed for it. */
+/** A stream of all of a caller's subscriptions: `join` adds one that was claimed for it. */
 interface WideStream {
   readonly caller: Caller;
   readonly merged: MergedStream;
@@ -93,12 +93,12 @@ export class StandingQueries {
     this.#parts = parts;
   }
 
-  /** Lets go of rows that were copied for those who follow a type. */
+  /** Drops the copied rows of all feeds. */
   forget(): void {
     for (const { feed } of this.#feeds.values()) feed.latest = null;
   }
 
-  /** In the invocation that asks for it. Throws REL_PURPOSE, REL_WATCH_LIMIT, or what is wrong with the statement. */
+  /** Runs in the caller's invocation. Throws REL_PURPOSE, REL_WATCH_LIMIT, or the errors of the statement. */
   async register(invocation: Invocation, text: string, statedPurpose: string | null): Promise<Subscription> {
     const statement = readWatchStatement(text);
     const purpose = statement.purpose ?? statedPurpose;
@@ -157,7 +157,7 @@ export class StandingQueries {
     return subscription;
   }
 
-  /** Undoes a claim that came to nothing. */
+  /** Undoes a claim that was not used. */
   release(subscription: Subscription): void {
     subscription.state = 'waiting';
     subscription.expiresAtMs = this.#parts.clock.monotonicMs() + waitingMs;
@@ -222,10 +222,12 @@ export class StandingQueries {
     }
   }
 
-  /** Streams claimed subscriptions of a caller, and what it registers meanwhile, until the first of them ends or the client goes. */
+  /**
+   * Streams claimed subscriptions of a caller, and those it registers meanwhile, until the first of them ends or the client goes.
+   */
   async followAll(caller: Caller, client: WatchClient, claimed: readonly Subscription[], told: Told): Promise<void> {
     const merged = new MergedStream(client);
-    // Those that another connection has not let go of yet are in the ids from the beginning.
+    // Subscriptions that another connection still holds are in the ids from the beginning.
     for (const each of this.#subscriptions.values()) if (isOf(each, caller)) merged.knows(each.id, toldOf(told, each.id));
     const running = new Set<Promise<void>>();
     let failure: { readonly error: unknown } | null = null;
@@ -363,7 +365,7 @@ export class StandingQueries {
     );
   }
 
-  /** Reads the changes from storage, for itself and for those who wait. */
+  /** Reads the changes from storage, for itself and for the waiting streams. */
   async #read(stream: Stream, feed: Feed): Promise<ChangeSet | null> {
     const { subscription } = stream;
     let read!: () => void;
@@ -455,7 +457,7 @@ export class StandingQueries {
     }
   }
 
-  /** How long the next round has to wait: a multiple of what was done since the one before. */
+  /** The time until the next round: a multiple of the last round's work. */
   #gapMs(): number {
     const busyMs = this.#busyMs;
     this.#busyMs = 0;
@@ -482,7 +484,7 @@ export class StandingQueries {
     });
   }
 
-  /** After what was written before. */
+  /** Writes behind earlier texts. */
   #write(stream: Stream, text: string): Promise<void> {
     const { client, ended } = stream;
     stream.lastWriteMs = this.#parts.clock.monotonicMs();
@@ -517,7 +519,7 @@ export class StandingQueries {
   }
 }
 
-/** Whether one who comes with this credential has registered it. */
+/** Whether this caller's credential registered it. */
 function isOf({ caller: owner }: Subscription, caller: Caller): boolean {
   return owner.principal === caller.principal && owner.tokenId === caller.tokenId && owner.path === caller.path;
 }

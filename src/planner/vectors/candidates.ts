@@ -1,6 +1,6 @@
 /**
  * Which rows may be among the best, by vectors of one byte a component (`coarse-vectors.ts`): a row is left out only where its
- * bound says that its cosine, as it would be worked out, is below what is asked for.
+ * bound proves that its computed cosine would be below the wanted one.
  */
 import { memoryOf, type Workspace, workspaceIn } from '../../log/values/column-memory.ts';
 import type { CoarseCells } from '../../log/values/columns.ts';

@@ -68,7 +68,7 @@ export class CosineScorer implements Scorer {
     }
   }
 
-  /** The rows that may score at least so much; of the others those that are hits are counted. */
+  /** The rows that may reach this score; hits among the others are counted. */
   #left(batch: Batch, least: number, { threshold, seeds, execution: { counters } }: Ranking): Batch {
     if (batch.count <= fewRows || least === Number.NEGATIVE_INFINITY || hasSeed(batch, seeds)) return batch;
     const places = this.#candidates(batch, least);
@@ -187,7 +187,7 @@ export function pieceOf(batch: Batch, from: number, most: number): Batch {
   return { columns, selection: selection.subarray(from, from + count), first: 0, count };
 }
 
-/** Whether a row may be one of those that are left out. Rows come in the order of system_from. */
+/** Whether a row may be one of the excluded seeds. Rows come in the order of system_from. */
 function hasSeed(batch: Batch, seeds: ReadonlySet<bigint>): boolean {
   if (seeds.size === 0) return false;
   const times = batch.columns[0]!;

@@ -1,7 +1,7 @@
 /**
- * Which rows SIMILAR looks at: all that are visible, or those that graphs say may be the nearest. Which of the two follows from the
- * statement, the basis, the grant and the consistency that was asked for; a graph that is not there yet is begun, and what it would have
- * said is found by a look at all of its rows.
+ * The rows that SIMILAR inspects: all visible ones, or those that graphs report as nearest. The choice follows from the
+ * statement, the basis, the grant and the consistency; a missing graph is begun, and a scan of all its rows takes its place
+ * meanwhile.
  */
 import type { Near, NearRequest } from '../../projections/access-paths.ts';
 import { vectorIn } from '../expressions/functions/vectors.ts';
@@ -12,7 +12,7 @@ import { mostRanked } from '../operators/ranked-rows.ts';
 
 type Asked = Omit<Opening, 'input' | 'edges' | 'prepared'>;
 
-/** How what is nearest is found, and why so. */
+/** The way in which the nearest rows are found, and the reason. */
 export interface Way {
   /** Null: all rows are looked at. */
   readonly graphs: Pick<NearRequest, 'type' | 'column' | 'vector'> | null;
@@ -25,7 +25,7 @@ export function wayOf({ node, values, execution }: Asked): Way {
   const vector = values.vector('VECTOR', kernels);
   if (vector === undefined) return exact('a seed is compared in all of its columns');
   if (!node.limit) return exact('there is no LIMIT');
-  // A condition leaves too few of what a graph finds.
+  // A condition leaves too few of the rows that a graph finds.
   if (scan?.kind !== 'scan') return exact('there is a condition');
   const way = graphsOf(scan, node.reads[2]!, vector, execution);
   if (way.graphs === null || consistency === 'eventual') return way;

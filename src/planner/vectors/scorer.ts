@@ -14,7 +14,7 @@ export interface Ranking {
 }
 
 export interface Scorer {
-  /** Columns of the batch are system_from, `_pk`, then those that are ranked by. Yields between bounded pieces. */
+  /** Columns of the batch are system_from, `_pk`, then the ranking columns. Yields between bounded pieces. */
   score(batch: Batch, ranking: Ranking): Generator<undefined, void>;
   close(): void;
 }

@@ -3,7 +3,7 @@ import type { Cell } from '../../log/values/value.ts';
 import type { EmbeddingReader } from '../../projections/access-paths.ts';
 import type { Execution } from '../operators/operator.ts';
 
-/** Each of texts of these columns alone; null without a model, and where rows of others are among those that are read. */
+/** Embeddings of each of these text columns; null without a model, and where rows of other tenants are read. */
 export function storedVectors(
   type: string,
   texts: readonly string[],

@@ -25,7 +25,7 @@ export function kernelsIn(memory: WebAssembly.Memory): VectorKernels {
   let kernels = instances.get(memory);
   if (!kernels) {
     module ??= new WebAssembly.Module(Buffer.from(vectorKernelsCode, 'base64'));
-    // Names and arguments of the exports are those of the source: a test compares what is compiled with it.
+    // The names and arguments of exports match the source: a test compares the compiled module with it.
     kernels = new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as VectorKernels;
     instances.set(memory, kernels);
   }

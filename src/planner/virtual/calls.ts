@@ -9,7 +9,7 @@ import { operatorOf } from './array-operators.ts';
 import type { SeenCatalogue } from './rows.ts';
 import { castOf, commonOf, elementOf, isReference, type Names, typeNamed, type Value } from './types.ts';
 
-/** Calls by what they are of: two expressions that call the same are the same. */
+/** Calls by their function and types: equal expressions share one. */
 const known = new Map<string, CatalogueCall>();
 const knownMax = 10_000;
 

@@ -59,7 +59,7 @@ export const keyName = ({ name }: Table): string => `${name}_pkey`;
 /** Name of the table whose key has this one. */
 export const keyedName = (key: string): string => key.replace(/_pkey$/, '');
 
-/** A key of a table: its primary one, or one that names a row of another table. */
+/** A key of a table: its primary key, or a reference to a row of another table. */
 export interface Constraint {
   readonly oid: number;
   readonly name: string;

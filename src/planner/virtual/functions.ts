@@ -1,6 +1,6 @@
 /**
- * Functions that questions of the catalogue may call. Each says what it takes and yields in the words of Postgres; NULL in is NULL
- * out, but for those that end with `null`.
+ * Functions for queries of the catalogue. Each states its arguments and result in the words of Postgres; NULL in is NULL out,
+ * except for those that end with `null`.
  */
 import { ServiceError } from '../../errors.ts';
 import { type Facts, indexOf, type Table } from './facts.ts';
@@ -16,7 +16,7 @@ export interface FunctionContext {
 
 export interface CatalogueFunction {
   readonly name: string;
-  /** Names of types; `any` and `anyarray` take what comes. */
+  /** Names of types; `any` and `anyarray` take any type. */
   readonly takes: readonly string[];
   readonly optional: number;
   /** `element`, `same`: as the first argument says. */
@@ -47,7 +47,7 @@ const records: Readonly<Record<string, CatalogueFunction['fields']>> = {
   ],
 };
 
-/** `name(type, type?) yields`; `setof` before what a set yields. */
+/** `name(type, type?) yields`; `setof` before the type of a set. */
 function made(usage: string, run: Run, marks = true, takesTypes = false): CatalogueFunction {
   const [, name, given, set, yields, nulls] = /^(\w+)\((.*?)\) (setof )?(\w+)( null)?$/.exec(usage)!;
   const takes = given === '' ? [] : given!.split(', ');
@@ -455,5 +455,5 @@ export const markingNames: readonly string[] = [...byName.keys()].filter(
   (name) => marksCatalogue(name) && !name.startsWith('pg_'),
 );
 
-/** Those that yield several rows. */
+/** Functions that yield several rows. */
 export const setFunctions: ReadonlySet<string> = new Set(functions.flatMap(({ name, isSet }) => (isSet ? [name] : [])));

@@ -7,7 +7,7 @@ export type Row = readonly Value[];
 /** Columns that are not said are NULL. */
 export type Cells = Readonly<Record<string, Value>>;
 
-/** One that stands in the catalogue itself. */
+/** A relation of the catalogue itself. */
 export interface OwnRelation extends RelationColumns {
   readonly oid: number;
 }
@@ -19,6 +19,6 @@ export interface Maker {
   all?(facts: Facts): Iterable<Cells>;
   ofTable?(table: Table, facts: Facts): Iterable<Cells>;
   ofRelation?(relation: OwnRelation, facts: Facts): Iterable<Cells>;
-  /** Columns that say of which table or relation a row is: by its number, or by its name, those of what stands beside it included. */
+  /** Columns that tell which table or relation a row describes, by its number or its name; dependent objects included. */
   readonly names?: Readonly<Record<string, 'oid' | 'name'>>;
 }

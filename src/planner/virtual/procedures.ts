@@ -1,4 +1,4 @@
-/** Functions as rows of `pg_proc`: the planner's own, and those that questions of the catalogue may call. */
+/** Functions as rows of `pg_proc`: the planner's own, and those for queries of the catalogue. */
 import type { ColumnType } from '../../log/values/value.ts';
 import { aggregateFunctions } from '../expressions/functions/aggregates.ts';
 import { scalarFunctions } from '../expressions/functions/all.ts';

@@ -116,7 +116,7 @@ const makers: Readonly<Record<string, Maker>> = {
           contype: target === null ? 'p' : 'f',
           condeferrable: false,
           condeferred: false,
-          // Nothing checks what a reference names.
+          // References are not enforced.
           convalidated: target === null,
           conrelid: table.oid,
           contypid: 0,
@@ -577,7 +577,7 @@ function* equalCells(rows: Iterable<Cells>, column: string, value: Value): Itera
   for (const cells of rows) if (cells[column] === value) yield cells;
 }
 
-/** Rows of what has the number or the name, and of what stands beside it: a table has an index. */
+/** Rows of the object with the number or name, and of its dependents: a table has an index. */
 function* foundCells({ ofTable, ofRelation }: Maker, facts: Facts, named: 'oid' | 'name', value: Value): Iterable<Cells> {
   const { tableOf, tableNamed } = facts;
   const tables =

@@ -1,4 +1,4 @@
-/** Whom the catalogue is shown to, where that is more than a caller: what their door knows of them. */
+/** The session that the catalogue describes, where its door knows more than the caller. */
 
 /** How instants are shown: those of properties as timestamptz, or all of them as nanoseconds. */
 export type InstantStyle = 'timestamptz' | 'int8';

@@ -1,4 +1,4 @@
-/** Rows that a write has read: copied cell by cell, since there are few, and what they come from does not last. */
+/** Rows that a write has read: copied cell by cell, since there are few, and their batches don't last. */
 import { ServiceError } from '../../errors.ts';
 import type { Vector } from '../../log/values/columns.ts';
 import type { Cell, ColumnType } from '../../log/values/value.ts';

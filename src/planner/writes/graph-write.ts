@@ -56,13 +56,13 @@ export function readsPattern({ matched, things, returned }: PatternWrite): boole
   return matched !== null || returned !== null || things.some(({ kind, how }) => kind === 'edge' && how === 'merge');
 }
 
-/** By name, as JSON has them: what came as json, and integers, keep all that they are. */
+/** Cells by name, as JSON text: json values and integers keep their exact text. */
 type Cells = Map<string, string>;
 
-/** One row that was matched: by name what edges call its nodes, then keys of what was made for it; and its values. */
+/** One matched row: the keys by which edges name its nodes, then keys of things made for it; and its number. */
 interface Row {
   readonly ids: Map<string, string>;
-  /** `_pk` of what was made. */
+  /** `_pk` of the things made. */
   readonly keys: Map<string, string>;
   readonly number: number;
 }
@@ -271,7 +271,7 @@ class Making {
     );
   }
 
-  /** A key that is written twice is written once: what comes later counts. */
+  /** A key that is written twice is written once: the later cells count. */
   #add({ type, patches, isEdges }: Omit<Step, 'rows' | 'sent'>, key: string, cells: Cells, sent: number): void {
     const name = `${type}\0${patches}`;
     let step = this.#steps.get(name);
@@ -353,7 +353,7 @@ class Making {
     };
   }
 
-  /** RETURN, over what is there now. */
+  /** RETURN, over the current rows. */
   async #answer(rows: readonly Row[]): Promise<Answer> {
     const { host, statement, invocation } = this.#request;
     const { returned, things, matched } = statement;

@@ -1,6 +1,6 @@
 /**
- * RETURNING of INSERT and UPDATE: expressions over rows as they are about to be stored, and what was read beside them. It runs in the
- * turn that stores them: what it can't work out refuses the statement, and nothing was written.
+ * RETURNING of INSERT and UPDATE: expressions over rows as they are about to be stored, and over rows read beside them. It runs
+ * in the turn that stores them: an error refuses the statement, and nothing was written.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, WrittenRows } from '../../governance/gate-contract.ts';
@@ -68,13 +68,13 @@ export class Returning {
     this.#beside = beside;
   }
 
-  /** Says what is wrong with it before anything is decided. */
+  /** Reports errors before anything is decided. */
   check(definition: TypeDefinition): readonly OutputColumn[] {
     const { plan } = this.#boundOver(definition).made;
     return plan.root.columns.slice(0, plan.visible);
   }
 
-  /** `outcomes`: in the order in which rows are returned. `rowOf`: number of what was read beside a row. */
+  /** `outcomes`: in the order in which rows are returned. `rowOf`: number of the row read beside an outcome. */
   rows(
     outcomes: readonly RowOutcome[],
     written: readonly WrittenRows[],
@@ -139,7 +139,7 @@ export class Returning {
     return (this.#bound = { definition, made, used });
   }
 
-  /** Columns of other tables by what they were read as. */
+  /** Columns of other tables, by the names under which they were read. */
   #items(returning: readonly ProjectionItem[], own: readonly { readonly name: string }[]): readonly ProjectionItem[] {
     const beside = this.#beside;
     if (beside === null) return returning;

@@ -1,6 +1,7 @@
 /**
- * CALL … .write: scores of a function over the graph as a column of its nodes. The function and the rows are read on one snapshot, then
- * patched in batches, as a job. A row that has gone meanwhile is left out; what was written when a job is cancelled stays.
+ * CALL … .write: scores of a function over the graph as a column of its nodes. The function and the rows are read on one
+ * snapshot, then patched in batches, as a job. A row that has gone meanwhile is left out; batches written before a job is
+ * cancelled stay.
  */
 import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';

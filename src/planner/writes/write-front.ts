@@ -98,7 +98,9 @@ export class WriteFront {
     return runScoreWrite({ ...common, statement }, jobs);
   }
 
-  /** Reads what a question that locks is about, and holds the transaction to it; outside of one there is nothing to hold. */
+  /**
+   * Reads the rows of a locking query, and adds them to the transaction's conditions; outside of one there is nothing to lock.
+   */
   async lock(
     invocation: Invocation,
     asked: Asked,
@@ -190,7 +192,7 @@ interface Running {
   readonly startedMs: number;
 }
 
-/** A query of a write, over its literals and those that stand behind them. */
+/** A query of a write, over its literals and the added ones. */
 function partOf(
   { asked, statement, invocation }: Running,
   query: Query,

@@ -24,10 +24,13 @@ export const starOf = (table: string): string => `\0star ${table}`;
 const keyColumn = '\0key';
 const rowColumn = '\0row';
 
-/** By statement: one that comes again has the same query. */
+/** By statement: a repeated one has the same query. */
 const updating = new WeakMap<UpdateStatement, { withoutPath: Query | null; withPath: Query | null }>();
 
-/** Key of each row, bounds of each where a portion of its time is written, then what is set in it, then what RETURNING asks for of the tables beside it. */
+/**
+ * Key of each row, bounds of each where a portion of its time is written, then the values of SET, then the columns of other
+ * tables for RETURNING.
+ */
 export function updatedRows(statement: UpdateStatement, path: string | null): Query {
   let known = updating.get(statement);
   if (known === undefined) updating.set(statement, (known = { withoutPath: null, withPath: null }));
@@ -57,7 +60,7 @@ export function deletedRows(statement: DeleteStatement, path: string | null): Qu
   return changedRows(statement, [keyOf(target), ...(returning ?? [])], using, both(where, withinPortion(statement)), path);
 }
 
-/** Columns in front of what is set: of rows of which a portion is written, when they hold. */
+/** Columns in front of the values of SET: the valid time of rows of which a portion is written. */
 function boundsOf({ target, portion }: UpdateStatement): ProjectionItem[] {
   if (portion === null) return [];
   return (['valid_from', 'valid_to'] as const).map((name) => item(column(target.name, name, target.place), `\0${name}`));

@@ -27,7 +27,7 @@ export function targetOf({ target, with: common }: WriteStatement, snapshot: Gov
   throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(type)} is not registered${guess}`, place);
 }
 
-/** Columns of an INSERT: those that it names, else the properties of the type. `count`: values of its rows. */
+/** Columns of an INSERT: the named ones, else the properties of the type. `count`: values of its rows. */
 export function insertedColumns(
   { columns, place }: InsertStatement,
   definition: TypeDefinition,

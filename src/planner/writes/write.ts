@@ -315,7 +315,7 @@ class Write {
     return this.#executed(outcome, { deleted: outcome.accepted });
   }
 
-  /** In a transaction a statement is written a batch at a time; what it returns comes of one. */
+  /** In a transaction a statement is written in batches; its result comes from one. */
   get #rowsMax(): number {
     const { invocation, statement } = this.#request;
     return invocation.transaction === null || statement.returning !== null ? batchRowsMax : invocation.transaction.rowsMax;
@@ -362,7 +362,7 @@ class Write {
     return new Returning(statement, this.#snapshot, (query) => host.atOnce(query, this.#snapshot), beside);
   }
 
-  /** Keeps what is returned of the rows that were written. */
+  /** Keeps the returned values of the rows that were written. */
   #take(returning: Returning | null, outcomes: readonly RowOutcome[], written: () => readonly WrittenRows[]): void {
     if (returning === null) return;
     const stored = outcomes.filter(({ became }) => became === 'created' || became === 'updated');

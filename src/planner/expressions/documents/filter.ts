@@ -43,7 +43,7 @@ const missing = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEM
 
 /** By their characters: long ones are asked for row after row too, and two of them in turns. */
 const compiled = new LRUCache<string, Filter>({ maxSize: 4 << 20, sizeCalculation: (_filter, text) => text.length + 64 });
-/** The one that was asked for last has the same text, mostly, and no text to be looked up by. */
+/** The last filter: most calls repeat its text, so no lookup is needed. */
 let last: { readonly text: string; readonly filter: Filter } | null = null;
 
 /** The same by the filter's text. */
@@ -100,7 +100,7 @@ function compileWhole(filter: Stored): Filter {
 const valueCost = 120;
 const matchCost = 6;
 
-/** The same of each operator. One that states none is none. */
+/** The cost of each operator. A name without a cost is no operator. */
 export const operatorCosts: Readonly<Record<string, number>> = {
   $eq: 120,
   $ne: 120,
@@ -341,7 +341,7 @@ function oneOf(wanted: readonly Stored[]): Test {
   };
 }
 
-/** Alternatives that are all about what one field equals; null: they are not. */
+/** The values of an $or over equalities of one field; null for any other $or. */
 function oneField(alternatives: readonly StoredObject[]): { readonly name: string; readonly values: readonly Stored[] } | null {
   let name: string | null = null;
   const values: Stored[] = [];

@@ -28,7 +28,7 @@ export async function inTurns<T>(steps: Steps<T>, yieldTurn: () => Promise<void>
 
 const invalid = (): ServiceError => new ServiceError('REL_INVALID', 'this is no JSON');
 
-/** Counts what a step does; true: it did enough. */
+/** Counts the work of a step; true: it did enough. */
 export class Pace {
   #left = valuesPerStep;
 
@@ -60,7 +60,7 @@ const char = {
 class Reader {
   readonly #text: string;
   #at = 0;
-  /** The first backslash that is not behind what was read. */
+  /** The first backslash at or behind the current position. */
   #escape = -1;
 
   constructor(text: string) {
@@ -195,7 +195,7 @@ export function* readSteps(text: string): Steps<Stored> {
   }
 }
 
-/** Throws a ServiceError for what is no JSON. */
+/** Throws a ServiceError for text that is not JSON. */
 export const readText = (text: string): Stored => allAtOnce(readSteps(text));
 
 /** Reads an Extended JSON wrapper as the value that it encodes. Objects that only resemble a wrapper stay objects. */
@@ -234,7 +234,7 @@ const readers: Readonly<Record<string, (inner: Stored) => Stored | null>> = {
   $oid: (inner) => (isText(inner) && /^[0-9a-f]{24}$/.test(inner) ? new Special('$oid', inner) : null),
   $date: (inner) => {
     if (isText(inner)) return Number.isNaN(Date.parse(inner)) ? null : new Special('$date', BigInt(Date.parse(inner)));
-    // A long within is read before what is around it.
+    // A $numberLong within is read before its wrapper.
     return typeof inner === 'bigint' ? new Special('$date', inner) : null;
   },
   $timestamp: (inner) => {
@@ -339,7 +339,7 @@ export function* textSteps(root: Stored): Steps<string> {
       open.push({ members: elements(value), end: ']', isFirst: true });
     } else if (isObject(value)) {
       const [first] = value.keys();
-      // It would be read as what it is not.
+      // A stored object of this shape would be read as a wrapped value.
       if (first !== undefined && wrapperNames.has(first)) throw new ServiceError('REL_INVALID', `unknown operator: ${first}`);
       text += '{';
       open.push({ members: value.entries(), end: '}', isFirst: true });

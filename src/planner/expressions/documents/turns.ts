@@ -4,7 +4,7 @@ import type { Steps } from './json.ts';
 
 export type YieldTurn = () => Promise<void>;
 
-/** Nanoseconds of an item and of a comparison, aside from what they count themselves. */
+/** Nanoseconds of an item and of a comparison, besides the work that they count themselves. */
 const itemCost = 1_000;
 const comparisonCost = 100;
 
@@ -21,7 +21,7 @@ export async function eachInTurns<T>(items: Iterable<T>, yieldTurn: YieldTurn, r
   }
 }
 
-/** The same of what may be long by itself; it counts what is short. */
+/** The same for items that may be long by themselves: their own steps count short ones. */
 export async function eachInSteps<T>(items: Iterable<T>, yieldTurn: YieldTurn, run: (item: T) => Steps<void>): Promise<void> {
   let done = 0;
   for (const item of items) {

@@ -5,7 +5,7 @@ import { readText } from '../documents/json.ts';
 import { type Cost, work } from '../work.ts';
 import { type ScalarFunction, text } from './scalar-function.ts';
 
-/** Nanoseconds: what it reads and compares it counts itself. */
+/** Cost in ns; reading and comparing count their own work. */
 const perDocument: Cost = { call: 500, character: 0 };
 
 export const documentFunctions: readonly ScalarFunction[] = [

@@ -37,7 +37,7 @@ const fields: readonly (readonly [string, Field])[] = [
   ['DD', digits('day')],
 ];
 
-/** A field; what stands for so many characters of any kind; or null, a character between fields. */
+/** A part of a template: a field; a number of characters of any kind; or null, a character between fields. */
 type Part = Field | number | null;
 
 const templateLengthMax = 100;

@@ -250,7 +250,7 @@ export const fixedIntervals: ReadonlyMap<string, ScalarFunction> = new Map(
   ]),
 );
 
-/** x + INTERVAL 'n' MONTH and what else goes by the calendar; `-` takes away. */
+/** Steps by the calendar, such as x + INTERVAL 'n' MONTH; `-` subtracts. */
 export const calendarSteps: ReadonlyMap<string, ScalarFunction> = new Map(
   Object.entries(calendarUnits).flatMap(([unit, months]) =>
     (['+', '-'] as const).map((sign): [string, ScalarFunction] => [

@@ -32,9 +32,9 @@ export interface Signature {
   readonly evaluate: Evaluator;
   /** By the texts and vectors that it takes and yields; what costs more than this spends the rest as it goes. */
   readonly cost: Cost;
-  /** In its place, where it goes by how texts are searched. */
+  /** The evaluator of a function that depends on the rules of searching; replaces `evaluate`. */
   readonly searching?: (rules: SearchRules) => Evaluator;
-  /** In its place, where it goes by what the caller sees of the catalogue. */
+  /** The evaluator of a function that reads the caller's catalogue; replaces `evaluate`. */
   readonly inCatalogue?: (catalogue: Catalogue) => Evaluator;
   /** It can fail on some cells. */
   readonly raises?: boolean;
@@ -63,7 +63,7 @@ interface Within {
   catalogue(): Catalogue;
 }
 
-/** Its function, which counts what it costs. */
+/** The evaluator, counting its cost. */
 export function countedEvaluator(signature: Signature, { rules, catalogue }: Within): Evaluator {
   const evaluate = signature.searching?.(rules()) ?? signature.inCatalogue?.(catalogue()) ?? signature.evaluate;
   if (!isCounted(signature)) return evaluate;
@@ -89,14 +89,14 @@ export interface ScalarFunction {
   readonly usage: string;
   /** One sentence. */
   readonly summary: string;
-  /** Expression and what it yields, as text: the manual shows them and a test asks them. */
+  /** Expressions and their results, as text: the manual shows them and a test runs them. */
   readonly examples: readonly (readonly [sql: string, result: string])[];
   readonly signatures: readonly Signature[];
 }
 
 export type FunctionGroup = 'numbers' | 'text' | 'patterns' | 'time' | 'json' | 'choice' | 'vectors' | 'types';
 
-/** A signature that fits, and the type of what a call by it yields. */
+/** A signature that fits, and the result type of a call by it. */
 export interface Resolved {
   readonly signature: Signature;
   readonly type: ValueType;
@@ -109,7 +109,7 @@ export interface Resolved {
  * their texts may be instants.
  */
 export function resolved(of: ScalarFunction, types: readonly ValueType[], literal: readonly boolean[]): Resolved | null {
-  // One that takes the arguments as they are comes before any that converts some.
+  // A signature that takes the arguments unconverted is preferred.
   for (const exact of [true, false]) {
     for (const signature of of.signatures) {
       const found = fitting(signature, types, literal, exact);

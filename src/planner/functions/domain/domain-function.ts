@@ -1,7 +1,7 @@
 /**
- * What the functions of the domain have in common: the roles that they read, arguments within bounds, and answers that name
- * their method and evidence, best score first. Each function is a `DomainFunction`; `domainFunction` makes a table function of
- * it. README.md shows one whole.
+ * The common part of the domain functions: the roles that they read, arguments within bounds, and answers that name their method
+ * and evidence, best score first. Each function is a `DomainFunction`; `domainFunction` makes a table function of it. README.md
+ * shows one whole.
  */
 import { ServiceError } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
@@ -26,11 +26,11 @@ export interface DomainArgument extends ArgumentSpec {
 
 /** One row of an answer. `cells` are those of the function's own columns, in their order. */
 export interface DomainRow {
-  /** `_pk` of what the row is about. */
+  /** `_pk` of the row's subject. */
   readonly nodeId: string | null;
   readonly type: string | null;
   readonly cells: readonly Cell[];
-  /** null where there is too little to go by: `evidence` says why. */
+  /** Null where there is too little evidence: `evidence` says why. */
   readonly score: number | null;
   readonly evidence: Json;
   /** Instead of the function's method. */
@@ -46,7 +46,7 @@ export interface DomainFunction {
   /** `name/version` of how the answer comes about: it rises with any change of scores. */
   readonly method: string;
   readonly arguments: readonly DomainArgument[];
-  /** What it reads. The first is the one that SOURCE narrows. */
+  /** The roles that it reads. The first is the one that SOURCE narrows. */
   readonly roles: readonly RoleUse[];
   /** Any one of the roles is enough, and SOURCE may be a type of any of them. */
   readonly areAlternatives?: boolean;
@@ -115,13 +115,13 @@ function typesRead(
   return [...new Set(roleTypes(scope, uses, areAlternatives).map(({ type }) => type))];
 }
 
-/** What a call rests on, whatever its values are. */
+/** The parts of a call that don't depend on its values. */
 interface Binding {
   readonly types: readonly RoleType[];
   readonly words: ReadonlyMap<string, string>;
 }
 
-/** What a function is given to work with. */
+/** The context of a function: its rows and arguments. */
 export class DomainCall {
   readonly execution: Execution;
   readonly #made: DomainFunction;
@@ -200,7 +200,7 @@ export class DomainCall {
     this.#held = this.execution.memory.change(this.#held, bytes);
   }
 
-  /** What has to be waited for, such as a library that is loaded with its first use. Must resolve to the same at any time. */
+  /** Awaits something loaded on first use, such as a library. Must resolve to the same value at any time. */
   *wait<T>(loading: Promise<T>): Steps<T> {
     let over: { readonly value: T } | { readonly error: unknown } | null = null;
     this.execution.wait.until = loading.then(

@@ -18,7 +18,7 @@ export interface RowsWanted {
   readonly texts: readonly string[];
 }
 
-/** The columns that every row has, whatever its role. */
+/** The columns that rows of every role have. */
 const rowColumns = ['_pk', 'system_from', 'valid_from', 'valid_to'] as const;
 
 /** Rows of one type on their way: good until the reader takes the next. Rows are numbered 0 .. count-1. */
@@ -43,7 +43,7 @@ export class RoleBatch {
     return this.text('_pk', row);
   }
 
-  /** A text, or a whole number as one; null for JSON and what has no value. */
+  /** A text, or a whole number as one; null for JSON and NULL. */
   text(column: string, row: number): string | null {
     const cell = this.#cell(column, row);
     return typeof cell === 'string' ? cell : typeof cell === 'bigint' ? String(cell) : null;
@@ -129,7 +129,7 @@ export function* scanRoles(
   }
 }
 
-/** Columns of the type by their names in the role; those that the type lacks are left out. */
+/** Columns of the type by their names in the role; columns that the type lacks are left out. */
 function storedColumns({ snapshot }: Execution, role: RoleType, names: readonly string[]): ReadonlyMap<string, PlanColumn> {
   const definition = snapshot.catalog.type(role.type);
   const columns = new Map<string, PlanColumn>();

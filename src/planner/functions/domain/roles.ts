@@ -1,8 +1,8 @@
 /**
- * Roles: what rows are to the functions of the domain, whatever their type is called. A type plays a role that it declares
+ * Roles: the meaning of rows to the domain functions, independent of the name of their type. A type plays a role that it declares
  * (`role` of its definition); a type that has the name of the role's default type plays it where its columns fit. No name is
- * reserved for that: a default type is known to these functions alone.
- * Source: specification, "SQL dialect", the table of operators; `docs/domain.md`.
+ * reserved for that: a default type is known to these functions alone. Source: specification, "SQL dialect", the table of
+ * operators; `docs/domain.md`.
  */
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type ColumnType, compareText, systemColumns } from '../../../log/values/value.ts';
@@ -146,7 +146,7 @@ function roleType(definition: TypeDefinition, name: RoleName, isNamed: boolean):
   return { role: name, type: definition.name, columns, isNamed };
 }
 
-/** The column of a type that stands for one of a role, where it has one that can be read so. */
+/** The column of a type that serves as one of a role, where it has one of a fitting type. */
 function stored(definition: TypeDefinition, { name, kind }: RoleColumn): string | undefined {
   const type = definition.properties[name]?.type ?? (systemColumns as Readonly<Record<string, ColumnType>>)[name];
   return type !== undefined && readable[kind].has(type) ? name : undefined;

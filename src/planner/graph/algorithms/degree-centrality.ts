@@ -1,4 +1,4 @@
-/** How many edges a node has, or what they weigh together. A loop counts once for each direction in which it is gone. */
+/** The number of a node's edges, or their total weight. A loop counts once for each direction. */
 import { type Adjacency, ways } from '../graph.ts';
 import { type GraphAlgorithm, scoredWith } from '../graph-algorithm.ts';
 import { everyNode } from '../rows.ts';

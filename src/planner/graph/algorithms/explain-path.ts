@@ -1,4 +1,4 @@
-/** How paths between two nodes are looked for, and over how many nodes: those that some visible edge joins. */
+/** The search for paths between two nodes, and the number of nodes that it covers: those with a visible edge. */
 import { degreeOf } from '../graph.ts';
 import type { GraphAlgorithm } from '../graph-algorithm.ts';
 import { stepsAtOnce } from '../steps.ts';

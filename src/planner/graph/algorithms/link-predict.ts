@@ -1,4 +1,4 @@
-/** How likely two nodes that are not joined come to be, by the neighbours that they share. */
+/** The likelihood of an edge between two unconnected nodes, by the neighbours that they share. */
 import { type GraphAlgorithm, type GraphCall, scoredWith } from '../graph-algorithm.ts';
 import { pairColumns, Pairs } from '../rows.ts';
 import { common, type Neighbours, simpleNeighbours, sizeOf } from '../simple-neighbours.ts';

@@ -60,7 +60,7 @@ export const networkExpand: GraphAlgorithm = {
 
 interface Found {
   readonly seen: Uint8Array;
-  /** By node: the one that it was met from first, and by which edge. */
+  /** By node: the node from which it was reached first, and the edge. */
   readonly from: Int32Array;
   readonly edge: Int32Array;
   /** Nodes of the next round, as they are met. */

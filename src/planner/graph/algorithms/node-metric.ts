@@ -116,7 +116,10 @@ function* closeness(graph: Graph, call: GraphCall): Steps<Float64Array> {
 const roundsMax = 1_000;
 const tolerance = 1e-12;
 
-/** A node matters as those do that give to it; the squares of all add up to 1. Each keeps what it has, so that rounds settle. */
+/**
+ * Eigenvector centrality: a node scores by the scores of the nodes that lead to it; the squares of all add up to 1. Each node
+ * keeps its own score in a round, so that rounds converge.
+ */
 function* eigenvector(graph: Graph, call: GraphCall): Steps<Float64Array> {
   const { nodes } = graph;
   const { direction } = call;

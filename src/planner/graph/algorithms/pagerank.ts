@@ -47,7 +47,7 @@ export function* pageRanks(
   const giving = direction === 'out' ? [graph.in] : direction === 'in' ? [graph.out] : [graph.in, graph.out];
   const takers = direction === 'out' ? [graph.out] : direction === 'in' ? [graph.in] : [graph.out, graph.in];
   const stretches = stretchesOf(giving, nodes);
-  /** 1 / what a node gives away, 0 of one that has no edge to go on by. */
+  /** 1 / the total weight that a node gives; 0 for one without an edge to follow. */
   const per = new Float64Array(nodes);
   for (const { first, end } of stretches) {
     for (const each of takers) addGiven(each, weights, per, first, end);
@@ -91,7 +91,10 @@ interface Givers {
   readonly weights: Float64Array | null;
 }
 
-/** Nodes by how many edges they give along, most first: what is read over and over then lies together, and stays in the cache. */
+/**
+ * Nodes by the number of edges along which they give, most first: data that is read repeatedly lies together, and stays in the
+ * cache.
+ */
 function ranksOf(takers: readonly Adjacency[], nodes: number): Int32Array {
   const less = new Int32Array(nodes).fill(mostRanked);
   for (const { offsets } of takers) lessen(less, offsets);
@@ -148,7 +151,7 @@ function stretchesOf(givers: readonly Adjacency[], nodes: number): readonly Stre
   return stretches;
 }
 
-// Loops of their own: in what can be left in the middle they would be compiled worse.
+// The loops are functions of their own: V8 compiles a loop worse inside a generator.
 
 function addGiven(
   { offsets, edges }: Adjacency,

@@ -94,7 +94,7 @@ function* search(graph: Graph, call: GraphCall, { from, to, hops, found }: Searc
   call.spend(looks % stepsAtOnce);
 }
 
-/** Hops from each node to one, as far as they had to be known; `far` of what is further away. */
+/** Hops from each node to one, as far as needed; `far` for nodes further away. */
 class Layers {
   readonly left: Uint8Array;
   readonly #ways: readonly Adjacency[];
