@@ -1,6 +1,6 @@
 /**
- * Passes a body on and can say afterwards what the SHA-256 of everything up to some offset was. Holds only the bytes
- * behind the last offset that was asked for.
+ * Passes a body on, and can tell the SHA-256 of everything up to an offset afterwards. Holds only the bytes behind the last
+ * offset asked for.
  */
 import { createHash } from 'node:crypto';
 
@@ -11,7 +11,7 @@ export class BodyDigest {
   #hashed = 0;
   #received = 0;
 
-  /** `preface` is hashed first: what was asked for beside the body. */
+  /** `preface` is hashed first: the parts of the request beside the body. */
   constructor(preface: string) {
     this.#hash.update(preface, 'utf8').update('\n');
   }
@@ -24,7 +24,7 @@ export class BodyDigest {
     }
   }
 
-  /** Lower-case hex. Offsets rise from call to call; one beyond what was received means all of it. */
+  /** Lower-case hex. Offsets rise from call to call; one beyond the bytes received means all of them. */
   upTo(offset: number): string {
     const end = Math.min(offset, this.#received);
     while (this.#hashed < end) {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 /** Most characters of an issue's message: it names an unknown member, and that name comes from the caller. */
 const messageMax = 300;
 
-/** The first is in the library's own context of a check, and not in what it declares for callers. */
+/** `abortEarly` belongs to the library's own context of a check, and not to its declared options. */
 const endsEarly = { abortEarly: true, reportInput: false };
 
 export interface Issue {

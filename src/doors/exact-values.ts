@@ -6,7 +6,7 @@ export const exactNumber = z
   .custom<number | bigint>((given) => typeof given === 'bigint' || Number.isFinite(given), 'a number is expected')
   .meta({ type: 'number' });
 
-/** One value of a cell: what a filter compares with. */
+/** The value of a cell that a filter compares with. */
 export const scalar = z.union([z.string(), exactNumber, z.boolean(), z.null()]);
 
 /** A float, even where an integer was sent. */

@@ -67,7 +67,7 @@ export class Ingest {
   readonly #ids: string[] = [];
   readonly #mixed = new Set<string>();
   readonly #errors: { index: number; code: string; detail: string }[] = [];
-  /** Told how many rows were accepted or rejected so far. */
+  /** Receives the number of rows accepted or rejected so far. */
   onTaken: ((rows: number) => void) | null = null;
   #accepted = 0;
   #rejected = 0;
@@ -143,7 +143,7 @@ export class Ingest {
 
   async #writeStreaming(batches: AsyncIterable<IngestBatch>): Promise<void> {
     const inFlight: Promise<void>[] = [];
-    // One that was done before may be longer in coming than one that was not: replies are of the order of the body.
+    // A batch with a receipt may come later than one without: replies keep the order of the body.
     let taken = Promise.resolve();
     let failed: { readonly error: unknown } | null = null;
     try {

@@ -98,14 +98,14 @@ export class IngestTasks {
     return accepted;
   }
 
-  /** REL_NOT_FOUND for what does not exist and for what the caller's path does not cover. */
+  /** REL_NOT_FOUND for a missing task and for one outside of the caller's path. */
   find(id: string, caller: Caller): IngestTask {
     const task = this.#tasks.get(id);
     if (task === undefined || !sees(caller.path, task.path)) throw new ServiceError('REL_NOT_FOUND', 'no such task');
     return task;
   }
 
-  /** A task no longer tells which rows were written, nor what was wrong with the others. */
+  /** Drops the ids of written rows and the errors of the others. */
   forget(): void {
     for (const task of this.#tasks.values()) {
       if (task.reply !== null) task.reply = { ...task.reply, ids: [], errors: [], truncated: true };

@@ -22,8 +22,8 @@ export function spelled<Shape extends z.ZodRawShape>(shape: Shape) {
 }
 
 /**
- * The members of an object in snake case. Throws REL_INVALID for one that is none of these names, and says which it may be meant to
- * be, and for one in two spellings.
+ * The members of an object in snake case. Throws REL_INVALID for an unknown name, with a suggestion, and for one in two
+ * spellings.
  */
 export function membersOf(given: unknown, names: readonly string[], what: string): Record<string, unknown> {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
@@ -49,7 +49,7 @@ export function inBothCases<Name extends string, T extends z.ZodType>(name: Name
   return { [name]: type, [camelCase(name)]: type } as Record<Name | CamelCase<Name>, T>;
 }
 
-/** A check and what it says: of a member in two spellings neither would be the one that counts. */
+/** A check and its message: of a member in two spellings it would be unclear which counts. */
 export function oneSpelling(...names: readonly string[]): [(value: object) => boolean, string] {
   return [
     (value) => !names.some((name) => Object.hasOwn(value, name) && Object.hasOwn(value, camelCase(name))),

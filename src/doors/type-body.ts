@@ -1,4 +1,4 @@
-/** Types as callers write and read them. Definitions are checked strictly: a misspelt attribute would change what is stored. */
+/** Types as callers write and read them. Definitions are checked strictly: a misspelt attribute would be ignored silently. */
 import { z } from 'zod';
 import { didYouMean, ServiceError } from '../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../governance/gate-contract.ts';

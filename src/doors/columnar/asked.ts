@@ -28,7 +28,7 @@ export interface Asked {
 /** `default` is main. */
 export const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
 
-/** Within an invocation of the gate. Throws what the planner does, and REL_TOO_LARGE beyond `max_result_rows`. */
+/** Runs within an invocation of the gate. Throws the planner's errors, and REL_TOO_LARGE beyond `max_result_rows`. */
 export async function answerTo(planner: PlannerContract, invocation: Invocation, asked: Asked): Promise<Answer> {
   const { question, settings, database, signal } = asked;
   const terms = settings.terms(null);
@@ -73,7 +73,7 @@ export async function inTime<T>(
   }
 }
 
-/** Whom relations of the catalogue are about. */
+/** The session that relations of the catalogue describe. */
 function sessionOf(user: string, { settings, database, client }: Asked): Session {
   return {
     user,

@@ -15,7 +15,7 @@ interface Exports {
 
 let exports: Exports | null = null;
 
-/** Puts the hash of what stands behind its place there: bytes[at + 16 .. end]. */
+/** Puts the hash of the bytes behind its place there: bytes[at + 16 .. end]. */
 export function putHash(bytes: Uint8Array, at: number, end: number): void {
   bytes.set(hashOf(bytes.subarray(at + HASH_BYTES, end)), at);
 }

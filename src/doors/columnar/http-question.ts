@@ -375,7 +375,7 @@ function summary(counts: Readonly<Record<string, number>>): string {
   return JSON.stringify(Object.fromEntries(Object.entries(all).map(([name, count]) => [name, String(count)])));
 }
 
-/** The first row that is refused ends the INSERT; what was written before it stands, and the error says how much that is. */
+/** The first refused row ends the INSERT; the rows before it are written, and the error gives their number. */
 function wrongRow(row: RowRejection, written: number): ServiceError {
   return refusedAs('data', rowRefusal(row, written));
 }

@@ -20,7 +20,7 @@ export interface InputForm {
   readonly options: (columns: readonly InputColumn[]) => Pick<IngestOptions, 'columns' | 'nullText'>;
   /** Where whole rows end: at the ends of lines, but for those within these quotes, or behind brackets. */
   readonly rows: 'lines' | 'quoted lines' | 'tuples';
-  /** Makes whole rows, one text after the other, what the reader takes. Null: they are that already. */
+  /** Converts whole rows, one text after the other, for the reader. Null: no conversion is needed. */
   readonly converter: (columns: readonly InputColumn[]) => ((text: string) => string) | null;
   /** Rows name no columns. */
   readonly needsColumns: boolean;
@@ -87,7 +87,7 @@ export function inputForm(name: string): InputForm {
   );
 }
 
-/** Columns that rows have: those that INSERT names, or all of the type, in its order. REL_INVALID where neither is known. */
+/** Columns of the rows: those that INSERT names, or all of the type, in its order. REL_INVALID where neither is known. */
 export function inputColumns(
   named: readonly string[] | null,
   definition: TypeDefinition | null,
@@ -109,7 +109,7 @@ const rowBytesMax = 16 << 20;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const newline = 0x0a;
 
-/** Whole lines, and what is left behind the last. A quoted field may hold line ends: `isOpen` tells whether one is. */
+/** Whole lines, and the rest behind the last. A quoted field may hold line ends: `isOpen` tells whether one is open. */
 async function* wholeLines(source: Bytes, quote: number | null): AsyncGenerator<string, void> {
   let held: Uint8Array[] = [];
   let bytes = 0;
@@ -234,7 +234,7 @@ function rowOf(cells: readonly string[], columns: readonly InputColumn[]): strin
   return `{${cells.map((cell, i) => `${JSON.stringify(columns[i]!.name)}:${cellOf(cell, columns[i]!.type)}`).join(',')}}`;
 }
 
-/** A cell of JSON as its column takes it: what stands in quotes there may be a number, an instant or JSON. */
+/** A cell of JSON in the form for its column: a quoted value may be a number, an instant or JSON. */
 function cellOf(token: string, type: ColumnType | null): string {
   switch (type) {
     case 'vector':
@@ -258,7 +258,7 @@ function cellOf(token: string, type: ColumnType | null): string {
 const booleanOf = (text: string): string | null =>
   text === '1' || text === 'true' ? 'true' : text === '0' || text === 'false' ? 'false' : null;
 
-/** A column of JSON is a String to ClickHouse: its text is the JSON. One that is none stays a text. */
+/** A column of JSON is a String to ClickHouse: its text is the JSON. Text that is not JSON stays text. */
 function jsonOf(token: string): string {
   if (!token.startsWith('"')) return token;
   try {
@@ -379,7 +379,7 @@ function fieldOf(field: string | null, type: ColumnType | null, isText: boolean 
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-/** Whole rows in brackets, and what stands between them. */
+/** Whole rows in brackets, and the text between them. */
 async function* wholeTuples(source: Bytes): AsyncGenerator<string, void> {
   let held = '';
   const text = new TextDecoder('utf-8', { fatal: true });
@@ -415,7 +415,7 @@ class TupleScan {
   #depth = 0;
   #inText = false;
 
-  /** Behind the last bracket that closes a row, from where on the next call goes by; 0: none does yet. */
+  /** The offset behind the last bracket that closes a row, where the next call starts; 0: there is none yet. */
   end(text: string): number {
     let end = 0;
     let i = this.#at;

@@ -250,7 +250,7 @@ export class NativeSession implements Session<NativeMessage> {
     );
   }
 
-  /** A block that tells the columns, those with rows, and what they come to. */
+  /** Sends a block with the columns, the blocks of rows, and the totals. */
   async #send(out: Outgoing, { compressed }: Query, answer: Answer, signal: AbortSignal): Promise<void> {
     const { revision, client, caller } = this.#login!;
     const writer = new BlockWriter(answer.columns, client);
@@ -307,7 +307,7 @@ function* withHeader<T>(blocks: Iterable<readonly T[]>): Generator<readonly T[],
   yield* blocks;
 }
 
-/** `out` counts what the rows take before they are compressed. */
+/** `out` counts the bytes of the rows before compression. */
 function* withInfo(pieces: Iterable<Uint8Array>, out: Outgoing): Generator<Uint8Array, void> {
   yield blockInfo;
   for (const piece of pieces) {
@@ -381,7 +381,7 @@ class Outgoing {
   }
 }
 
-/** Goes on when the client has taken most of what was sent, others had a turn, and the caller would still be let in. */
+/** Continues when the client has taken most of the bytes, others had a turn, and the caller is still admitted. */
 class Pace {
   readonly #parts: DoorParts;
   readonly #connection: Connection;

@@ -138,7 +138,7 @@ const forms: Readonly<Record<string, OutputForm>> = {
 
 const aliases: Readonly<Record<string, string>> = { TSV: 'TabSeparated', NDJSON: 'JSONEachRow', JSONLines: 'JSONEachRow' };
 
-/** By its name, or another one of it. Throws what ClickHouse answers for one that there is not. */
+/** Finds a form by its name or an alias. Throws ClickHouse's error for an unknown one. */
 export function outputForm(name: string): { readonly name: string; readonly form: OutputForm } {
   const full = aliases[name] ?? name.replace(/^TSV(?=With)/, 'TabSeparated');
   if (Object.hasOwn(forms, full)) return { name: full, form: forms[full]! };

@@ -3,7 +3,7 @@ import { textBytes, varintBytes } from './varint.ts';
 import { spoken } from './types.ts';
 
 const kinds = { hello: 0, data: 1, exception: 2, progress: 3, pong: 4, endOfStream: 5, profile: 6, tablesStatus: 9 } as const;
-/** Progress tells what was written, too. */
+/** From this revision on, progress includes written rows. */
 const writtenFrom = 54_420;
 
 export const pong = Buffer.from([kinds.pong]);

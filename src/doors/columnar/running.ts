@@ -1,4 +1,4 @@
-/** Questions that run, by who asked and what they call them: for KILL QUERY. */
+/** Running queries by their caller and query id, for KILL QUERY. */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { refusedAs } from './errors.ts';

@@ -71,7 +71,7 @@ export class ColumnarSettings {
     this.#given = new Map(others === null ? [] : others.#given);
   }
 
-  /** Throws for one that there is not. */
+  /** Throws for an unknown setting. */
   set(name: string, value: string): void {
     if (!Object.hasOwn(knownSettings, name))
       throw refusedAs('setting', new ServiceError('REL_INVALID', `Unknown setting ${name.slice(0, 100)}`));

@@ -1,6 +1,6 @@
 /**
- * A statement of the columnar doors: what it asks for, as Annals says it. Its text is ClickHouse's in words, quotes, parameters and the
- * clauses FORMAT and SETTINGS; the rest of a question is the planner's SQL. Source: specification, "Compatibility doors".
+ * Translates a statement of the columnar doors into Annals' words. Its words, quotes, parameters and the clauses FORMAT and
+ * SETTINGS are ClickHouse's; the rest of a query is the planner's SQL. Source: specification, "Compatibility doors".
  */
 import { ServiceError } from '../../errors.ts';
 import { refusedAs } from './errors.ts';
@@ -42,7 +42,7 @@ interface Stated {
   readonly settings: ReadonlyMap<string, string>;
 }
 
-/** Statements that are ClickHouse's and have nothing here: what they would do is done at other doors. */
+/** ClickHouse's statements that have no counterpart here: other doors do their work. */
 const notHere = new Set(
   'ALTER ATTACH BACKUP CHECK CREATE DELETE DETACH DROP EXCHANGE GRANT MOVE OPTIMIZE RENAME REPLACE RESTORE REVOKE SYSTEM TRUNCATE UNDROP UPDATE'.split(
     ' ',
@@ -50,8 +50,8 @@ const notHere = new Set(
 );
 
 /**
- * `text` may end in the midst of an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
- * Throws REL_PARSE for what is no statement, REL_NOT_IMPLEMENTED for one that is not here.
+ * `text` may end inside an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
+ * Throws REL_PARSE for text that is no statement, REL_NOT_IMPLEMENTED for an unsupported statement.
  */
 export function statementOf(text: string, facts: StatementFacts, isWhole = true): Statement | null {
   try {
@@ -182,14 +182,14 @@ class StatementReader {
 
   #skipped: Token | null = null;
 
-  /** `default.T` is T: there is no other database than the one that is asked. */
+  /** `default.T` is T: only the current database can be read. */
   #isOwnDatabase(token: Token): boolean {
     if (token.text !== this.#facts.database || this.#next?.text !== '.') return false;
     this.#skipped = token;
     return true;
   }
 
-  /** Functions of which the planner has none, or one that is written otherwise. */
+  /** Functions that the planner lacks, or spells otherwise. */
   #call(token: Token): string {
     const name = token.text.toLowerCase();
     const isBare = (): boolean => this.#text.slice(this.#next!.end).trimStart().startsWith(')');
@@ -452,7 +452,7 @@ class StatementReader {
 
   #advance(): void {
     const step = this.#tokens.next();
-    // A token at the very end may go on in what has not come yet.
+    // A token at the very end may continue in the bytes to come.
     if (!this.#isWhole && (step.done === true || step.value.end === this.#text.length))
       throw new Unended('REL_PARSE', 'the statement goes on');
     this.#next = step.done === true ? null : step.value;

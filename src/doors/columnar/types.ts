@@ -1,7 +1,7 @@
 /**
- * Types of columns as ClickHouse names them, by what the client knows. An instant of a property is a DateTime64, the four system
- * instants are Int64 nanoseconds: they are cursors, and hold the greatest i64. Every cell may be NULL, but for arrays, which can't be:
- * a vector that is NULL is an empty one.
+ * ClickHouse's types for columns, as far as the client knows them. An instant of a property is a DateTime64, the four system
+ * instants are Int64 nanoseconds: they are cursors, and hold the greatest i64. Every cell may be NULL, but for arrays, which
+ * can't be: a vector that is NULL is an empty one.
  */
 import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';

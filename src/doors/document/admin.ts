@@ -88,7 +88,7 @@ const nothingDone =
     return { ok: 1, note };
   };
 
-/** Deletes what is in the collection: as ever, what was there then stays to be read as of then. */
+/** Deletes all documents of the collection; earlier versions stay readable as of then. */
 async function drop(context: CommandContext): Promise<WritableObject> {
   const { place } = context;
   const count = await context.write(null, 'delete', async (reading) => {

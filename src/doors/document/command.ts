@@ -15,7 +15,7 @@ import { entryType, type Place, type Reading, refuseFirst, typesDatabase } from 
 import { DocumentRefusal, refusals } from './errors.ts';
 
 export interface CommandRow {
-  /** Members that it takes beside its own name, and those that all take. */
+  /** Members that a command takes beside its own name, and those that all commands take. */
   readonly takes: readonly string[];
   /** For each document, statement or member that it names. */
   readonly cost: CommandCost;
@@ -135,7 +135,7 @@ export class CommandContext {
     return { planner, invocation, terms: this.terms, signal, yieldTurn: planner.turns(signal), keep };
   }
 
-  /** Writes what `make` makes of what is there, again where that was written meanwhile; `about`: a key, or a collection. */
+  /** Writes the result of `make`, again where rows changed meanwhile; `about`: a key, or a collection. */
   async retryConflicts<T>(
     invocation: Invocation,
     about: string,
@@ -152,7 +152,7 @@ export class CommandContext {
   }
 }
 
-/** A number stands for what it is worth. */
+/** A number counts as true unless it is 0. */
 export function flagOf(value: Stored | undefined, name: string): boolean | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'boolean') return value;

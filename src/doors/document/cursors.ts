@@ -21,7 +21,7 @@ export interface OpenCursor {
 
 const cursorsMax = 10_000;
 const bytesMax = 64 << 20;
-/** A reply stays well below what a message may be. */
+/** A reply stays well below the limit of a message. */
 const batchBytes = 12 << 20;
 
 export class OpenCursors {
@@ -88,7 +88,7 @@ export async function encoded(documents: readonly StoredObject[], yieldTurn: () 
   return made;
 }
 
-/** The next of them, and what is left. */
+/** The next documents, and the remaining ones. */
 export function batchOf(
   rest: readonly Encoded[],
   most: number,

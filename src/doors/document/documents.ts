@@ -108,7 +108,7 @@ function idOf({ database, collection }: Place, key: string): Stored {
   }
 }
 
-/** Keys of what a filter can mean, where it says so by `_id`; null: it does not. */
+/** The _ids to which a filter restricts documents; null: it names none. */
 export function idsIn(filter: StoredObject): readonly Stored[] | null {
   const id = filter.get('_id');
   if (id === undefined) return null;
@@ -174,7 +174,7 @@ async function fitting({ yieldTurn }: Reading, found: readonly Found[], fits: Fi
   return those;
 }
 
-/** Where several organisations have one of a key: the caller's own, else the one that was written last. */
+/** Where several organisations have one key: the caller's own row, else the one that was written last. */
 function oneOfEach(found: readonly Found[]): Found[] {
   const byKey = new Map<string, Found>();
   for (const each of found) if (byKey.get(each.key)?.own !== true || each.own) byKey.set(each.key, each);

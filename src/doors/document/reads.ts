@@ -129,7 +129,7 @@ async function distinct(context: CommandContext): Promise<WritableObject> {
   const { result } = await context.read(async (reading) => {
     const found = await findDocuments(reading, { ...context.place, filter, time: context.time });
     const values = new Distinct();
-    // A list tells as many values as it has, each by what it holds.
+    // A list counts each of its values once.
     const pace = new Pace();
     await eachInSteps(found, reading.yieldTurn, function* ({ document }) {
       for (const value of valuesAt(document, path)) {

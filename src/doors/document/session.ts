@@ -84,7 +84,7 @@ export class DocumentSession implements Session<Message> {
     } catch (error) {
       reply = errorDocument(await this.#refused(name, error));
     }
-    // At once: what it holds was looked at for what was erased meanwhile.
+    // Sent in this turn: the reply was checked for rows erased meanwhile.
     if (!message.silent) this.#connection.write(encodeReply(++this.#sent, message, reply));
     this.#atRest = true;
   }
@@ -140,8 +140,8 @@ export class DocumentSession implements Session<Message> {
   }
 
   /**
-   * Drivers watch a server by connections that never log in, and take one that is cut off for a server that is gone: such a
-   * connection stays for as long as it asks.
+   * Drivers watch a server by connections that never log in, and take a cut-off one for a server that is gone: such a connection
+   * stays as long as it keeps asking.
    */
   async #limitSilence(): Promise<void> {
     this.#connection.watches();

@@ -32,7 +32,7 @@ const unbuilt: ReadonlySet<string> = new Set(
   '$push $pull $pullAll $pop $addToSet $unset $rename $min $max $bit $currentDate'.split(' '),
 );
 
-/** Whether it is another document, to be put in the place of the one that is there. */
+/** Whether an update is a replacement document. */
 export function isReplacement(given: Stored | undefined): boolean {
   if (!isObject(given)) return false;
   const [first] = given.keys();
@@ -193,7 +193,7 @@ function* applied(
 }
 
 interface Placing {
-  /** Those that were made meanwhile. */
+  /** Objects and lists that were copied by this update. */
   readonly own: Set<Stored>;
   readonly write: (old: Stored | undefined) => Stored | undefined;
 }

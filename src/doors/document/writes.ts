@@ -27,7 +27,7 @@ import { DocumentRefusal, numberOfError, refusals } from './errors.ts';
 import { projectionOf, sortOf, type Stage } from './pipeline.ts';
 import { isReplacement, nameSteps, seedOf, type Update, updateOf, withId } from './update.ts';
 
-/** An _id for who has none: seconds, then chance. */
+/** An _id for a document without one: seconds, then random bytes. */
 function newId({ asker }: CommandContext): Stored {
   const bytes = Buffer.from(asker.parts.random.fill(new Uint8Array(12)));
   bytes.writeUInt32BE(Number(asker.parts.clock.now() / 1_000_000_000n) >>> 0, 0);
@@ -122,7 +122,7 @@ interface Changed {
   readonly upserted: StoredObject | null;
 }
 
-/** Those of the caller's own path alone: what lies below it is read, and not written. */
+/** Documents of the caller's own path alone: those below it can be read, not written. */
 async function ownDocuments(
   context: CommandContext,
   reading: Reading,

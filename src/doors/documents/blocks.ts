@@ -1,6 +1,6 @@
 /**
- * Documents as one text and the blocks in it: paragraphs, headings, lists, tables, code. Of text and Markdown the text is what was
- * sent; of HTML and PDF it is what a reader would see, with an empty line between blocks.
+ * Documents as one text and the blocks in it: paragraphs, headings, lists, tables, code. For text and Markdown it is the text as
+ * sent; for HTML and PDF it is the visible text, with an empty line between blocks.
  */
 import type { Parser as HtmlParser } from 'htmlparser2';
 import type * as Marked from 'marked';
@@ -34,7 +34,7 @@ export async function blocksOf(bytes: Uint8Array, format: DocumentFormat): Promi
   return markdownBlocks(text, await import('marked'));
 }
 
-/** By what is in it first: names lie more often. */
+/** The bytes decide first: names are wrong more often. */
 export function formatOf(bytes: Uint8Array, name: string | null): DocumentFormat {
   const begin = new TextDecoder('latin1').decode(bytes.subarray(0, 1_024));
   if (begin.startsWith('%PDF-')) return 'pdf';
@@ -87,7 +87,7 @@ class Headings {
   }
 }
 
-/** How deep quotes and lists within each other are read, a quote counting twice. A level costs one more reading of what is in it. */
+/** Most levels of nested quotes and lists, a quote counting twice. Each level reads its content once more. */
 const levelsMax = 32;
 
 /** `text` has LF ends of lines. */
@@ -220,7 +220,7 @@ export function htmlBlocks(source: string, Parser: typeof HtmlParser): Blocks {
 
 async function pdfBlocks(bytes: Uint8Array): Promise<Blocks> {
   const { getDocumentProxy, extractText, getMeta } = await import('unpdf');
-  // The library keeps the bytes, and says what it makes of them on the console.
+  // The library takes the bytes over, and would print warnings to the console.
   const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error: unknown): never => {
     const isLocked = error instanceof Error && error.name === 'PasswordException';
     throw new ServiceError('REL_UNPROCESSABLE', isLocked ? 'the PDF needs a password' : 'the PDF cannot be read');

@@ -74,7 +74,7 @@ export function chunksOf(text: string, blocks: readonly Block[], size: number, o
     }
     chunks.push({ content: text.slice(start, end), start: pointAt(start), end: pointAt(end), page, heading });
     if (last + 1 >= spans.length) break;
-    // The next one begins with what is repeated of this one, but never where this one began.
+    // The next chunk begins with the overlap, but always behind the beginning of this one.
     let next = last + 1;
     while (next - 1 > first && isTogether(spans[next - 1]!, spans[last + 1]!) && end - spans[next - 1]!.start <= overlap) next--;
     first = next;

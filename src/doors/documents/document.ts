@@ -9,7 +9,7 @@ export interface DocumentRequest {
   readonly format: DocumentFormat | null;
   /** The file or page it came from; its ending may tell the format. */
   readonly name: string | null;
-  /** Characters of a chunk at most, and of those that a chunk repeats of the one before. */
+  /** Most characters of a chunk, and of the overlap between two chunks. */
   readonly chunkSize: number;
   readonly overlap: number;
 }
@@ -38,7 +38,7 @@ export interface ReadDocument {
   readonly chunks: readonly DocumentChunk[];
 }
 
-/** Rejects with REL_UNPROCESSABLE for what is no such document, or is more than is read. Tenants have their turns. */
+/** Rejects with REL_UNPROCESSABLE for a malformed or too large document. Tenants take turns. */
 export type ReadDocuments = (
   request: DocumentRequest,
   asker: { readonly tenant: string; readonly signal: AbortSignal | undefined },

@@ -21,7 +21,7 @@ export interface Asked {
   readonly action?: Action;
   /** The write that it is, even if it reads first. */
   readonly act?: Act;
-  /** Goes on with what was admitted before. */
+  /** Continues a request that was admitted before. */
   readonly continues?: boolean;
   /** It reads and writes in this transaction. */
   readonly transaction?: Transaction | null;

@@ -8,8 +8,8 @@ export const longBytes = 1 << 20;
 export type Decoded<S, M> =
   | { readonly message: M; readonly taken: number; readonly state: S }
   /**
-   * Goes on from `state` once so many bytes are there, those that were given among them: no byte is looked at twice. Absent: what
-   * was looked at is a head of a few bytes. Where so many were given, the work is long, and others have a turn first.
+   * Resumes from `state` once so many bytes are there, earlier ones included: no byte is decoded twice. Absent: only a head of a
+   * few bytes was decoded. Where so many are there already, the work is long, and others have a turn first.
    */
   | { readonly needs: number; readonly state?: S };
 

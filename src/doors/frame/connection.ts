@@ -12,7 +12,7 @@ import { Inbox, pause } from './inbox.ts';
 import type { Strangers } from './strangers.ts';
 import type { Holding, WireMemory } from './wire-memory.ts';
 
-/** How long a client may take to say who it is, and to take any of what was sent. */
+/** Time limits for a client to authenticate, and to take any of the bytes sent. */
 export const waits = { authenticateMs: 10_000, stalledMs: 30_000 } as const;
 /** A message of a client that has not authenticated is at most so long. */
 const strangerBytesMax = 16 * 1024;
@@ -68,7 +68,7 @@ export interface Session<M> {
   readonly atRest: boolean;
   /** Undefined where it is handled at once. */
   handle(message: M): Promise<void> | void;
-  /** All that was sent so far is handled: what was put off until now is done. */
+  /** All messages so far are handled: does the postponed work. */
   rest?(): Promise<void>;
   /** The client's last message before this error ends the connection. */
   farewell(error: ServiceError): Uint8Array;

@@ -60,7 +60,7 @@ export function admitAddress(
   if (!verdict.allowed) throw rateRefusal(limiter, verdict);
 }
 
-/** Leaves the access record of what was refused before it came to the gate; the gate's own verdict wins. */
+/** Leaves the access record of a refusal before the gate; the gate's own verdict wins. */
 export async function recordRefusal(
   parts: Pick<DoorParts, 'gate' | 'ids' | 'strangers' | 'clock'>,
   caller: Caller | { readonly door: string; readonly clientIp: string | null },

@@ -20,7 +20,7 @@ export class Drain {
     this.#begunMs ??= this.#clock.monotonicMs();
   }
 
-  /** Resolves when its time is over, or what it waits for. */
+  /** Resolves when the drain time is over, or the awaited work is. */
   end(over: AbortSignal): Promise<void> {
     const passedMs = this.#clock.monotonicMs() - (this.#begunMs ?? 0);
     return this.#clock.sleep(Math.max(0, this.#drainMs - passedMs), over);

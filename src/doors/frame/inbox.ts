@@ -11,10 +11,10 @@ const leftBytesMax = 64 * 1024;
 export class Inbox<S, M> {
   readonly #codec: Codec<S, M>;
   #state: S;
-  /** The first `#length` bytes are those that wait. */
+  /** The first `#length` bytes are pending. */
   #bytes: Buffer = nothing;
   #length = 0;
-  /** The buffer is of this inbox alone: what comes is written behind what is there. */
+  /** The buffer belongs to this inbox alone: new bytes are appended in place. */
   #isOwn = false;
   /** Bytes of the buffer that `#bytes` is a part of. */
   #capacity = 0;
@@ -55,7 +55,7 @@ export class Inbox<S, M> {
     this.#length += piece.length;
   }
 
-  /** Doubles while a message grows, up to what it is known to need. */
+  /** Doubles while a message grows, up to the size it needs. */
   #grow(length: number): void {
     const known = this.#needs >= length ? Math.min(this.#needs, 2 * length) : 0;
     const larger = Buffer.allocUnsafeSlow(Math.max(length, known, this.#isOwn ? 2 * this.#length : 0));

@@ -20,7 +20,7 @@ interface LeaseParts {
   readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
 }
 
-/** Throws what a next request of this caller would be refused with. */
+/** Throws the error with which a new request of this caller would be refused. */
 export function checkCaller({ authenticator, gate }: Pick<LeaseParts, 'authenticator' | 'gate'>, caller: Caller): void {
   authenticator.renewed(caller);
   gate.checkStanding(caller);

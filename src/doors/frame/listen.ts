@@ -1,4 +1,4 @@
-/** Ports that a door listens on: what is wrong with one is said by the setting that names it. */
+/** Ports that a door listens on: errors name the setting of the port. */
 import { createServer } from 'node:net';
 import { parseBind, type SettingName, type Settings } from '../../config.ts';
 import { ConfigError } from '../../errors.ts';
@@ -22,7 +22,7 @@ export function listenersOf(settings: Ports): { readonly admin: Listener; readon
   };
 }
 
-/** Throws a ConfigError where one of them can't be had now: a start that comes to nothing leaves nothing behind. */
+/** Throws a ConfigError where a port is taken now: a start that fails leaves nothing behind. */
 export async function checkFree(settings: Ports): Promise<void> {
   const { admin, data } = listenersOf(settings);
   for (const listener of [admin, data]) if (listener.port !== 0) await listenOn(listener, () => tryOut(listener));

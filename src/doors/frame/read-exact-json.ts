@@ -16,7 +16,7 @@ export interface NumbersIn {
   readonly areHuge: boolean;
 }
 
-/** Throws a SyntaxError for what is no JSON, a RangeError for a number that no double holds. */
+/** Throws a SyntaxError for text that is not JSON, a RangeError for a number too large for a double. */
 export function parseExactJson(text: string, numbers = numbersIn(text)): unknown {
   const value = numbers.areLong ? parsedLong(text) : (JSON.parse(text) as unknown);
   if (numbers.areHuge) refuseInfinite(value);

@@ -154,7 +154,7 @@ class SocketDoor<S, M> implements Door {
     return this.#stopped;
   }
 
-  /** Requests in hand are answered; what is not done when the drain time is over is cut off. */
+  /** Running requests are answered; those that exceed the drain time are cut off. */
   async #stop(): Promise<void> {
     this.drain();
     const closed = new AbortController();

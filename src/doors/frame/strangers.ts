@@ -7,17 +7,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 
-/** A socket, or what stands for one. */
+/** A socket, or an object that represents one. */
 export interface Stranger {
   destroy(): unknown;
 }
 
-/** Each may hold 16 KiB of a message, what one read of a socket brings (64 KiB), and the state of a TLS handshake. */
+/** Each may hold 16 KiB of a message, the bytes of one read (64 KiB), and the state of a TLS handshake. */
 const strangersMax = 1_000;
 
 export class Strangers {
   readonly #max: number;
-  /** Those that were silent for longest first. */
+  /** In the order of their last message, the oldest first. */
   readonly #all = new Set<Stranger>();
 
   constructor(max = strangersMax) {
@@ -55,9 +55,9 @@ const requestsAtOnce = 16;
 const knownPortionBytes = 65_536;
 /** Milliseconds of one turn of the event loop in which requests may begin; the last one begun may exceed it. */
 const turnMs = 4;
-/** So many begin before what they do next, which runs once they are through, can be seen in the time that they take. */
+/** Requests begun in one go: their next step runs after all of them, so only then does their time show. */
 const inOneGo = 4;
-/** Requests of one connection that were begun and have no answer yet: what it sends beyond them waits in its socket. */
+/** Unanswered requests of one connection: further ones wait in its socket. */
 const aheadMax = 64;
 
 /** Pending work. `work` does the next piece and returns its bytes. */
@@ -131,7 +131,7 @@ function portionEnd(bytes: Buffer): number {
   return at;
 }
 
-/** Stands between a socket and the parser of an HTTP server, which begins every request of what it is given at once. */
+/** Stands between a socket and the parser of an HTTP server, which would begin all requests of its input at once. */
 class PendingInput implements InLine {
   readonly #socket: Socket;
   readonly #strangers: BeginTurns;
@@ -151,7 +151,7 @@ class PendingInput implements InLine {
     this.#isKnown = isKnown;
     this.#parse = socket.listeners('data').at(-1) as (bytes: Buffer) => void;
     this.#parseEnd = socket.listeners('end').at(-1) as () => void;
-    // Node lets its parser read the socket beneath its listeners until there is one that is not its own.
+    // Node lets its parser read the socket directly until it has a listener that is not Node's own.
     socket.on('data', this.#onData).on('end', this.#onEnd).on('resume', this.#onResume);
     socket.off('data', this.#parse).off('end', this.#parseEnd);
   }
@@ -307,7 +307,7 @@ export class HttpStrangers {
   refuse(socket: Socket, answer: ServerResponse): void {
     const count = (this.#refusals.get(socket) ?? 0) + 1;
     this.#refusals.set(socket, count);
-    // Told by a header, so that the client sends its next request by another one.
+    // The header makes the client send its next request by another connection.
     if (count >= refusalsMax) answer.shouldKeepAlive = false;
   }
 }

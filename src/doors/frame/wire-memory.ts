@@ -1,12 +1,13 @@
 /**
- * One bound for the bytes that all connections of the doors over plain sockets hold: requests that are not whole yet, and replies
- * that clients have not taken. Where it is reached, nothing more is read or begun for a moment; then those that hold most are cut off.
+ * One bound for the bytes that all connections of the doors over plain sockets hold: incomplete requests, and replies that
+ * clients have not taken. Where it is reached, nothing more is read or begun for a moment; then the connections that hold most
+ * are cut off.
  */
 import type { Clock } from '../../clock.ts';
 
 /** So much of a connection is not counted: there is room for it at all times. */
 const freeBytes = 16 * 1024;
-/** How long those that hold most have to let go of it. */
+/** Time for the largest connections to release memory before they are cut off. */
 const reliefMs = 250;
 /** The share of the bound that remains after a relief. */
 const reliefShare = 0.75;

@@ -87,7 +87,7 @@ export class BoltSession implements Session<BoltFrame> {
   #queuedBytes = 0;
   #running: Promise<void> | null = null;
   #cancel = new AbortController();
-  /** Resets that were read and are not answered yet: what stands before them is passed over. */
+  /** Resets read but not answered yet: messages before them are skipped. */
   #resets = 0;
 
   constructor(parts: DoorParts, connection: Connection) {
@@ -420,7 +420,7 @@ export class BoltSession implements Session<BoltFrame> {
     if (this.#answers.size > 0) throw new ServiceError('REL_INVALID', 'an answer is open: take or discard it first');
   }
 
-  /** One server does everything: the one that the client has reached, as it calls it. */
+  /** A single server has all roles, under the address by which the client reached it. */
   #route(context: PackedMap, third: Packed | undefined): void {
     const address = context.get('address');
     if (typeof address !== 'string') throw new ServiceError('REL_INVALID', 'the routing context names no address');

@@ -54,7 +54,7 @@ export function facetValues({ facets }: Answer): number {
   return values;
 }
 
-/** Members of a JSON object, each after a comma: what follows the rows. */
+/** Members of a JSON object, each after a comma, for the end of a reply behind its rows. */
 export function envelopeMembers(answer: Answer): string {
   let facets = '';
   if (answer.facets !== null) for (const piece of facetPieces(answer.facets)) facets += piece;

@@ -82,7 +82,7 @@ export interface HttpDoorOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | null;
 }
 
-/** Options plus what the door makes for itself. */
+/** Options plus the door's own services. */
 export interface HttpContext extends HttpDoorOptions {
   readonly metrics: HttpMetrics;
   readonly bodies: Bodies;
@@ -109,7 +109,7 @@ export type App = FastifyInstance<RawServerBase, IncomingMessage, ServerResponse
 export interface RequestFacts {
   readonly id: string;
   readonly method: string;
-  /** Its route, with names for what stands in the path. */
+  /** Its route, with names in place of values in the path. */
   readonly routeOptions: {
     readonly url?: string | undefined;
     readonly bucket?: RateBucket | undefined;
@@ -127,7 +127,7 @@ export type RouteAccess = 'probe' | 'token' | 'admin';
 
 export type RateBucket = 'read' | 'write' | 'memory';
 
-/** How the body of a route is read; what the function throws refuses the request. `stream`: the route takes the body as it comes. */
+/** The reader of a route's body; its errors refuse the request. `stream`: the route takes the body as it comes. */
 export type BodyReader = 'stream' | ((body: Buffer, request: FastifyRequest) => unknown);
 
 declare module 'fastify' {

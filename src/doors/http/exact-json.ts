@@ -1,4 +1,4 @@
-/** JSON text of small replies, with bigints as bare integer tokens: 9223372036854775807 stays what it is. */
+/** JSON text of small replies, with bigints as bare integers: 9223372036854775807 keeps all its digits. */
 
 /** Like `JSON.stringify` for plain data; `undefined` fields are left out, non-finite numbers are null. */
 export function exactJson(value: unknown): string {

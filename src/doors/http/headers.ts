@@ -6,7 +6,7 @@ import type { RequestFacts } from './context.ts';
 /** The transaction that a request reads and writes in. */
 export const transactionHeader = 'x-service-transaction';
 
-/** Headers that decide who asks and for what: a second one of these is how a proxy and a server come to disagree. */
+/** Headers that decide the caller and the purpose: a repeated one is a way to make a proxy and a server disagree. */
 const single: ReadonlySet<string> = new Set([
   'authorization',
   'x-organization-id',
@@ -48,7 +48,7 @@ export function headerText(request: RequestFacts, name: string): string | null {
   return value;
 }
 
-/** Which of these media types the Accept header likes best, the first of those that it likes alike; null when it names none. */
+/** The media type that the Accept header prefers, the first of equally preferred ones; null when it names none. */
 export function preferredType<Type extends string>(request: RequestFacts, types: readonly Type[]): Type | null {
   let best: Type | null = null;
   let bestQuality = 0;

@@ -85,8 +85,8 @@ export function statedBy(
 }
 
 /**
- * Submits what is about one thing by its id, fsynced before it is answered: who may do what is never held up to be lost. The
- * access record says which command it was; of the id it keeps a digest.
+ * Submits a command about one thing by its id, fsynced before it is answered: changes of permissions must not be lost. The access
+ * record names the command and has a digest of the id.
  */
 export function submitNamed(
   invocation: Invocation,

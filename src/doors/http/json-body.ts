@@ -25,7 +25,7 @@ export function parseJsonBody(body: Buffer): unknown {
   } catch (error) {
     throw new ServiceError('REL_INVALID', error instanceof RangeError ? `the body: ${error.message}` : 'the body is not JSON');
   }
-  // Any way to spell the name; what it was meant to be is decided on the parsed value.
+  // Any spelling of the name; the check of the parsed value decides.
   if (text.includes('__proto__') || text.includes('\\u')) refuseProto(value);
   return value;
 }

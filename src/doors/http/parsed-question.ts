@@ -6,7 +6,7 @@ import type { HttpContext, RequestFacts } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
-/** Without an instant, about what is believed and true now. Its access record has been appended when this resolves. */
+/** Without an instant it reads current rows. Its access record has been appended when this resolves. */
 export function askParsed(
   context: HttpContext,
   request: RequestFacts,

@@ -46,7 +46,7 @@ interface Pieces extends Overtaken {
   readonly pieces: Iterator<Uint8Array>;
 }
 
-/** Larger requests are few, and what they cost is not in their head. */
+/** Larger requests are rare, and their cost does not depend on the head. */
 const requestBytesMax = 64 * 1024;
 const headBytesMax = 8 * 1024;
 /** While more than this waits for a client, none of its next requests is looked at. */
@@ -130,7 +130,7 @@ export class PlainLane {
   }
 }
 
-/** A plain request: what the framework's would say of the same bytes. */
+/** A plain request, with the properties that the framework would derive from the same bytes. */
 class PlainRequest implements RequestFacts {
   readonly id: string;
   readonly method = 'POST';
@@ -166,7 +166,7 @@ class PlainConnection implements InLine {
   /** Clients send the same head again and again. */
   #headText = '';
   #head: PlainHead | null = null;
-  /** Whom these credentials have authenticated: bodies of many lengths have as many heads. */
+  /** The caller of these credentials, kept because bodies of different lengths have different heads. */
   #caller: Caller | null = null;
   #authorization: string | undefined = undefined;
   #organization: string | undefined = undefined;

@@ -77,7 +77,7 @@ const frameworkErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = 
   ERR_STREAM_PREMATURE_CLOSE: ['REL_CANCELLED', 'the connection ended before the body did'],
 };
 
-/** Names the field and what is wrong with it, never the value that was sent. */
+/** Names the field and its error, never the value that was sent. */
 function validationDetail(error: FrameworkError): string {
   const issues = (error.validation ?? []).slice(0, 5).map((issue) => {
     const path = (issue.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.');

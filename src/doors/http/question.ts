@@ -12,7 +12,7 @@ import type { HttpContext, RequestFacts } from './context.ts';
 import { statedPurpose } from './headers.ts';
 import { invoke, signalOf } from './invoke.ts';
 
-/** The longest statement takes six of them with every character escaped: what is longer is not read, nor parsed. */
+/** Room for the longest statement with every character escaped to six: a longer body is not read. */
 export const questionBytesMax = 8 << 20;
 
 const consistency = z

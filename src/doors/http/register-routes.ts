@@ -1,4 +1,4 @@
-/** Registers routes with the framework: access, limits, schemas, and the one invocation around what a route runs. */
+/** Registers routes with the framework: access, limits, schemas, and the one invocation around a route's handler. */
 import { assert } from '../../errors.ts';
 import type { App, FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { invoke } from './invoke.ts';

@@ -39,7 +39,7 @@ export class ReplyBytes {
     const start = headBytes - head.length;
     bytes.write(head, start, 'latin1');
     socket.write(bytes.subarray(start, length));
-    // Most answers are in the socket's buffer by now; one that waits for its client keeps its bytes.
+    // Most answers are in the socket's buffer by now; a pending one keeps its bytes.
     if (socket.writableLength === 0) this.release();
   }
 

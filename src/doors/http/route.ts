@@ -16,7 +16,7 @@ export interface Asked<P = unknown, Q = unknown, B = unknown> {
   readonly context: HttpContext;
 }
 
-/** A good request. Names of what a store holds, such as `a job`, stand for their ids: `test/doors/http/every-route.ts`. */
+/** A valid request. Names of things in a store, such as `a job`, stand for their ids: `test/doors/http/every-route.ts`. */
 export interface RouteExample {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;

@@ -110,7 +110,7 @@ export async function createHttpDoor(options: HttpDoorOptions): Promise<HttpDoor
   return door;
 }
 
-/** Requests in hand go on; new ones are refused, but those that ask how the server is. */
+/** Running requests continue; new ones are refused, except those for the server's health. */
 function drain(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): void {
   if (context.draining.hasBegun) return;
   context.draining.begin();
@@ -120,7 +120,7 @@ function drain(context: HttpContext, listeners: readonly App[], plain: PlainLane
   for (const app of listeners) (app.server as Server).closeIdleConnections();
 }
 
-/** Requests in hand are answered; what is not done when the drain time is over is cut off. */
+/** Running requests are answered; those that exceed the drain time are cut off. */
 async function closeListeners(context: HttpContext, listeners: readonly App[], plain: PlainLane | null): Promise<void> {
   drain(context, listeners, plain);
   const closed = new AbortController();
@@ -222,7 +222,7 @@ function inTurn({ unknown }: HttpContext): (request: FastifyRequest, reply: Fast
   };
 }
 
-/** Duplicate headers, rate limit, credential: what a request must pass before its body is looked at. */
+/** Duplicate headers, rate limit, credential: checks before the body is read. */
 function admit(context: HttpContext, request: FastifyRequest, reply: FastifyReply): void {
   const { access, bucket, inTransaction } = request.routeOptions.config;
   if (access === undefined) return;

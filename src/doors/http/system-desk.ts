@@ -10,7 +10,7 @@ export interface StorageFigures {
   readonly columnBytes: number;
   readonly columnsHydrated: number;
   readonly columnsEvicted: number;
-  /** That scans left out, since no row of them could match, and of these what a bloom filter knew. */
+  /** Segments that scans skipped, since no row of them could match, and those skipped by a bloom filter. */
   readonly segmentsPruned: number;
   readonly segmentsPrunedByBloom: number;
 }
@@ -26,7 +26,7 @@ export interface BackupView {
   readonly digest_tree_size: number | null;
 }
 
-/** One that is listed though it can't be restored: it must not vanish. */
+/** A damaged backup is listed although it can't be restored: it must not vanish. */
 export interface DamagedBackup {
   readonly backup: string;
   readonly damaged: string;
@@ -101,7 +101,7 @@ export interface SystemDesk {
     options?: UpkeepOptions,
   ): Promise<{ readonly indexes: number; readonly bytes: number } | undefined>;
   readonly backups: BackupDesk;
-  /** A new data key for what is sealed from now on. */
+  /** Makes a new data key for everything sealed from now on. */
   rotateDataKey(): Promise<KeyRotation>;
   walSync(): string;
   /** How safe the settings are. */

@@ -28,7 +28,7 @@ const quotaMembers = {
   requests_per_second: amount,
 };
 
-/** All of them: what is absent goes back to what the settings say. */
+/** All quotas: absent ones go back to the settings. */
 export const quotaBody = z
   .strictObject(quotaMembers)
   .partial()

@@ -19,7 +19,7 @@ export const toolProblem = problem
   .extend(toolEnvelope)
   .meta({ id: 'ToolProblem', description: 'a problem record in the envelope of tool replies' });
 
-/** Content of an answer as text; exact, so that integers of 64 bits are what they are. */
+/** Content of an answer as text, with exact integers of 64 bits. */
 export function textContent(output: unknown): { readonly type: 'text'; readonly text: string } {
   return { type: 'text', text: exactJson(output) };
 }

@@ -46,7 +46,7 @@ export const annals: Readonly<Record<string, CommandRow>> = {
 };
 
 export const readAsOf = {
-  /** `ANNALS.AT <instant> [SYSTEM] <command>`: what was true then; with SYSTEM, what was believed then. */
+  /** `ANNALS.AT <instant> [SYSTEM] <command>`: the command as of an instant of valid time; with SYSTEM, of system time. */
   command(terms: Terms, words: readonly Buffer[]): { readonly terms: Terms; readonly inner: readonly Buffer[] } {
     if (words.length < 3) throw refusals.arity('annals.at');
     const bySystem = words[2]!.toString().toUpperCase() === 'SYSTEM';

@@ -145,7 +145,7 @@ export class CommandContext {
     });
   }
 
-  /** Deletes a key, and tells what it held. */
+  /** Deletes a key, and returns its former entry. */
   end(key: string): Promise<Entry | null> {
     const { planner } = this.asker.parts;
     return this.#retryConflicts(key, 'delete', async (invocation) => {
@@ -156,7 +156,7 @@ export class CommandContext {
     });
   }
 
-  /** Deletes those that are there; how many were. */
+  /** Deletes the existing ones of these keys; returns their number. */
   endAll(keys: readonly string[]): Promise<number> {
     const asked = [...new Set(keys)];
     const { planner, yieldTurn } = this.asker.parts;

@@ -13,7 +13,7 @@ export class Cursors {
   readonly #held = new LRUCache<string, Held>({ max: cursorsMax });
   #last = 0;
 
-  /** `position` pins what is read. */
+  /** `position` pins the snapshot. */
   open(position: string, caller: Caller): string {
     const number = String(++this.#last);
     this.#held.set(number, { position, of: ownerOf(caller) });

@@ -20,7 +20,7 @@ export interface Entry {
   readonly value: Buffer | string;
   /** Nanoseconds; FOREVER: it does not expire. */
   readonly expires: bigint;
-  /** Everything that the row holds but its value, for who writes it anew. */
+  /** The row's other cells, for a writer that replaces it. */
   readonly others: readonly { readonly name: string; readonly type: ColumnType; readonly cell: Cell }[];
 }
 
@@ -46,7 +46,7 @@ interface Entries {
   readonly answer: Answer;
 }
 
-/** By key. Of a key that several organisations have, the caller's own, else the one that was written last. */
+/** By key. Where several organisations have a key, the caller's own entry, else the one that was written last. */
 export function readEntries(planner: Planner, invocation: Invocation, keys: readonly string[], time: DefaultTime): Entries {
   const answer = planner.lookUp(invocation, { type: entryType, keys, columns: valueColumns, time });
   const read = new EntryReader(invocation);
@@ -91,7 +91,7 @@ const tooMuch = (): ServiceError =>
 export const rowsInTurn = 2_048;
 const bytesInTurn = 1 << 20;
 
-/** Counts what is done for words, rows and replies. */
+/** Counts the work on words, rows and replies. */
 export class WordPace {
   readonly #yieldTurn: () => Promise<void>;
   #count = 0;
@@ -214,7 +214,7 @@ export interface PutTerms {
   readonly fromValue?: boolean;
 }
 
-/** All or nothing. A value that expires leaves nothing of what was there before behind it. */
+/** Writes all keys or none. A value with an expiry leaves no earlier value to come back after it. */
 export function putCommand(puts: readonly Put[], door: string, { when, fromValue = false }: PutTerms = {}): PutRows {
   const names = new Map<string, { readonly type: ColumnType; readonly cells: (Cell | Buffer)[] }>();
   const set = (row: number, name: string, type: ColumnType, cell: Cell | Buffer): void => {

@@ -1,4 +1,4 @@
-/** Patterns of KEYS, SCAN and PSUBSCRIBE: `*`, `?`, `[a-c]`, `[^a]`, a backslash before what stands for itself. */
+/** Patterns of KEYS, SCAN and PSUBSCRIBE: `*`, `?`, `[a-c]`, `[^a]`, and a backslash before a literal character. */
 
 type Part =
   | { readonly kind: 'star' }

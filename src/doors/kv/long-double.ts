@@ -16,7 +16,7 @@ const hexForm = /^([+-]?)0[xX](?:([\da-fA-F]+)(?:\.([\da-fA-F]*))?|\.([\da-fA-F]
 
 const lengthOf = (value: bigint): number => value.toString(2).length;
 
-/** A quotient, rounded to what a long double holds, of two the even one. Magnitudes are not negative. */
+/** Rounds a quotient to a long double, to even on a tie. Magnitudes are not negative. */
 function rounded(numerator: bigint, denominator: bigint, isNegative: boolean): LongDouble {
   if (numerator === 0n) return { mantissa: 0n, exponent: 0 };
   let exponent = Math.max(lengthOf(numerator) - lengthOf(denominator) - bits, exponents.least);

@@ -21,7 +21,7 @@ export class Replies {
     return Buffer.concat(this.takePieces());
   }
 
-  /** Long ones as they are, short ones that follow each other as one. */
+  /** Long pieces as they are, consecutive short ones joined. */
   takePieces(): Buffer[] {
     this.#cut();
     const taken: Buffer[] = [];

@@ -12,7 +12,7 @@ const longMax = 2n ** 63n - 1n;
 /** No row ends later. */
 const lastExpiry = FOREVER - 1n;
 
-/** Instant that an expiry in these words says; throws what Redis says of one that can't be. */
+/** The instant of an expiry; throws Redis' errors for an invalid one. */
 export function expiryOf(context: CommandContext, unit: string, word: Buffer, past: 'refused' | 'taken' = 'refused'): bigint {
   const amount = integerOf(word);
   const inSeconds = unit === 'EX' || unit === 'EXAT';

@@ -106,7 +106,7 @@ function wrongIn(each: unknown): Malformed | null {
 
 const gated: ReadonlySet<unknown> = new Set(['tools/call', 'resources/list', 'resources/read']);
 
-/** Whether a message comes to the gate by itself. */
+/** Whether a message reaches the gate by itself. */
 export function asksGate(body: object): boolean {
   return [body].flat().some((message) => gated.has((message as { readonly method?: unknown } | null)?.method));
 }

@@ -91,7 +91,7 @@ function argumentsOf(given: unknown): Readonly<Record<string, unknown>> & { read
   return { ...rest, purpose: purpose ?? undefined };
 }
 
-/** The route took from the bucket of reads: what is more takes from its own as well. */
+/** The route took from the bucket of reads; verbs of other buckets take from their own as well. */
 function takeTurn({ writeLimit, memoryLimit, clock }: HttpContext, { bucket }: Verb, address: string | null): void {
   if (bucket === 'read') return;
   admitAddress({ clock }, bucket === 'write' ? writeLimit : memoryLimit, address);

@@ -1,4 +1,4 @@
-/** Buckets: rows of ObjectStoreBucket, and the one that is made of all other types. */
+/** Buckets: rows of ObjectStoreBucket, and the bucket `types`, which shows rows of all other types. */
 import type { Exchange } from './exchange.ts';
 import { accepted, Asking, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
 import { ObjectRefusal, refusals } from './refusal.ts';

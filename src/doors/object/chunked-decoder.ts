@@ -42,7 +42,7 @@ export class ChunkedDecoder {
     this.#options = options;
   }
 
-  /** Content among the bytes that came. Throws for what is no such body. */
+  /** The content among these bytes. Throws for a malformed body. */
   push(bytes: Buffer): Buffer[] {
     const content: Buffer[] = [];
     for (let at = 0; at < bytes.length; ) {

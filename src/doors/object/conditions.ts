@@ -19,7 +19,7 @@ export function etagMatches(list: string, hash: string | null): boolean {
   });
 }
 
-/** Whether the client has what it asks for. Throws PreconditionFailed. */
+/** Whether the client has the object already. Throws PreconditionFailed. */
 export function isKnown({ header }: ObjectRequest, { hash, modifiedMs }: Stands): boolean {
   const seconds = Math.floor(modifiedMs / 1000) * 1000;
   const match = header('if-match');
@@ -37,8 +37,8 @@ export interface Span {
 }
 
 /**
- * Null: all of it, as also for several ranges, for what is none, and where `If-Range` names what is no more. Throws InvalidRange
- * for one behind the end.
+ * Null: the whole object, as also for several ranges, for a malformed one, and where `If-Range` names an earlier version. Throws
+ * InvalidRange for one behind the end.
  */
 export function spanOf({ header }: ObjectRequest, stands: Stands, size: number): Span | null {
   const match = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header('range')?.trim() ?? '');

@@ -25,7 +25,7 @@ export interface ObjectDoorOptions extends Omit<DoorParts, 'authenticator'> {
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
 
-/** Options plus what the door makes for itself. */
+/** Options plus the door's own services. */
 export interface ObjectParts extends ObjectDoorOptions, HttpRoom {
   readonly uploads: Uploads;
   readonly traffic: BucketTraffic;
@@ -38,7 +38,7 @@ export interface Exchange {
   readonly caller: Caller;
   /** The time that the request reads: now, unless it states another. */
   readonly time: DefaultTime;
-  /** Whether a write asks for its own fsync. Throws for what a write can't mean: an instant that is over. */
+  /** Whether a write asks for its own fsync. Throws for a term that a write can't have: a past instant. */
   readonly sync: boolean;
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal;

@@ -3,7 +3,7 @@
  *
  *   path and headers -> rate limit -> credential -> operation -> gate -> answer
  *
- * and on every way out there is one answer, and one access record of what the caller asked for.
+ * and on every way out there is one answer, and one access record of the request.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { signatureOf, verified } from '../../governance/authentication/sigv4.ts';
@@ -160,7 +160,7 @@ export class HttpExchange implements Exchange {
   }
 }
 
-/** Headers that say for whom, or what: unsigned, anybody on the way could have put them there. */
+/** Headers that decide the caller or the operation: unsigned, a proxy could have added them. */
 const covered = /^x-(amz|service)-|^x-organization-id$/;
 
 const publicKeys =

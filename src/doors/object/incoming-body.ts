@@ -73,12 +73,12 @@ export class IncomingBody {
     return this.#digest!;
   }
 
-  /** Checksums that the client sent, and that hold, and the one that was asked for, by header. */
+  /** The client's verified checksums, and the requested one, by header. */
   get checksums(): ReadonlyMap<string, string> {
     return this.#told;
   }
 
-  /** All of it, piece by piece; throws at its end where it is not what it was said to be. */
+  /** The content, piece by piece; throws at its end where it does not match its headers. */
   async *read(): AsyncGenerator<Buffer, void> {
     const { bodies, goOn } = this.#facts;
     goOn();
@@ -127,7 +127,7 @@ export class IncomingBody {
   }
 }
 
-/** Throws InvalidRequest for checksums that are none, for several, and for one that is announced but missing. */
+/** Throws InvalidRequest for malformed checksums, for several, and for one that is announced but missing. */
 function checksumsStated(
   { header }: ObjectRequest,
   { checksum = null, statesOwn = true }: IncomingOptions,

@@ -1,4 +1,4 @@
-/** ListObjectsV2, and ListObjects as it was before: keys in the order of their bytes, and what stands before a delimiter once. */
+/** ListObjectsV2, and the older ListObjects: keys in the order of their bytes, with common prefixes once. */
 import type { Row } from '../verbs/rows.ts';
 import type { Exchange } from './exchange.ts';
 import { Asking, instantMs, objectType, quotedTag } from './object-rows.ts';
@@ -15,7 +15,7 @@ export interface ListRequest {
   readonly prefix: string;
   readonly delimiter: string;
   readonly max: number;
-  /** Keys up to here, and those that begin so where it ends with the delimiter, were listed before. */
+  /** Keys up to here were listed before, and those with this prefix where it ends with the delimiter. */
   readonly after: string;
   readonly isV2: boolean;
 }
@@ -91,7 +91,7 @@ function preferred(rows: readonly Row[], path: string | null): ListedObject[] {
   }));
 }
 
-/** The greatest text that begins so: what comes behind all keys of a prefix. */
+/** The greatest text with this prefix: it sorts behind all of its keys. */
 export const lastOf = (prefix: string): string => `${prefix}\u{10ffff}`;
 
 export class Collector {

@@ -44,7 +44,7 @@ export function withChecksums(facts: ObjectFacts, checksums: ReadonlyMap<string,
   return { ...facts, headers: Object.fromEntries([...stated, ...checksums]) };
 }
 
-/** Checksums of a body, by header; of one that came in parts the composite ones are none of a copy, which is of one piece. */
+/** Checksums of a body, by header; composite checksums of an upload in parts don't hold for a copy, which has one part. */
 export function withoutComposite(headers: ObjectFacts['headers']): ReadonlyMap<string, string> {
   return headers[checksumType] === 'COMPOSITE'
     ? new Map()
@@ -57,7 +57,7 @@ export const checksumType = 'x-amz-checksum-type';
 export const ofWhole = (checksums: ReadonlyMap<string, string>): ReadonlyMap<string, string> =>
   checksums.size === 0 ? checksums : new Map([...checksums, [checksumType, 'FULL_OBJECT']]);
 
-/** Headers of an answer, and those that tell the checksum of the body: the one that was put, else that by which it is named. */
+/** Headers of an answer, and those of the body's checksum: the one that was put, else its SHA-256. */
 export function headersOf(facts: ObjectFacts, sha256: string): Readonly<Record<'headers' | 'checksums', Record<string, string>>> {
   const entries = Object.entries(facts.headers);
   const put = entries.filter(([name]) => isChecksum(name));
@@ -81,7 +81,7 @@ export function factsOfRow(row: Row): ObjectFacts {
   return { contentType: textOf(row['content_type']), metadata: texts(row['metadata']), headers: texts(row['headers']) };
 }
 
-/** Members of a JSON cell that are texts; none of what is masked or was written otherwise. */
+/** Text members of a JSON cell; none of a masked or malformed one. */
 function texts(cell: Row[string] | undefined): Record<string, string> {
   if (typeof cell !== 'string') return {};
   try {

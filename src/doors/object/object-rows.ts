@@ -141,8 +141,8 @@ export type ShownBody =
 export const bodyColumns = 'body, body_as, size, content_hash';
 
 /**
- * Throws AccessDenied where the caller sees the body masked: what a mask shows instead is no object. Where some cells are masked, the ones
- * that are not are what their hash says.
+ * Throws AccessDenied where the caller sees the body masked: a mask's rendering is no object. Where some cells are masked, the
+ * others still match their hash.
  */
 export function bodyOf({ snapshot, invocation }: Asking, row: Row, pk: string): ShownBody {
   const body = textOf(row['body']) ?? '';

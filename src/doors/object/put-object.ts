@@ -93,7 +93,7 @@ export async function streamed(
   return blobCells(invocation, await written(await invocation.bodies().begin(objectType, size, madeOf), content), pk);
 }
 
-/** Writes all of the content; one that breaks off leaves nothing. */
+/** Writes all of the content; an aborted one leaves nothing. */
 export async function written<T>(
   writer: { write(piece: Uint8Array): Promise<void>; finish(): Promise<T>; abandon(): Promise<void> },
   content: AsyncIterable<Uint8Array>,

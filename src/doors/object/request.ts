@@ -20,7 +20,7 @@ export interface ObjectRequest {
   header(name: string): string | null;
 }
 
-/** Only ever sent once: two of them are how a proxy and a server come to disagree. */
+/** Headers that may come once: a repeated one is a way to make a proxy and a server disagree. */
 const single: ReadonlySet<string> = new Set([
   'authorization',
   'host',
@@ -31,7 +31,7 @@ const single: ReadonlySet<string> = new Set([
 ]);
 const singlePrefix = /^x-(amz|service|organization)-/;
 
-/** Throws InvalidURI, InvalidArgument or KeyTooLongError for what can name nothing. */
+/** Throws InvalidURI, InvalidArgument or KeyTooLongError for a path that can't name an object. */
 export function requestOf(raw: IncomingMessage): ObjectRequest {
   const url = raw.url ?? '/';
   const mark = url.indexOf('?');

@@ -133,7 +133,7 @@ function refuseClassified(type: string): void {
   if (classifiedTypes.has(type)) throw new ObjectRefusal('AccessDenied', 403, 'REL_HUMINT', 'the type is classified');
 }
 
-/** JSON cells are what they say; vectors are lists. */
+/** JSON cells appear as JSON, vectors as lists. */
 function documentOf({ snapshot }: Asking, type: string, row: Row): Buffer {
   const properties = snapshot.catalog.type(type)?.properties ?? {};
   const members = Object.entries(row).map(([name, cell]) => {

@@ -1,6 +1,6 @@
 /**
- * Uploads in parts: lost with the process, and given up a day after their last part. One that was completed is remembered for an
- * hour, since a client that missed the answer completes it again.
+ * Uploads in parts: lost with the process, and ended a day after their last part. A completed one is remembered for an hour,
+ * since a client that missed the answer completes it again.
  */
 import type { Clock, Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -55,7 +55,7 @@ export interface Completion {
 
 type Completed = Completion & Pick<Upload, 'bucket' | 'key' | 'owner'> & { readonly atMs: number };
 
-/** For one caller; what they take of the disk counts as stored. */
+/** Limits of one caller; the parts on disk count as stored bytes. */
 const uploadsMax = 1_000;
 const idleMs = 86_400_000;
 const rememberedMs = 3_600_000;

@@ -76,7 +76,7 @@ export class AdvisoryLocks {
     return true;
   }
 
-  /** Counts one that is taken or waited for. */
+  /** Counts a lock that is taken or waited for. */
   #enter(tenant: string | null): TenantLocks {
     let locks = this.#tenants.get(tenant);
     if (locks === undefined) this.#tenants.set(tenant, (locks = { byKey: new Map(), taken: 0 }));
@@ -95,7 +95,7 @@ export class AdvisoryLocks {
     if (locks.taken === 0) this.#tenants.delete(tenant);
   }
 
-  /** Whether a holder of this lock waits, through others or not, for one that the session holds. */
+  /** Whether a holder of this lock waits, directly or through others, for a lock that the session holds. */
   #isHeldUp(lock: Lock, session: object): boolean {
     const seen = new Set<Lock>();
     const next = [lock];

@@ -15,7 +15,7 @@ export interface Spread {
   readonly from: number;
   readonly to: number;
   readonly negated: boolean;
-  /** The type of arrays that a cast says; 0: none says one that lists can be of. */
+  /** The array type of a cast; 0: there is none that lists can have. */
   readonly stated: number;
 }
 
@@ -113,7 +113,7 @@ function checkWritten(elements: number): void {
 
 const numeral = /^-?\d+(\.\d+)?$/;
 
-/** The text for lists of these lengths; what is beyond the first element of each has the numbers behind `parameters`. */
+/** The text for lists of these lengths; elements behind the first of each are numbered behind `parameters`. */
 function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyMap<number, number>, parameters: number): string {
   const firsts = new Map<number, number>();
   let next = parameters;

@@ -21,7 +21,7 @@ export type Command =
   | { readonly kind: 'truncate'; readonly tables: readonly string[] }
   | ({ readonly kind: 'create-table' } & CreateTable)
   | ({ readonly kind: 'drop' } & Drop)
-  /** Makes nothing; what it names has to be there. */
+  /** Makes nothing; the columns that it names must exist. */
   | { readonly kind: 'create-index'; readonly table: string; readonly columns: readonly string[] }
   | { readonly kind: 'create-schema'; readonly name: string; readonly ifNotExists: boolean }
   | { readonly kind: 'copy'; readonly copy: Copy; readonly text: string }
@@ -51,7 +51,7 @@ const asked = {
 
 const statementsMax = 1_000;
 
-/** One after the other, without the semicolons between them; what is blank is none. Linear in the text. */
+/** Statements in order, without the semicolons between them; blank ones are left out. Linear in the text. */
 export function splitStatements(text: string): string[] {
   const statements: string[] = [];
   const pattern = /['"`;$]|--|\/\*/g;

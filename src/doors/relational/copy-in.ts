@@ -22,7 +22,7 @@ export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 
   readonly signal: AbortSignal;
   /** Its rows are written by the transaction that it is in, all of them or none. */
   readonly isWithin: boolean;
-  /** Runs what it is given in an invocation of its own. */
+  /** Runs a function in an invocation of its own. */
   readonly invoke: <T>(run: (invocation: Invocation) => Promise<T>) => Promise<T>;
 }
 
@@ -51,7 +51,7 @@ export class CopyIn {
     return this.#columns;
   }
 
-  /** Takes bytes at the pace of the writing. Throws what has ended the copy. */
+  /** Takes bytes at the pace of the writing. Throws the error that has ended the copy. */
   async push(bytes: Buffer): Promise<void> {
     await Promise.race([this.#chunks.put(bytes), this.#done]);
   }

@@ -14,7 +14,7 @@ export class CopyOut {
   readonly #format: CopyFormat;
   readonly #fields: readonly Field[];
   readonly #columns: readonly WireColumn[];
-  /** Columns whose text may hold what has to be escaped. */
+  /** Whether the text of each column may need escapes. */
   readonly #isText: readonly boolean[];
   readonly #special: Uint8Array;
   readonly #cell = new Replies();

@@ -39,7 +39,7 @@ export class CopyReader {
   #bytes = 0;
   /** Rows of batches before. */
   #before = 0;
-  /** Fields of the row that is being read, from its begin; those that are not as they are written have a form. */
+  /** Start of each field of the current row; fields that need decoding have a form. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #forms: Form[] = [];
@@ -78,7 +78,7 @@ export class CopyReader {
     this.#length += bytes.length;
   }
 
-  /** The next full batch, and at the end what is left of it; null where more bytes are needed. Throws for what is no row. */
+  /** The next full batch, and at the end the rest; null where more bytes are needed. Throws for a malformed row. */
   batch(isLast: boolean): RowBatch | null {
     if (isLast && !this.#isEnded && this.#format.format !== 'binary' && this.#at < this.#length) {
       if (this.#window[this.#length - 1] !== 0x0a) this.push(Buffer.from('\n'));
@@ -154,7 +154,7 @@ export class CopyReader {
     });
   }
 
-  /** Those that no column is for are counted only. */
+  /** Fields without a column are counted only. */
   #field(start: number, end: number, form: Form): void {
     if (this.#fields++ >= this.#columns.length) return;
     this.#starts.push(start);
@@ -411,7 +411,7 @@ type Form = (typeof forms)[keyof typeof forms];
 /** How far a row has been looked at, from its begin. */
 interface Scan {
   readonly next: number;
-  /** The field that is not whole, and what follows its quotes. */
+  /** Locates the incomplete field, and the bytes behind its quotes. */
   readonly start: number;
   readonly from: number;
   readonly form: Form;

@@ -91,7 +91,7 @@ export class Login {
 const authentication = { ok: 0, sasl: 10, challenge: 11, proven: 12 } as const;
 const notSettings: ReadonlySet<string> = new Set(['user', 'database', 'options', 'replication']);
 
-/** `-c name=value` and `--name=value`, a backslash before what is no end of a word. */
+/** `-c name=value` and `--name=value`; a backslash escapes a space within a word. */
 function optionsOf(text: string): [string, string][] {
   const words = (text.match(/(?:\\.|[^\s\\])+/gs) ?? []).map((word) => word.replaceAll(/\\(.)/gs, '$1'));
   const settings: [string, string][] = [];

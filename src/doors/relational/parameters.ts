@@ -93,7 +93,7 @@ export function parameterOid(column: ColumnType, bytes: number): number {
   return parameterType(column).oid;
 }
 
-/** As the planner takes it: of its stated type, or of the one that was found where no literal says that. */
+/** The planner's value: of its stated type, or of the inferred one where the literal does not show it. */
 export function parameterOf(...given: Parameters<typeof parameterValue>): Literal | TypedValue {
   const value = parameterValue(...given);
   const [, , stated, found] = given;

@@ -51,7 +51,7 @@ export class Replies {
     return this.writer.take();
   }
 
-  /** Drops what was put since the buffer had this length. */
+  /** Drops the bytes written since the buffer had this length. */
   cut(length: number): void {
     this.writer.length = length;
   }

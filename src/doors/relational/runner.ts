@@ -41,7 +41,7 @@ export interface RunnerParts extends DoorParts {
   readonly locks: HeldLocks;
   /** For the statement that begins now. */
   readonly signal: () => AbortSignal;
-  /** Ends the one that runs. */
+  /** Cancels the running statement. */
   readonly cancel: () => void;
 }
 
@@ -121,7 +121,7 @@ export class Runner {
     }
   }
 
-  /** The connection is over, and so is what it has begun. */
+  /** Ends the connection's transactions and locks. */
   end(): void {
     this.#parts.locks.end();
     this.#transaction?.end();
@@ -337,7 +337,7 @@ export class Runner {
     replies.complete('CREATE INDEX');
   }
 
-  /** Ends all rows that the caller may end, of all the tables or of none: what was stays readable AS OF. */
+  /** Ends all rows that the caller may end, of all the tables or of none: earlier versions stay readable AS OF. */
   async #truncate(tables: readonly string[]): Promise<void> {
     const { planner, replies } = this.#parts;
     const isAlone = !this.isOpen;
@@ -521,7 +521,7 @@ export class Runner {
     return rows.ended;
   }
 
-  /** Calls `put` until it says that it is done; sends what it has put between the calls. */
+  /** Calls `put` until it is done; sends its bytes between the calls. */
   async #stream(answer: Answer, put: () => boolean): Promise<void> {
     const { replies, connection, clock, yieldTurn, caller } = this.#parts;
     checkErased(answer);
@@ -558,7 +558,7 @@ export class Runner {
     replies.complete(verb === 'SELECT' || verb === 'VALUES' || verb === 'TABLE' ? `SELECT ${answer.rowCount}` : verb);
   }
 
-  /** Tells the client of an error, and ends by it what was begun. */
+  /** Reports an error to the client, and ends the work that it interrupts. */
   async fail(cause: unknown, text?: string): Promise<void> {
     const known = cause instanceof ServiceError ? cause : new ServiceError('REL_INTERNAL', 'internal error', { cause });
     let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);

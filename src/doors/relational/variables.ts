@@ -13,7 +13,7 @@ interface Variable {
   readonly start: string;
   /** Gives the value to keep, or throws. */
   readonly takes: (value: string) => string;
-  /** Told to the client at the start, and when it changes. */
+  /** The name under which clients get it at the start, and when it changes. */
   readonly reported?: string;
   readonly about: string;
 }
@@ -100,7 +100,7 @@ const oneOf =
 const dateStyles = /^(iso|sql|postgres|german|default)?,?(dmy|mdy|ymd|us|euro(pean)?|noneuro(pean)?)?$/;
 const switches = /^(on|off|true|false|yes|no|1|0)$/;
 const zeroOnly = only(['0', '0s', '0ms'], /^\d+(\.\d+)?(us|ms|s|min|h|d)?$/);
-/** Milliseconds, or a number with its unit, which Postgres tells in the largest one that holds it. */
+/** Milliseconds, or a number with its unit; Postgres shows it in the largest unit that fits exactly. */
 const duration = (value: string): string => {
   const parts = /^(\d{1,10}(?:\.\d{1,3})?)\s*(us|ms|s|min|h|d)?$/.exec(value.trim());
   const ms = parts === null ? Number.NaN : Math.round(Number(parts[1]) * msOf[parts[2] ?? 'ms']!);
@@ -110,7 +110,7 @@ const duration = (value: string): string => {
 };
 const msOf: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 const onlyOn = only(['on', 'true', '1', 'yes'], switches);
-/** The weaker ones get the one that there is. */
+/** Weaker isolation levels get the one level there is. */
 const isolation = (value: string): string => {
   if (/^(repeatable read|read (un)?committed)$/i.test(value.trim())) return 'repeatable read';
   throw elsewhere('repeatable read', /^serializable$/i.test(value.trim()));

@@ -6,7 +6,7 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { pace } from '../frame/http/bodies.ts';
 
-/** Throws REL_TIMEOUT where the sender lags too far behind. `bytesOf`: what a message counts for. */
+/** Throws REL_TIMEOUT where the sender lags too far behind. `bytesOf`: the bytes that a message counts. */
 export async function* arrivals<M>(
   clock: Pick<Clock, 'sleep' | 'monotonicMs'>,
   messages: AsyncIterator<M>,

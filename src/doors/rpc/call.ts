@@ -89,7 +89,7 @@ export class RpcCall {
     return this.#asker!.ask({ ...asked, terms: this.#terms }, run);
   }
 
-  /** For writes: what was can be read only. */
+  /** For writes: refuses an instant, since past states are read-only. */
   get sync(): boolean {
     if (timeOfTerms(this.#terms) !== 'current') throw new ServiceError('REL_INVALID', 'x-service-as-of is for reads');
     return this.#terms.durability === 'sync';
@@ -102,7 +102,10 @@ export class RpcCall {
     return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known);
   }
 
-  /** Sends messages at the pace of the client. Throws what a next call would be refused with, or rows that were erased meanwhile. */
+  /**
+   * Sends messages at the pace of the client. Throws the error with which a new call would be refused, or that rows were erased
+   * meanwhile.
+   */
   async sendAll(messages: Iterable<SentMessage>, answer: Overtaken): Promise<void> {
     const call = this.#call as unknown as ServerWritableStream<unknown, unknown>;
     const { clock, yieldTurn, outboxes } = this.parts;

@@ -99,7 +99,7 @@ async function write(
   });
 }
 
-/** Columns that say of a row what is not one of its properties. */
+/** Columns of a row that are no properties. */
 const notProperties: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', '_provenance']);
 
 async function register(call: RpcCall, name: string, schema: Uint8Array): Promise<void> {

@@ -348,7 +348,7 @@ const endBytes = 8;
 
 const withoutEnd = (stream: Uint8Array): Uint8Array => stream.subarray(0, stream.length - endBytes);
 
-/** Whom relations of the catalogue are about. */
+/** The session that relations of the catalogue describe. */
 function sessionOf({ caller }: Invocation): Session {
   return {
     user: caller.principal,

@@ -1,4 +1,4 @@
-/** Messages of protocol buffers field by field, for those that are written and read without a description. Source: protobuf, "Encoding". */
+/** Encodes and decodes messages of protocol buffers field by field, without a description. Source: protobuf, "Encoding". */
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 
@@ -34,7 +34,7 @@ function varint(value: bigint): Buffer {
   return Buffer.from(bytes);
 }
 
-/** A message as it came: its fields by number, where bytes are views of it. Throws REL_INVALID for what is none. */
+/** A received message: its fields by number, with bytes as views of it. Throws REL_INVALID for a malformed one. */
 export class Message {
   readonly #fields = new Map<number, (bigint | Uint8Array)[]>();
 

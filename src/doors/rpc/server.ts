@@ -59,7 +59,7 @@ export class RpcServer {
       tls === null
         ? ServerCredentials.createInsecure()
         : ServerCredentials.createSsl(null, [{ cert_chain: Buffer.from(tls.cert), private_key: Buffer.from(tls.key) }]);
-    // The library bounds no connections: it is handed each one that is admitted here.
+    // The library has no limit on connections: it is handed each one that is admitted here.
     const injector = this.#server.createConnectionInjector(credentials);
     this.#listener = createServer((socket) => {
       socket.on('error', () => undefined);

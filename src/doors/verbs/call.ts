@@ -1,4 +1,7 @@
-/** One call of a verb: one invocation, an access record of what it did and one of the call, one ToolCall row, whichever protocol it came by. */
+/**
+ * One call of a verb on any protocol: one invocation, an access record of its reads and writes and one of the call, one ToolCall
+ * row.
+ */
 import type { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -76,7 +79,7 @@ export function readInput<T extends z.ZodObject>(schema: T, given: unknown): z.o
   return read.data as z.output<T>;
 }
 
-/** Names the member and what is wrong with it, never the value that was sent. */
+/** Names the member and its error, never the value that was sent. */
 function issuesOf(issues: readonly Issue[]): string {
   return issues
     .map(({ path, message }) => `${path.length === 0 ? 'arguments' : path.map(String).join('.')}: ${message}`)

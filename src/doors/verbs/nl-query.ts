@@ -58,7 +58,7 @@ export const nlQuery = verb({
   },
 });
 
-/** As if the asker had sent it: what it may not do it may not do here. */
+/** Runs the statement as if the caller had sent it, with the caller's own rights. */
 async function run(session: VerbSession, intent: Translated['intent'], sql: string) {
   try {
     checkText(sql, 'the statement');

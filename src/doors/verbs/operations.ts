@@ -31,7 +31,7 @@ export const metrics = verb({
   tool: { title: 'Metrics', readOnly: true },
   example: {},
   run: async ({ parts, invocation: { caller } }) => {
-    // As GET /metrics: what they count is everybody's.
+    // As for GET /metrics: the figures cover all tenants.
     if (caller.tenant !== null) throw new ServiceError('REL_ACL', 'figures of the whole store need a token without a tenant');
     return { metrics: await parts.metrics.registry.metrics() };
   },

@@ -209,7 +209,7 @@ export const getEntities = verb({
   },
 });
 
-/** For tools an unknown type is what the specification has for it: 404. */
+/** Tools report an unknown type by the specification's error: 404. */
 export function knownType(session: VerbSession, name: string): TypeDefinition {
   const definition = session.snapshot.catalog.type(name);
   if (definition === undefined) throw new ServiceError('REL_UNKNOWN_TYPE', `the type ${JSON.stringify(name)} is not registered`);

@@ -68,10 +68,10 @@ export class VerbSession {
   #facts: CallFacts = {};
   #snapshot: GovernedSnapshot | null = null;
   #questions: PlannerSession | null = null;
-  /** Sessions that are full, and questions asked in the one that is not. */
+  /** Full planner sessions, and the one that still takes queries. */
   readonly #before: PlannerSession[] = [];
   #asked = 0;
-  /** By reader, what it described last. */
+  /** By planner session: the facts that it described last. */
   readonly #described: InvocationFacts[] = [];
   #isRecorded = false;
 
@@ -90,7 +90,7 @@ export class VerbSession {
     return (this.#snapshot ??= this.invocation.snapshot());
   }
 
-  /** Rows of a question; of what is believed and true now, unless `time` says otherwise. */
+  /** Rows of a query, over current rows unless `time` says otherwise. */
   async ask(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<Row[]> {
     return rowsOf(await this.answer(sql, parameters, time));
   }

@@ -17,7 +17,7 @@ export interface MadeRow {
 
 const integer = /^(?:0|-?[1-9]\d{0,17})$/;
 const idsAtOnce = 500;
-/** Rows that are looked at on the way to whose they are; what is made of more is sealed by itself, as what is made of several people's is. */
+/** Most rows read to find the subject; a row derived from more is sealed by itself, as one derived from several subjects is. */
 const sourcesMax = 4_000;
 /** Rows that are read ahead for many rows at once. */
 const aheadMax = 16 * sourcesMax;
@@ -50,7 +50,7 @@ export async function carrySubject(
       `fields: ${JSON.stringify(column)} names another subject than the rows that this one is derived from: leave it out to take theirs`,
     );
   if (definition.properties[column]!.type === 'string') row[column] = subject;
-  // A number names one of them alone, and only who has one; the seal of a row goes by its sources anyhow.
+  // A number names a single subject; the seal of a row follows its sources anyhow.
   else if (isOne && integer.test(subject)) row[column] = BigInt(subject);
   return null;
 }
@@ -87,7 +87,7 @@ async function whoseAre(session: VerbSession, sources: readonly string[]): Promi
   return subject === null ? null : { subject, isOne: subjectsIn(subject).length === 1 };
 }
 
-/** Reads the sources of many rows at once, so that `carrySubject` of each of them finds what it asks for. */
+/** Reads the sources of many rows at once, so that `carrySubject` of each of them finds them read. */
 export async function readSources(session: VerbSession, sources: readonly string[]): Promise<void> {
   if (sources.length === 0 || !(await hasSubjects(session))) return;
   const seen = new Set(sources);
@@ -119,7 +119,7 @@ async function findSubjects(session: VerbSession): Promise<boolean> {
   return false;
 }
 
-/** Nothing can be derived from what the caller may not read: other sources do not suffer for its guard. */
+/** A source that the caller may not read contributes nothing; other sources are not affected by its guard. */
 async function unlessGuarded(session: VerbSession, sql: string, parameters: readonly string[]): Promise<readonly Row[]> {
   try {
     return await session.ask(sql, parameters, 'all');

@@ -1,4 +1,4 @@
-/** How many tokens a text costs a model. The encoder takes 70 MB and a moment to load, so it comes with the first who asks. */
+/** The number of a model's tokens in a text. The encoder takes 70 MB and a moment to load, so it loads on first use. */
 
 /** A change of it may count otherwise: recalls are recorded with it. */
 export const tokenizerName = 'gpt-tokenizer/4.0.0/o200k_base';

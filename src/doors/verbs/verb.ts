@@ -17,7 +17,7 @@ export interface ToolHints {
   readonly title: string;
   /** Changes nothing but the record of itself. */
   readonly readOnly: boolean;
-  /** May take away what was there. */
+  /** May remove existing data. */
   readonly destructive?: true;
   /** The same again changes nothing more. */
   readonly idempotent?: true;
@@ -25,7 +25,7 @@ export interface ToolHints {
 
 export interface Verb<I extends z.ZodObject = z.ZodObject, O extends z.ZodType = z.ZodType> {
   readonly name: string;
-  /** One or two sentences that a model understands: what it does, and when to use it. */
+  /** One or two sentences for a model: the effect of the verb, and when to use it. */
   readonly description: string;
   /** Without the purpose, which every verb takes. */
   readonly input: I;
@@ -36,7 +36,7 @@ export interface Verb<I extends z.ZodObject = z.ZodObject, O extends z.ZodType =
   /** A caller that states none is refused, or has this one. */
   readonly purpose: 'required' | { readonly byDefault: string };
   readonly bucket: 'read' | 'write' | 'memory';
-  /** The first is the one that documentation names. */
+  /** The first route is the one that documentation names. */
   readonly http?: readonly VerbRoute[];
   /** Its routes answer with the output itself, and not in the envelope of memory replies. */
   readonly plain?: true;
@@ -58,7 +58,7 @@ export const purposeField = z.string().describe('why; a registered purpose, reco
 export function inputSchema({ input, purpose }: Verb, purposeKnown = false): Readonly<Record<string, unknown>> {
   const isStated = purpose !== 'required' || purposeKnown;
   const whole = input.extend({ purpose: isStated ? purposeField.optional() : purposeField });
-  // Numbers that are exact say what they are by themselves.
+  // Exact numbers describe themselves in the schema.
   const { $schema: _, ...schema } = z.toJSONSchema(whole.strict(), { io: 'input', unrepresentable: 'any' });
   return schema;
 }

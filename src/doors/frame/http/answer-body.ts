@@ -137,7 +137,7 @@ export class AnswerBody {
     });
   }
 
-  /** Resolves when the client has taken enough of what was written, or is gone. */
+  /** Resolves when the client has taken enough of the written bytes, or is gone. */
   async #caughtUp(over: AbortSignal): Promise<void> {
     this.#waitingSince = this.#parts.clock.monotonicMs();
     if (this.#watched !== over) void this.#cutOffStalled((this.#watched = over));

@@ -8,14 +8,14 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
 
-/** How far a sender may lag behind the pace; what it sends faster makes up for a lag, never for a later one. */
+/** The lag that a sender may have behind the pace; sending faster makes up for an earlier lag, not for a later one. */
 export const pace = { graceMs: 30_000, bytesPerSecond: 2_048 } as const;
 /** The same once its answer has been sent. */
 const discardGraceMs = 5_000;
 const sweepMs = 1_000;
 /** Longest stretch of work on chunks that are here already. */
 const sliceMs = 2;
-/** Pieces of a body that is here already: what a socket would have brought at once. */
+/** Size of the pieces of a body in memory, as large as one read of a socket. */
 const pieceBytes = 65_536;
 /** Most bytes read of an unwanted body, so that the client finds its answer. */
 const discardBytesMax = { known: 16 << 20, stranger: 1 << 20 } as const;

@@ -106,7 +106,7 @@ export class HttpCall {
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
-  /** Reads what is left of its body, so that the client finds the answer. */
+  /** Reads the rest of the body, so that the client finds the answer. */
   end(): void {
     this.#parts.bodies.discard(this.raw, this.#caller === null ? 'stranger' : 'known');
   }

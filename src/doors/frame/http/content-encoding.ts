@@ -1,4 +1,7 @@
-/** Compressed request bodies, decoded as they stream in and bounded by what was sent: a bomb ends early and costs no memory. */
+/**
+ * Compressed request bodies, decoded as they stream in, with a limit relative to the bytes sent: a bomb ends early and costs no
+ * memory.
+ */
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -25,7 +28,7 @@ export function encodingOf({ headers }: Pick<IncomingMessage, 'headers'>): Encod
   );
 }
 
-/** Throws what reading a body would be refused with for its compression, without keeping what comes out. */
+/** Throws the errors of decompressing a body, without keeping its content. */
 export async function checkEncoded(source: AsyncIterable<Uint8Array>, encoding: Encoding, freeBytes: number): Promise<void> {
   if (encoding === 'identity') return;
   const pieces = decoded(source, encoding, freeBytes);

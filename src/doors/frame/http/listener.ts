@@ -47,7 +47,7 @@ export interface HttpRoom {
 export interface HttpProtocol {
   /** Answers one request. `waits`: its client sends the body only after `100 Continue`. */
   answer(raw: IncomingMessage, response: ServerResponse, waits: boolean): Promise<void>;
-  /** Begins what it does by itself; `stopping` aborts when the door has closed. */
+  /** Starts the door's own background work; `stopping` aborts when the door has closed. */
   started?(stopping: AbortSignal): void;
   stopped?(): Promise<void>;
 }
@@ -92,7 +92,7 @@ export function createHttpListener(options: HttpListenerOptions, open: (room: Ht
     const address = server.address();
     return typeof address === 'object' && address !== null ? address.port : options.port;
   };
-  /** Requests in hand are answered; what is not done when the drain time is over is cut off. */
+  /** Running requests are answered; those that exceed the drain time are cut off. */
   const drain = (): void => {
     draining.begin();
     server.closeIdleConnections();

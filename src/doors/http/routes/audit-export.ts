@@ -121,7 +121,7 @@ function* one(piece: () => string, check: () => void): Generator<Uint8Array, voi
 
 type Shown = ReturnType<typeof shownAuditEntry>;
 
-/** All members, in their order: one that is added is a column, or this does not compile. */
+/** All members, in their order: a new member must become a column, or this does not compile. */
 const columns = Object.keys({
   leaf_index: true,
   index_in_entry: true,

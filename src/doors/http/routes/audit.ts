@@ -1,6 +1,6 @@
 /**
- * /audit/count and /audit/entries: who did what, for which purpose, at what cost, as far as the caller's path covers it. The
- * same under /admin on the admin listener is everybody's.
+ * /audit/count and /audit/entries: access records with caller, purpose and cost, as far as the caller's path covers them. Under
+ * /admin on the admin listener they cover all tenants.
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';

@@ -186,7 +186,7 @@ async function shown(desk: ExhibitDesk, exhibit: ExhibitView, after: number, lim
   };
 }
 
-/** Seals, act, time and principal are the chain; what was asked is for those who may ask it again. */
+/** Seals, act, time and principal form the chain; the statement is shown only to callers who may run it again. */
 async function shownLinkOf(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink) {
   const readable = desk.mayReplay(link);
   const text = readable ? (await desk.entry(exhibit, link)).recipe : null;

@@ -25,7 +25,7 @@ const routesOf = (access: 'token' | 'admin', rows: readonly Row[]): readonly Rou
           access,
           action: access === 'admin' ? 'administer' : 'inspect',
           bucket: 'read',
-          // Nothing of a body is read: what it says does not matter.
+          // The body is not read: its content does not matter.
           reads: 'stream',
           example: { params: { node: 'a node' } },
           run: () => Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'this version does not have this route yet')),

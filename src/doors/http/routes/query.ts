@@ -113,7 +113,7 @@ type Answered = Overtaken & { readonly contentType: string } & (
     | { readonly pieces: Iterator<Uint8Array> }
   );
 
-/** The rows become text while they are read; what is too long for one piece stays columns until the client takes it. */
+/** Rows become text while they are read; an answer too long for one piece stays in columns until the client takes it. */
 function answerTo(context: HttpContext, request: RequestFacts, question: Question): Promise<Answered> {
   const reply = new ReplyBytes();
   const { writer } = reply;
@@ -137,7 +137,7 @@ function answerTo(context: HttpContext, request: RequestFacts, question: Questio
 const closingBrace = 0x7d;
 const jsonType = 'application/json; charset=utf-8';
 
-/** The first piece is what was written of the rows already. */
+/** The first piece holds the rows that are written already. */
 function* pieces(reply: ReplyBytes, after: number, rest: Answer): Generator<Buffer, void> {
   yield reply.body();
   yield* moreRows(rest, { after });

@@ -155,7 +155,7 @@ export const schemaRoutes: readonly Route[] = [
   }),
 ];
 
-/** Registers what is unknown, evolves what is known; a name that comes again is known by then. */
+/** Registers unknown types, evolves known ones; a name that comes again counts as known. */
 function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (RegisterType | EvolveType)[] {
   const { catalog } = invocation.snapshot();
   const keys = new Map<string, string | null>();

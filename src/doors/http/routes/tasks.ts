@@ -56,7 +56,7 @@ export const taskRoutes: readonly Route[] = [
 export function taskShown(context: HttpContext, task: IngestTask, takenBy: string) {
   const { id, job, progress, reply, failure } = task;
   const { queuedAt, startedAt, finishedAt } = job;
-  // It has ended, and what it came to is being recorded still.
+  // The job has ended, and its result is still being recorded.
   const isOpen = job.finishedAt !== null && reply === null && failure === null;
   const state = isOpen ? 'running' : job.state === 'cancelled' ? 'failed' : job.state;
   const error = failure === null ? null : toServiceError(failure);

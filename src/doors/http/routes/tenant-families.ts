@@ -44,7 +44,7 @@ interface Family {
     readonly reply: z.ZodType;
     run(invocation: Invocation, id: string, context: HttpContext): Promise<object>;
   };
-  /** Its own administrator still sees a suspended tenant, and what it owes. */
+  /** A suspended tenant's own administrator still sees the tenant and its usage. */
   readonly whileSuspended?: true;
 }
 
@@ -236,7 +236,7 @@ function creation(path: string, tags: readonly string[]): Route {
         quota: toQuota(quota),
         search,
         members,
-        // The gate knows what the licence allows.
+        // The gate replaces this by the licence's limit.
         tenantsMax: 1,
       });
       return answered(changed ? 201 : 200, shownTenant(invocation, id));

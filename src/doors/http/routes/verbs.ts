@@ -28,7 +28,7 @@ function routeOf(verb: Verb, { method, url }: VerbRoute): Route {
     access: 'token',
     action,
     bucket,
-    // The verb checks its input itself, inside the gate: what is malformed is on record under its name.
+    // The verb checks its input itself, inside the gate: malformed input is recorded under the verb's name.
     framework: { validatorCompiler: () => (data: unknown) => ({ value: data }) },
     summary: verb.tool?.title ?? verb.name,
     description: verb.description,
@@ -67,7 +67,7 @@ function exampleOf({ example }: Verb, method: VerbRoute['method'], inPath: reado
 /** Terms that a request states beside the members of its verb: `headers.ts`. */
 const beside: ReadonlySet<string> = new Set(['branch', 'break_glass', 'access_scope_ref']);
 
-/** Members of path, query and body together; one that is stated twice, and differently, is refused. */
+/** Members of path, query and body together; one that is given twice with different values is refused. */
 function inputOf(request: FastifyRequest, text: QueryText): Readonly<Record<string, unknown>> {
   const { body = {} } = request;
   if (body !== null && (typeof body !== 'object' || Array.isArray(body))) {
@@ -91,7 +91,7 @@ function inputOf(request: FastifyRequest, text: QueryText): Readonly<Record<stri
   return input;
 }
 
-/** In a query everything is text: what the schema calls a number or a yes or no is read as one. */
+/** In a query everything is text: numbers and booleans are read by the schema. */
 class QueryText {
   readonly #kinds = new Map<string, string>();
 

@@ -1,4 +1,4 @@
-/** Documents and what is answered from them. Source: specification, "Tool protocol (MCP)", Ingest/RAG. */
+/** Documents, and answers from them. Source: specification, "Tool protocol (MCP)", Ingest/RAG. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { tenantOf } from '../../../log/values/value.ts';

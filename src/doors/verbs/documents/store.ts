@@ -1,6 +1,6 @@
 /**
- * A document as rows: one DocumentSource and its DocumentChunks, in one append. A chunk's key is that of its source and its number,
- * so the same source again is a new version of each: what it had more of before ends, and an earlier AS OF still shows it.
+ * A document as rows: one DocumentSource and its DocumentChunks, in one append. A chunk's key is that of its source and its
+ * number, so the same source again is a new version of each: surplus chunks end, and an earlier AS OF still shows them.
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';

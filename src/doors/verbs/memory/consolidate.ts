@@ -208,7 +208,7 @@ export const recognize = verb({
   },
 });
 
-/** As far as the caller may know: schedules are of those who may remove the row. */
+/** Whether the row is scheduled, as far as the caller may know: only callers who may remove the row see schedules. */
 function isScheduled({ invocation }: VerbSession, type: string, id: string): boolean {
   try {
     return invocation.kept(type, id).some(({ scheduled }) => scheduled);

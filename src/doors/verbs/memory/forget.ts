@@ -68,7 +68,7 @@ async function forgetItem(
       ? ({ kind: 'hold-row', id, type, key } as const)
       : ({ kind: 'schedule-retention', id, type, key, until } as const);
   await invocation.submit(command, { sync: true });
-  // Only then: a row under hold is never without one before what follows is on disk.
+  // Released last: a row under hold is never without one before the next is on disk.
   for (const kept of before) await invocation.submit({ kind: 'release-retention', id: kept.id }, { sync: true });
   return retainDays === -1
     ? { scheduled: false, policy: 'legal_hold' }

@@ -23,7 +23,7 @@ export interface Standing {
   readonly row: Row;
 }
 
-/** Null for what was never there, and for what the caller may not see, alike. */
+/** Null for an item that never existed, and for one that the caller may not see. */
 export async function standingOf(session: VerbSession, type: string, id: string): Promise<Standing | null> {
   session.type(type);
   const [live] = await ownFirst(session, await session.ask(`SELECT * FROM ${quoted(type)} WHERE _pk = $1`, [id]));

@@ -181,7 +181,7 @@ interface Item {
   readonly path: string | null;
 }
 
-/** Each of them, or none: what the caller may not delete it may not hide either. Rows are deleted in their own path. */
+/** Checks all of them: a caller may hide only rows that it may delete. Rows are deleted in their own path. */
 async function checkRight(session: VerbSession, items: readonly Item[]): Promise<void> {
   const { path } = session.invocation.caller;
   const refused = (): ServiceError =>

@@ -38,7 +38,7 @@ function itemTypes(session: VerbSession): readonly string[] {
     .sort((a, b) => Number(b === memoryItem) - Number(a === memoryItem));
 }
 
-/** Rows that can be hidden: all but the records of what was done. */
+/** Whether rows of a type can be hidden: all but the records of calls. */
 export function isItem(session: VerbSession, kind: string): boolean {
   return itemTypes(session).includes(kind);
 }
@@ -183,7 +183,7 @@ async function walk(
 /** Ids that one question names. */
 const idsAtOnce = 200;
 
-/** Rows by what they name, as the caller sees them: few questions for many ids. */
+/** Finds rows by the ids that they name, as the caller sees them: few queries for many ids. */
 class Reader {
   readonly #session: VerbSession;
   /** By type and column: lists, by each id in them. */

@@ -85,7 +85,7 @@ export async function rank(input: RecallInput, at: bigint, parts: RankingParts):
   return { ...withinBudget(seen.sort(byScore).slice(0, input.top_k), input, parts), cancelled };
 }
 
-/** In the order of what a score can be at most, which is what matches, until one is above the threshold: that one included. */
+/** Rows in the order of their highest possible score, the match, until one is above the threshold, that one included. */
 function scanned(
   rows: readonly Ranked[],
   threshold: number | undefined,

@@ -1,4 +1,4 @@
-/** recall, and the replay of one that was recorded. Source: specification, "Agent memory (HTTP)" and "Recall quality parameters". */
+/** recall, and the replay of a recorded one. Source: specification, "Agent memory (HTTP)" and "Recall quality parameters". */
 import { z } from 'zod';
 import { toInstant } from '../../instants.ts';
 import { ServiceError } from '../../../errors.ts';

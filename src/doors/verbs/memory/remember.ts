@@ -213,7 +213,7 @@ interface Accepted {
 
 interface MadeItem {
   readonly row: Record<string, unknown>;
-  /** Whom it is to be sealed for. */
+  /** The subject for whom it is sealed. */
   readonly subject: string | null;
 }
 
