@@ -156,7 +156,7 @@ function typeOf(field: FlatTable, refuse: (what: string) => never): ArrowType {
     case 24:
       return { kind: 'text', offsets: 'views' };
     default:
-      return refuse(`Arrow’s type ${unread[number] ?? number} is not read`);
+      return refuse(`Arrow’s type ${unread[number] ?? number} is not supported`);
   }
 }
 
