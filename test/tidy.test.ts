@@ -116,7 +116,7 @@ describe('the text', () => {
     expect(unfinished(everything)).toEqual([]);
   });
 
-  test('no comment begins with a fragment: "Of what is linked"', () => {
+  test('no comment begins with a fragment or a clause: "Of what is linked", "What is linked"', () => {
     expect(fragments(source)).toEqual([]);
   });
 });
@@ -236,9 +236,10 @@ describe('a tree that breaks a rule is noticed', () => {
     expect(bannedCalls(tree({ 'src/clock.ts': 'Date.now()', 'src/planner/a.ts': '/* Date.now() */ new Date(ms)' }))).toEqual([]);
   });
 
-  test('comments that begin with a fragment', () => {
-    const texts = ['/** Of this. */', '  // Of that.', '/** Often. */', '// What of it'];
-    expect(fragments(tree({ 'src/a.ts': texts.join('\n') }))).toEqual(['src/a.ts: /** Of this. */', 'src/a.ts: // Of that.']);
+  test('comments that begin with a fragment or a clause', () => {
+    const found = ['/** Of this. */', '  // Of that.', ' * What it is.', '// Who asks.', '/** Whoever asks. */'];
+    const texts = [...found, '/** Often. */', '// All of it', '/** Whole. */'];
+    expect(fragments(tree({ 'src/a.ts': texts.join('\n') }))).toEqual(found.map((text) => `src/a.ts: ${text.trim()}`));
   });
 
   test('words for later', () => {
@@ -347,7 +348,7 @@ function bannedCalls(tree: Tree): string[] {
 
 function fragments(tree: Tree): string[] {
   return [...tree].flatMap(([path, text]) =>
-    [...text.matchAll(/^[ \t]*(?:\/\*\*|\*|\/\/) Of .*$/gm)].map(([line]) => `${path}: ${line.trim()}`),
+    [...text.matchAll(/^[ \t]*(?:\/\*\*|\*|\/\/) (?:Of|What|Who|Whoever) .*$/gm)].map(([line]) => `${path}: ${line.trim()}`),
   );
 }
 

@@ -390,7 +390,7 @@ export interface FunctionNode {
   readonly own: readonly number[];
   /** The graph that a graph function reads; absent for every other function. */
   readonly graph?: GraphInput;
-  /** What `bind` of the function gave. */
+  /** The result of the function's `bind`. */
   readonly bound?: unknown;
   /**
    * Its rows are those of its input, each as often as it likes, with more columns behind; or those of its edges, one after the other.

@@ -18,7 +18,7 @@ export interface GovernedBlock extends RowBlock {
   readonly texts?: VisibleTexts;
 }
 
-/** What the gate adds to the indexes of storage. */
+/** The gate's additions to the indexes of storage: visible rows and masked cells. */
 export interface Showing {
   /** Bits of the rows of the block, where they are at hand: the same array whenever the same rows are shown. */
   readonly bits: Int32Array | null;

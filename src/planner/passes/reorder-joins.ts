@@ -157,7 +157,7 @@ class Cluster {
       for (let leaf = 0; leaf < this.#leaves.length; leaf++) {
         if (order.includes(leaf)) continue;
         const joined = this.#joined(rows, order, leaf);
-        // Of two that add as many rows, the one that needs less memory.
+        // Between two that add as many rows, the one that needs less memory is chosen.
         const weight = joined + this.#leaves[leaf]!.rows * 1e-6;
         if (weight < least) {
           least = weight;

@@ -12,7 +12,7 @@ const perJson: Cost = { call: 300, character: 5 };
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** What signs of JSON are, by their codes; all others are part of a number, or of true, false and null. */
+/** Kinds of the characters of JSON, by their codes; all others are part of a number, or of true, false and null. */
 const kinds = { plain: 0, space: 1, between: 2, opening: 3, closing: 4, quote: 5 } as const;
 const kindsByCode = new Uint8Array(128);
 for (const [kind, signs] of [

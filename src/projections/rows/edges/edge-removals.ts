@@ -16,7 +16,7 @@ export interface EdgeRemovalPlace {
   readonly rows: BranchRows;
   readonly holds: HoldReader;
   readonly checks: WriteChecks;
-  /** What led to rows that were made of an edge is kept as it is of the rows that the edges go with. */
+  /** Seals the sources of rows made from an edge, as for the rows with which the edges go. */
   readonly sealing: SourceSealing | null;
   readonly at: NextPlace;
 }
