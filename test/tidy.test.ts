@@ -60,7 +60,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 const rooms = Object.keys(mayImport);
 
 /** Folders of the planner that import each other; none is added. */
-const knownMutualFolders = ['graph <> operators'];
+const knownMutualFolders: readonly string[] = [];
 
 /** What reaches for the machine, and who may. Everybody else is given a clock, a disk, a source of random bytes. */
 const banned: readonly { readonly what: RegExp; readonly allowed: (path: string) => boolean }[] = [

@@ -63,6 +63,8 @@ export type Dialect = 'spec' | 'wide' | 'graph';
  */
 export type DefaultTime = 'all' | 'current' | { readonly valid?: bigint | 'now'; readonly system?: bigint | 'now' };
 
+export type ControlStatement = Extract<Statement, { kind: 'control' }>;
+
 export type Statement =
   | { readonly kind: 'query'; readonly purpose: Slot | null; readonly query: Query; readonly withProvenance: boolean }
   | {

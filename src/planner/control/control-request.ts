@@ -6,9 +6,7 @@ import type { Answer, QuestionOptions, QuestionRequest } from '../planner-contra
 import type { LookupTables } from '../standing/lookup-tables.ts';
 import type { MaterializedViews } from '../standing/materialized-views.ts';
 import type { StandingQueries } from '../standing/watch.ts';
-import type { Literal, Place, Statement } from '../statement.ts';
-
-export type ControlStatement = Extract<Statement, { kind: 'control' }>;
+import type { Literal, Place, ControlStatement } from '../statement.ts';
 
 export interface Standing {
   readonly watch: StandingQueries;

@@ -62,7 +62,8 @@ export async function prepareHybrid(
   { node, values, execution }: Omit<Opening, 'input' | 'edges' | 'prepared'>,
   signal: AbortSignal | undefined,
 ): Promise<Sought | 'hashed' | null> {
-  const { consistency, embedder, embeddings, kernels, notices, reranker, snapshot } = execution;
+  const { consistency, kernels, notices, snapshot } = execution;
+  const { embedder, embeddings, reranker } = execution.services;
   if (isReranked(node)) {
     if (reranker === null)
       throw at('REL_INVALID', 'RERANK needs a reranker, which SERVICE_RERANK_URL names', values.placeOf('QUERY'));
@@ -100,8 +101,8 @@ export function wayToMeaning({ node, values, execution }: Pick<Opening, 'node' |
   const known = values.vector('VECTOR', execution.kernels);
   if (known?.every((component) => component === 0)) return null;
   const isAlike = isAlikeAlone(node);
-  if (known === undefined && execution.embedder === null && !isAlike) return null;
-  if (known === undefined && execution.embedder === null)
+  if (known === undefined && execution.services.embedder === null && !isAlike) return null;
+  if (known === undefined && execution.services.embedder === null)
     return { graphs: null, why: 'there is no model, and vectors are hashed from the texts that are shown' };
   const why = isAlike ? 'the text is compared with all vectors of a row' : 'both rankings come of one look at the rows';
   return { graphs: null, why };
@@ -168,7 +169,8 @@ export class HybridOperator extends PiecesOperator {
   /** The rows in the order of a reranker, by their visible text columns; in their own order where it does not answer. */
   *#reranked(rows: readonly Candidate[]): Generator<Batch, readonly Candidate[]> {
     const { node, values, execution } = this.#opening;
-    const { kernels, memory, notices, reranker } = execution;
+    const { kernels, memory, notices } = execution;
+    const { reranker } = execution.services;
     assert(reranker !== null && node.type !== null, 'a reranker is there by now');
     const texts = textsRead(node, holdsTexts);
     const shown: string[] = [];

@@ -61,7 +61,8 @@ export class GraphOperator implements Operator {
   }
 
   *#start(graph: Graph, parts: CallParts): Steps<State | null> {
-    const { consistency, counters, graphs, notices } = this.#opening.execution;
+    const { consistency, counters, notices } = this.#opening.execution;
+    const { graphs } = this.#opening.execution.services;
     const { of } = this.#reader;
     if (consistency !== 'eventual' || of === null || this.#algorithm.warm === undefined) return null;
     const warm = graphs.warm(of, this.#nameOf(parts));
@@ -77,7 +78,7 @@ export class GraphOperator implements Operator {
   #keep(graph: Graph, parts: CallParts, { state }: GraphRows, erased: () => boolean): void {
     const { of } = this.#reader;
     if (of === null || this.#algorithm.warm === undefined || state === undefined) return;
-    this.#opening.execution.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
+    this.#opening.execution.services.graphs.keepWarm(of, this.#nameOf(parts), state, graph, erased);
   }
 
   /** Calls with equal names have equal results. */
@@ -87,7 +88,8 @@ export class GraphOperator implements Operator {
 
   /** Here as long as it is little work; the rest, from its beginning, in a worker. */
   *#answer(graph: Graph, parts: CallParts): Generator<Batch, Answered> {
-    const { counters, memory, beside } = this.#opening.execution;
+    const { counters, memory } = this.#opening.execution;
+    const { beside } = this.#opening.execution.services;
     const work = this.#work;
     const looks = counters.looks;
     // An algorithm over a whole graph of so many edges goes to a worker.
@@ -190,8 +192,8 @@ export class GraphOperator implements Operator {
       places,
       place,
       limit: node.limit === null ? Number.POSITIVE_INFINITY : execution.rowLimit(node.limit),
-      rowsMax: execution.graphRowsMax,
-      looksMax: looksOfScan * execution.scannedRowsMax,
+      rowsMax: execution.limits.graphRowsMax,
+      looksMax: looksOfScan * execution.limits.scannedRowsMax,
       start: null,
     };
   }

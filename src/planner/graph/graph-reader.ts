@@ -38,7 +38,7 @@ export class GraphReader {
   graph(): Steps<Graph> {
     const { execution } = this.#opening;
     const { of } = this;
-    return of === null ? this.#read() : execution.graphs.find(of, () => this.#read());
+    return of === null ? this.#read() : execution.services.graphs.find(of, () => this.#read());
   }
 
   /** The identity under which the graph may be shared; null where it serves this statement alone. */
@@ -89,7 +89,8 @@ export class GraphReader {
   }
 
   #made(read: ReadEdges): Steps<MadeGraph> {
-    const { beside, wait } = this.#opening.execution;
+    const { wait } = this.#opening.execution;
+    const { beside } = this.#opening.execution.services;
     if (beside === null || read.length <= beside.looksMin / looksOfEdge) return made(read);
     return besideLoop(makingJob, read, { workers: beside.workers, wait, signal: this.#gone.signal });
   }

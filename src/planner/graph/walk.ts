@@ -52,7 +52,7 @@ class WalkOperator extends PiecesOperator {
     const begins = columns.length - Number(choices.get('BEGINS'));
     const types = columns.map(({ type }) => type);
     const direction = choices.get('DIRECTION') as Direction;
-    const trails = new Trails(graph, direction, bounds, execution.scannedRowsMax * looksOfScan);
+    const trails = new Trails(graph, direction, bounds, execution.limits.scannedRowsMax * looksOfScan);
     for (let batch = this.#input.next(); batch !== null; batch = this.#input.next()) {
       let found = new Found(types, batch);
       for (let place = 0; place < batch.count; place++) {

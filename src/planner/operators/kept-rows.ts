@@ -51,7 +51,7 @@ export class KeptRows {
     let first = 0;
     return {
       next: (): Batch | null => {
-        const count = Math.min(this.#execution.blockRows, rows - first);
+        const count = Math.min(this.#execution.limits.blockRows, rows - first);
         if (count === 0) return null;
         first += count;
         return { columns, selection: null, first: first - count, count };

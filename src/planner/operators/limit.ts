@@ -97,7 +97,7 @@ export class LimitOperator implements Operator {
 
   /** Rows that may still be scanned below the cap. Counting must never cause a refusal. */
   get #scannable(): number {
-    return this.#parts.execution.scannedRowsMax - this.#scannedAtEnd - 65_536;
+    return this.#parts.execution.limits.scannedRowsMax - this.#scannedAtEnd - 65_536;
   }
 
   /** Reads the rows after the last one delivered again, with fewer columns; its own batch has been taken by now. */

@@ -8,14 +8,11 @@ import type { Vector } from '../../log/values/columns.ts';
 import type { Cell } from '../../log/values/value.ts';
 import type { TimeBounds } from '../../projections/access-paths.ts';
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
-import type { WorkerKeeper } from '../../log/threads/worker-keeper.ts';
-import type { Embedder, EmbeddingWishes } from '../../governance/embedding/embedder.ts';
-import type { Reranker } from '../embedding/reranker.ts';
 import type { LongWork } from './long-work.ts';
-import type { GraphCache } from '../graph/graph-cache.ts';
 import type { KernelContext } from '../expressions/kernel-context.ts';
 import type { PlanNode, VirtualRead } from '../logical-plan.ts';
 import type { Consistency } from '../planner-contract.ts';
+import type { Services } from '../services.ts';
 import type { Literal, Slot } from '../statement.ts';
 
 /** Row numbers in `selection[0..count)` index every vector; null means first .. first+count-1. */
@@ -81,30 +78,15 @@ export interface Execution {
   readonly working: ReadonlyMap<string, WorkingRows>;
   /** Rows of virtual relations, which are not stored. */
   readonly virtual: (read: VirtualRead) => Iterable<readonly Cell[]>;
-  readonly blockRows: number;
-  readonly scannedRowsMax: number;
   /** Rows that a scan delivers, and no more; absent: all. */
   readonly rowsMax?: number;
-  /** Rows that a function that ranks may yield. */
-  readonly vectorRowsMax: number;
-  /** Visible rows from which on nearest vectors are found approximately. */
-  readonly vectorExactRows: number;
+  readonly limits: ExecutionLimits;
+  readonly services: Services;
   readonly consistency: Consistency;
   /** Types whose texts are being indexed, and were not waited for. */
   readonly unbuilt: Set<string>;
-  /** Graphs of earlier questions. */
-  readonly graphs: GraphCache;
   /** Where a question about a graph is listed once it takes long; null: nowhere. */
   readonly longWork: LongWork | null;
-  /** Where questions about a graph go on that look at more edges; null: they are answered in turns of the event loop. */
-  readonly beside: { readonly workers: WorkerKeeper; readonly looksMin: number } | null;
-  /** Rows that a function over the graph may yield. */
-  readonly graphRowsMax: number;
-  /** The model that texts are given to; null: their vectors are hashed. */
-  readonly embedder: Embedder | null;
-  readonly embeddings: EmbeddingWishes | null;
-  /** null: RERANK is refused. */
-  readonly reranker: Reranker | null;
   /** An operator that gives an empty batch is called again once this settles; it never rejects. */
   readonly wait: { until: Promise<void> | null };
   /** Sentences about this answer, as they come up. */
@@ -115,6 +97,18 @@ export interface Execution {
   readonly counters: Counters;
   /** null: the run is not measured. */
   readonly watch: Watch | null;
+}
+
+export interface ExecutionLimits {
+  /** Rows that operators exchange at once. */
+  readonly blockRows: number;
+  readonly scannedRowsMax: number;
+  /** Rows that a function that ranks may yield. */
+  readonly vectorRowsMax: number;
+  /** Visible rows from which on nearest vectors are found approximately. */
+  readonly vectorExactRows: number;
+  /** Rows that a function over the graph may yield. */
+  readonly graphRowsMax: number;
 }
 
 export interface WorkingRows {

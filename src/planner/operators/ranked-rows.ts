@@ -26,7 +26,7 @@ function storedColumns({ columns, own }: FunctionNode): readonly string[] {
 
 /** How many rows a call may yield: its LIMIT, else as many as may be asked for, and one more to tell that there are too many. */
 export function mostRanked({ limit, name }: FunctionNode, execution: Execution): number {
-  const most = execution.vectorRowsMax;
+  const most = execution.limits.vectorRowsMax;
   const asked = limit ? execution.rowLimit(limit) : most + 1;
   if (limit && asked > most) {
     throw new ServiceError('REL_VECTOR_BUDGET', `${name} yields at most ${most} rows: LIMIT asks for ${asked}`);
@@ -35,7 +35,7 @@ export function mostRanked({ limit, name }: FunctionNode, execution: Execution):
 }
 
 /** Without a LIMIT all rows were asked for. */
-export function checkRanked({ limit, name }: FunctionNode, found: number, { vectorRowsMax }: Execution): void {
+export function checkRanked({ limit, name }: FunctionNode, found: number, { limits: { vectorRowsMax } }: Execution): void {
   if (limit || found <= vectorRowsMax) return;
   throw new ServiceError(
     'REL_VECTOR_BUDGET',

@@ -102,7 +102,8 @@ export class ScanOperator implements Operator {
     const next = this.#ended ? null : this.#blocks.next();
     if (!next || next.done) return null;
     const block = next.value;
-    const { counters, scannedRowsMax } = this.#execution;
+    const { counters } = this.#execution;
+    const { scannedRowsMax } = this.#execution.limits;
     counters.scanned += block.scanned;
     if (counters.scanned > scannedRowsMax) {
       throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);
@@ -209,7 +210,7 @@ export function scanRequest(node: ScanNode, execution: Execution): ScanRequest |
     // Larger blocks where results per distinct text serve all rows of a block.
     blockRows: execution.distinct
       ? cellsPerBatch
-      : Math.min(execution.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),
+      : Math.min(execution.limits.blockRows, Math.ceil(cellsPerBatch / Math.max(1, node.columns.length))),
     ...(keys ? { keys } : {}),
     ...(execution.distinct && { distinct: true }),
     ...(zones.length > 0 ? { zones } : {}),

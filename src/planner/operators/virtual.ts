@@ -34,7 +34,8 @@ export class VirtualOperator implements Operator {
       for (const [c, builder] of builders.entries()) builder.append(value[c]!);
     }
     if (count === 0) return null;
-    const { counters, scannedRowsMax } = this.#execution;
+    const { counters } = this.#execution;
+    const { scannedRowsMax } = this.#execution.limits;
     counters.scanned += count;
     if (counters.scanned > scannedRowsMax)
       throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);

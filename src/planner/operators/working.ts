@@ -16,11 +16,12 @@ export class WorkingOperator implements Operator {
   next(): Batch | null {
     const { columns, count } = this.#rows;
     const first = this.#at;
-    const taken = Math.min(this.#execution.blockRows, count - first);
+    const taken = Math.min(this.#execution.limits.blockRows, count - first);
     if (taken === 0) return null;
     this.#at += taken;
     // A recursion reads nothing new from storage: its rows count as scanned all the same.
-    const { counters, scannedRowsMax } = this.#execution;
+    const { counters } = this.#execution;
+    const { scannedRowsMax } = this.#execution.limits;
     counters.scanned += taken;
     if (counters.scanned > scannedRowsMax) {
       throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);

@@ -1,18 +1,12 @@
 /** Plans by key, least recently used out first. Pinned branches have a part of it to themselves, which no other can use up. */
 import { LRUCache } from 'lru-cache';
+import { byText } from '../question/question.ts';
 
 export interface PlanCacheOptions {
   readonly plansMax: number;
   /** Branches by their exact names. */
   readonly pinned: ReadonlySet<string>;
 }
-
-/** Trees and plans take some hundred bytes a token of their text: a caller's long texts must not pile up. In characters. */
-export const byText = {
-  maxSize: 4 << 20,
-  maxEntrySize: 64 << 10,
-  sizeCalculation: (_: unknown, text: string): number => text.length + 1,
-};
 
 /** Share of the cache for all pinned branches together. */
 const pinnedShare = 1 / 4;

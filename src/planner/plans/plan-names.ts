@@ -17,7 +17,7 @@ import { functionOfTable } from '../functions/all.ts';
 import type { Words } from '../calls/argument-spec.ts';
 import { typesCalled, wordLiterals } from '../functions/calls.ts';
 import { nowhere } from '../places.ts';
-import { byText } from './plan-cache.ts';
+import { byText } from '../question/question.ts';
 import type { Literal, Query } from '../statement.ts';
 import type { ServedView } from '../standing/materialized-views.ts';
 

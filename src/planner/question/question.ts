@@ -13,6 +13,13 @@ import type { QuestionOptions } from '../planner-contract.ts';
 import type { Dialect, Literal, ParsedQuestion, Place, Query, QueryBody, Source, Statement } from '../statement.ts';
 import type { GraphWrite, WriteStatement } from '../write-statement.ts';
 
+/** Trees and plans take some hundred bytes a token of their text: a caller's long texts must not pile up. In characters. */
+export const byText = {
+  maxSize: 4 << 20,
+  maxEntrySize: 64 << 10,
+  sizeCalculation: (_: unknown, text: string): number => text.length + 1,
+};
+
 export interface Asked {
   /**
    * Statements of one key have one tree: everything that the tree depends on is in the key. Values of slots are not, their types

@@ -465,7 +465,8 @@ function operatorOf(
         node,
         execution,
         countAfter: (after, rowsMax) => {
-          const counting = { after, rowsMax, blockRows: countingBlockRows, watch: null };
+          const limits = { ...execution.limits, blockRows: countingBlockRows };
+          const counting = { after, rowsMax, limits, watch: null };
           return buildOperator(node.counting ?? node.input, kernels, { ...execution, ...counting });
         },
       });

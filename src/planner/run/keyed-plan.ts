@@ -62,7 +62,8 @@ export function runKeyed(plan: LogicalPlan, execution: Execution): KeyedRows | n
     }
     batches.push(batch);
   }
-  const { counters, scannedRowsMax } = execution;
+  const { counters } = execution;
+  const { scannedRowsMax } = execution.limits;
   counters.scanned += scanned;
   if (counters.scanned > scannedRowsMax)
     throw new ServiceError('REL_SCAN_CAP', `the query scans more than ${scannedRowsMax} rows`);

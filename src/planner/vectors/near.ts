@@ -20,7 +20,8 @@ export interface Way {
 }
 
 export function wayOf({ node, values, execution }: Asked): Way {
-  const { consistency, kernels, snapshot, time, vectorExactRows } = execution;
+  const { consistency, kernels, snapshot, time } = execution;
+  const { vectorExactRows } = execution.limits;
   const scan = node.input;
   const vector = values.vector('VECTOR', kernels);
   if (vector === undefined) return exact('a seed is compared in all of its columns');

@@ -40,7 +40,7 @@ export class NearestOperator extends PiecesOperator {
     this.#input = input;
     this.#nearest = nearest;
     this.#execution = execution;
-    const [wanted, most] = [firstRows(nearest.limit, nearest.offset, execution), execution.vectorRowsMax];
+    const [wanted, most] = [firstRows(nearest.limit, nearest.offset, execution), execution.limits.vectorRowsMax];
     if (wanted > most)
       throw new ServiceError('REL_VECTOR_BUDGET', `the nearest vectors are at most ${most}: LIMIT asks for ${wanted}`);
   }

@@ -125,7 +125,8 @@ export class SimilarOperator extends PiecesOperator {
   /** Where the seed has a vector that the model gave for it: rows that have one are compared by it, and the answer says of how many. */
   #byModel(seeds: ReadonlySet<bigint>, columns: readonly PlanColumn[]): ModelScorer | null {
     const { node, execution } = this.#opening;
-    const { embedder, embeddings, snapshot } = execution;
+    const { snapshot } = execution;
+    const { embedder, embeddings } = execution.services;
     if (embedder === null || seeds.size === 0) return null;
     embeddings?.want(snapshot.tenant, node.type!);
     const texts = columns.filter(({ type }) => type === 'string').map(({ name }) => name);

@@ -7,7 +7,7 @@ import type { Execution } from '../operators/operator.ts';
 export function storedVectors(
   type: string,
   texts: readonly string[],
-  { embedder, snapshot, time }: Pick<Execution, 'embedder' | 'snapshot' | 'time'>,
+  { services: { embedder }, snapshot, time }: Pick<Execution, 'services' | 'snapshot' | 'time'>,
 ): EmbeddingReader | null {
   if (embedder === null) return null;
   return snapshot.embedded(type, embedder, time.system === 'all' ? snapshot.instant : time.system, texts);

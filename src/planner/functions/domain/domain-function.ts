@@ -185,7 +185,8 @@ export class DomainCall {
   /** Counts work beyond the reading of rows: a look takes about 20 ns. Throws REL_SCAN_CAP where it is too much. */
   look(count: number): void {
     this.#looks += count;
-    const { counters, scannedRowsMax } = this.execution;
+    const { counters } = this.execution;
+    const { scannedRowsMax } = this.execution.limits;
     counters.looks += count;
     if (this.#looks > looksOfScan * scannedRowsMax) {
       throw new ServiceError(
