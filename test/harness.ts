@@ -138,10 +138,15 @@ export class TestStore {
     );
   }
 
-  /** Writes rows as `/ingest` does; a rejected row fails the test. */
-  async put(type: string, rows: readonly InputRow[], caller = analyst): Promise<Outcome> {
+  /** Writes rows as `/ingest` does, also within what `invoke` stands for; a rejected row fails the test. */
+  async put(
+    type: string,
+    rows: readonly InputRow[],
+    caller = analyst,
+    invoke = (run: (invocation: Invocation) => Promise<Outcome>) => this.invoke(caller, 'ingest', run),
+  ): Promise<Outcome> {
     const body = rows.map((row) => `${exactJson(row)}\n`).join('');
-    return this.invoke(caller, 'ingest', async (invocation) => {
+    return invoke(async (invocation) => {
       const definition = invocation.snapshot().catalog.type(type) ?? null;
       let outcome: Outcome | undefined;
       for await (const batch of readIngest(once(Buffer.from(body)), { definition, batchRows: 1e6, batchBytes: 1e9 })) {

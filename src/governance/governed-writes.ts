@@ -35,6 +35,7 @@ import { checkMinted } from './tenancy/multi-tenancy.ts';
 import { registryPart } from './tenancy/registry.ts';
 import { writeChecks, writesRows } from './write-checks.ts';
 import { sourceTypes } from '../projections/rows/checks/source-seals.ts';
+import { joinRows, typesBehindRows } from '../projections/rows/writes/join-rows.ts';
 import { netEffect } from '../projections/rows/writes/net-effect.ts';
 import { type ConflictingRow, openOf, type OpenTransaction, type WaitingCommand } from './transactions/transaction.ts';
 import { writtenRows } from './written-rows.ts';
@@ -267,8 +268,8 @@ export class GovernedWrites {
 
   /** So many rows a step. */
   *#decideAll(transaction: OpenTransaction, next: NextPlace): Generator<undefined, Settled> {
-    const { projections, clock } = this.#core.parts;
-    const { caller, judged } = this.#asked;
+    const { projections } = this.#core.parts;
+    const { caller } = this.#asked;
     transaction.enter(caller);
     for (const { command } of transaction.steps) this.#admit(command, false);
     const { steps, basis } = transaction;
@@ -285,11 +286,31 @@ export class GovernedWrites {
       }
     }
     if (conflicting.length > 0) throw transaction.meets(conflicting.slice(0, conflictingMax));
-    const outcome: Decision['outcome'][] = [];
-    const decided: EntryDraft[] = [];
+    let decided = yield* this.#decideSteps(steps, next, []);
+    // Types come before all rows, so that the rows are one entry: with these the steps define none.
+    const types = typesBehindRows(decided.drafts);
+    if (types.length > 0) decided = yield* this.#decideSteps(steps, next, types);
+    const drafts = netEffect(decided.drafts, next);
+    const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
+    return { outcome: summed(decided.outcomes, next, positions), drafts: joinRows(drafts) };
+  }
+
+  /** Steps one after the other, behind definitions of types. */
+  *#decideSteps(
+    steps: OpenTransaction['steps'],
+    next: NextPlace,
+    types: readonly EntryDraft[],
+  ): Generator<undefined, { readonly outcomes: readonly Decision['outcome'][]; readonly drafts: readonly EntryDraft[] }> {
+    const { projections, clock } = this.#core.parts;
+    const { caller, judged } = this.#asked;
+    const outcomes: Decision['outcome'][] = [];
+    const drafts: EntryDraft[] = [...types];
     // One step has none before it to stand on.
-    const basisNow = { position: next.position, instant: next.time - 1n };
-    const head = steps.length > 1 ? projections.privately(basisNow, branch, tenantOf(path)) : null;
+    const isAlone = steps.length <= 1 && types.length === 0;
+    const basis = { position: next.position, instant: next.time - 1n };
+    const head = isAlone ? null : projections.privately(basis, caller.branch, tenantOf(caller.path));
+    head?.take(types);
+    let looked = 0;
     for (const [i, { command, keys, rows }] of steps.entries()) {
       const checks = writeChecks(this.#core.judge, judged, command, clock.now());
       const isLast = i === steps.length - 1;
@@ -298,16 +319,14 @@ export class GovernedWrites {
         head === null
           ? projections.decide(meant, this.#context(), next, checks, keys)
           : head.write(meant, this.#context(), { checks, keys, isLast }).decision;
-      decided.push(...decision.drafts);
-      outcome.push(decision.outcome);
+      drafts.push(...decision.drafts);
+      outcomes.push(decision.outcome);
       looked += rows;
       if (looked < rowsPerTurn) continue;
       looked = 0;
       yield;
     }
-    const drafts = netEffect(decided, next);
-    const positions = drafts.reduce((sum, { body }) => sum + positionsOf(body), 0);
-    return { outcome: summed(outcome, next, positions), drafts };
+    return { outcomes, drafts };
   }
 
   /** Decided in the transaction that it is in: it is written when that is committed. */

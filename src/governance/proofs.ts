@@ -10,8 +10,7 @@
  * audit. Types, branches and tokens belong to all of the store, but their leaves name who made them.
  */
 import { ServiceError } from '../errors.ts';
-import { malformed } from '../log/bytes/byte-stream.ts';
-import type { CommittedEntry, EntryContext, RowsBody } from '../log/entries/entry.ts';
+import { type EntryContext, splitParts } from '../log/entries/entry.ts';
 import type { EntryPlace } from '../log/files/log-reader.ts';
 import type { LogProofs, SignedHead, StoredEntry } from '../log/log-store.ts';
 import { proveRow, type RowProof, rowsOfKey } from '../log/row-proof.ts';
@@ -149,20 +148,23 @@ export class GovernedProofs implements ProofReader {
   async #row(stored: StoredEntry, request: ProofRequest): Promise<RowProof> {
     const { facts } = stored;
     if (facts.kind !== 'rows') throw notFound();
-    const { entry, secrets } = stored.open();
-    const body = entry.body as RowsBody;
-    if (secrets === null) throw malformed('rows without salts');
-    const candidates = rowsOfKey(body, request.row!).filter((row) => this.#readable(entry, body, row));
+    const { entry, parts } = stored.open();
+    const candidates: number[] = [];
+    for (const { context, body, position, time } of splitParts(entry)) {
+      if (body.kind !== 'rows') continue;
+      for (const row of rowsOfKey(body, request.row!))
+        if (this.#readable(context, body.type, time + BigInt(row))) candidates.push(position - facts.position + row);
+    }
     const asked = request.position === undefined ? undefined : request.position - facts.position;
     const index = candidates.find((row) => row === asked) ?? candidates[0];
-    const proof = index === undefined ? null : await proveRow(facts, body, secrets, index);
+    const proof = index === undefined ? null : await proveRow(facts, parts, index);
     if (proof === null) throw notFound();
     return proof;
   }
 
   /** Hard-deleted rows are still in the log until they are dropped from it; nobody is shown them. */
-  #readable({ context, time }: CommittedEntry, body: RowsBody, row: number): boolean {
-    return !isClassified(body.type) && this.#sources.readable(context, body.type, time + BigInt(row));
+  #readable(context: EntryContext, type: string, systemFrom: bigint): boolean {
+    return !isClassified(type) && this.#sources.readable(context, type, systemFrom);
   }
 
   /** The statement of the branch's first entry, and a proof that the log before it is a prefix of the log of now. */

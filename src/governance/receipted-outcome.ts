@@ -1,6 +1,6 @@
 /** The outcome of a batch under an idempotency key, read from its receipt in the log. */
 import { ServiceError } from '../errors.ts';
-import { type RowsBody, rowOp } from '../log/entries/entry.ts';
+import { rowBodiesOf, type RowsBody, rowOp } from '../log/entries/entry.ts';
 import type { LogStore } from '../log/log-store.ts';
 import type { Timeline } from '../log/values/timeline.ts';
 import { cellAt } from '../log/values/vector-builder.ts';
@@ -33,7 +33,7 @@ async function keysOf(
   for (let position = timeline.positionAt(systemFrom); position <= last && keys.length < count; ) {
     const entry = (await log.proofs.entry({ position }))?.open().entry;
     if (entry === undefined) throw new ServiceError('REL_STORAGE', 'the rows of the request are not where they were put');
-    if (entry.body.kind === 'rows') keys.push(...putKeys(entry.body));
+    for (const body of rowBodiesOf(entry.body)) keys.push(...putKeys(body));
     position = entry.position + entry.positions;
   }
   return keys.slice(0, count);

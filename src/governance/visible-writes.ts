@@ -3,7 +3,7 @@
  * and never for a write in an organisation path of which they may see nothing. So no effect, be it an access record or a moment,
  * can tell one tenant when another one writes. A notice says neither how many rows nor where.
  */
-import type { EntryDraft } from '../log/entries/entry.ts';
+import { type EntryDraft, rowBodiesOf } from '../log/entries/entry.ts';
 import { settled } from '../log/disk-room.ts';
 import type { Appended } from '../log/log-store.ts';
 import type { WriteScope } from './gate-contract.ts';
@@ -54,8 +54,9 @@ export class VisibleWrites {
   }
 
   #concernedBy({ context, body }: EntryDraft): readonly Listener[] {
-    if (body.kind === 'rows') {
-      const listeners = this.#ofType(body.type);
+    const rows = rowBodiesOf(body);
+    if (rows.length > 0) {
+      const listeners = [...new Set(rows.map(({ type }) => type))].flatMap((type) => this.#ofType(type));
       if (listeners.length === 0) return [];
       // Two tenants may each have a branch of this name.
       const written = this.#idOf(context.branch, context.tenant);

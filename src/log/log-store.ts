@@ -2,11 +2,10 @@
  * The log as the rooms above see it: an order of entries that is durable, hashed and provable. The embedded default
  * is `LocalLog` in `log.ts`; a replicated log can stand behind the same interface.
  */
-import type { RowSecrets } from './entries/rows-codec.ts';
 import type { RowKeys } from './entries/subject-open.ts';
 import type { Ascending, Redacted } from './redaction.ts';
 import type { CommittedEntry, EntryDraft } from './entries/entry.ts';
-import type { LeafFacts } from './entries/entry-codec.ts';
+import type { LeafFacts, OpenedEntry } from './entries/entry-codec.ts';
 import type { EntryPlace } from './files/log-reader.ts';
 import type { Manifest } from './files/manifest.ts';
 import type { TreeHead } from './tree/merkle-tree.ts';
@@ -67,7 +66,7 @@ export interface StoredEntry {
   readonly facts: LeafFacts;
   readonly leaf: Uint8Array;
   /** Opens the body. Throws REL_STORAGE when it is not what the leaf commits to. */
-  open(): { readonly entry: CommittedEntry; readonly secrets: RowSecrets | null };
+  open(): OpenedEntry;
   /** Which keys its rows lie under, whether they are there or not; null where none is sealed by subject. */
   rowKeys(): RowKeys | null;
 }

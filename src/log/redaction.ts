@@ -8,14 +8,14 @@
 import type { Random } from '../clock.ts';
 import { assert } from '../errors.ts';
 import { blankOf, isBlank } from './entries/blank-body.ts';
-import { encodeBody } from './entries/body-codec.ts';
+import { bytesOfParts, encodeBody, encoded, joinParts } from './entries/body-codec.ts';
 import { NONCE_BYTES, sealPayload } from './entries/body-sealer.ts';
 import { ByteWriter, malformed } from './bytes/byte-stream.ts';
 import { type Disk, type DiskFile, writeFully } from './disk/disk.ts';
 import { withoutRows } from './entries/dropped-rows.ts';
 import { isEmbedded, withoutVectors } from './entries/embedded.ts';
 import { type Embedded, isOpen, type OpenBody } from './entries/entry.ts';
-import { decodeEntryWithSecrets, decodeLeaf, type LeafFacts } from './entries/entry-codec.ts';
+import { checkDigest, decodeEntry, decodeLeaf, decodeOpened, type LeafFacts, openPayload } from './entries/entry-codec.ts';
 import type { FramePlace } from './files/frame-index.ts';
 import type { Keyring } from './keys/keys.ts';
 import {
@@ -164,28 +164,46 @@ class Rewriting {
   }
 
   #withoutRows(facts: LeafFacts, stored: FrameEntry, rows: readonly number[]): Uint8Array | null {
-    const { entry, secrets, sealed } = this.#open(facts, stored);
-    assert(entry.body.kind === 'rows' && secrets, 'rows have secrets');
-    if (sealed) {
-      this.#counts.kept += rows.length;
-      return null;
+    const { redacted, payload } = stored;
+    checkDigest(facts, payload, redacted);
+    const { keyring } = this.#options;
+    const plain = openPayload(payload, keyring);
+    const { parts } = decodeOpened(facts, plain, { redacted, rows: true }, keyring.subjects);
+    assert(parts.length > 0, 'rows have parts');
+    // What is sealed by subject stays as it is, byte for byte.
+    const bytes = [...bytesOfParts(plain)];
+    let isChanged = false;
+    let first = 0;
+    for (const [i, { body, secrets, sealed }] of parts.entries()) {
+      const end = first + body.ops.length;
+      const own = rows.filter((row) => row >= first && row < end).map((row) => row - first);
+      first = end;
+      if (own.length === 0) continue;
+      if (sealed) {
+        this.#counts.kept += own.length;
+        continue;
+      }
+      const left = withoutRows({ body, secrets }, facts.context.path, own);
+      if (!left) continue;
+      this.#counts.rows += left.body.dropped!.length - (body.dropped?.length ?? 0);
+      bytes[i] = encoded(left.body, left.secrets);
+      isChanged = true;
     }
-    const before = entry.body.dropped?.length ?? 0;
-    const left = withoutRows({ body: entry.body, secrets }, facts.context.path, rows);
-    if (!left) return null;
-    this.#counts.rows += left.body.dropped!.length - before;
+    if (!isChanged) return null;
+    if (bytes.length === 1) return bytes[0]!;
     this.#body.reset();
-    encodeBody(left.body, left.secrets, this.#body);
+    joinParts(bytes, this.#body);
     return this.#body.view();
   }
 
   #withoutTexts(facts: LeafFacts, stored: FrameEntry): Uint8Array | null {
-    const { body } = this.#open(facts, stored).entry;
+    const { payload, redacted } = stored;
+    const { body } = decodeEntry(facts, payload, this.#options.keyring, { redacted, rows: true });
     const blank = isOpen(body) && isEmbedded(body.content) ? this.#withoutVectors(body, body.content) : blankOf(body);
     if (!blank || isBlank(body)) return null;
     this.#counts.texts++;
     this.#body.reset();
-    encodeBody(blank, null, this.#body);
+    encodeBody(blank, [], this.#body);
     return this.#body.view();
   }
 
@@ -196,10 +214,6 @@ class Rewriting {
       return at < this.#all.length && this.#all[at] === position;
     });
     return left && { ...body, content: left };
-  }
-
-  #open(facts: LeafFacts, { payload, redacted }: FrameEntry): ReturnType<typeof decodeEntryWithSecrets> {
-    return decodeEntryWithSecrets(facts, payload, this.#options.keyring, { redacted, rows: true });
   }
 
   /** Row numbers, within the entry, of the positions that it covers. */

@@ -1,6 +1,6 @@
 /** One row out of an entry, proven against the rows root in the entry's leaf: its neighbours appear as hashes of salted bytes. */
 import { assert } from '../errors.ts';
-import { type RowSecrets, saltsOfRows } from './entries/rows-codec.ts';
+import { type DecodedRows, saltsOfRows } from './entries/rows-codec.ts';
 import { malformed } from './bytes/byte-stream.ts';
 import type { Vector } from './values/columns.ts';
 import type { RowsBody } from './entries/entry.ts';
@@ -26,31 +26,43 @@ export interface RowProof {
 /** Rows hashed between two turns of the event loop: a millisecond or two. */
 const SLICE_ROWS = 512;
 
-/** Null for a row of which only the hash is left. */
-export async function proveRow(facts: LeafFacts, body: RowsBody, secrets: RowSecrets, index: number): Promise<RowProof | null> {
-  const rows = body.ops.length;
-  assert(index >= 0 && index < rows, 'the entry has the row');
-  const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
-  if (dropped?.has(index)) return null;
-  const leaves = new RowLeaves(body, facts.context.path, saltsOfRows(secrets, rows));
+/** `parts`: of the entry's rows. Null for a row of which only the hash is left. */
+export async function proveRow(facts: LeafFacts, parts: readonly DecodedRows[], index: number): Promise<RowProof | null> {
   const nodes = new TreeStore();
   const tree = new Frontier(0, [], nodes);
-  for (let first = 0; first < rows; first += SLICE_ROWS) {
-    if (first > 0) await new Promise((resolve) => setImmediate(resolve));
-    const hashes = leaves.hashes(first, Math.min(rows, first + SLICE_ROWS));
-    for (let at = 0; at < hashes.length; at += HASH_BYTES) {
-      tree.append(dropped?.get(first + at / HASH_BYTES) ?? hashes.slice(at, at + HASH_BYTES));
+  let shown: Pick<RowProof, 'pk' | 'salt' | 'row'> | null = null;
+  let rows = 0;
+  let since = 0;
+  for (const { body, secrets } of parts) {
+    const count = body.ops.length;
+    const own = index - rows;
+    const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
+    if (dropped?.has(own)) return null;
+    const leaves = new RowLeaves(body, facts.context.path, saltsOfRows(secrets, count));
+    for (let first = 0; first < count; ) {
+      const end = Math.min(count, first + SLICE_ROWS - since);
+      const hashes = leaves.hashes(first, end);
+      for (let at = 0; at < hashes.length; at += HASH_BYTES) {
+        tree.append(dropped?.get(first + at / HASH_BYTES) ?? hashes.slice(at, at + HASH_BYTES));
+      }
+      since += end - first;
+      first = end;
+      if (since < SLICE_ROWS) continue;
+      since = 0;
+      await new Promise((resolve) => setImmediate(resolve));
     }
+    if (own >= 0 && own < count)
+      shown = { pk: pkOf(body.keys.columns[0]!.vector, own), salt: leaves.salt(own), row: leaves.row(own) };
+    rows += count;
   }
+  assert(shown !== null, 'the entry has the row');
   if (!equalBytes(tree.root(), facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
   return {
-    pk: pkOf(body.keys.columns[0]!.vector, index),
+    ...shown,
     index,
     rowHash: nodes.node(0, index),
     rowsRoot: facts.rowsRoot,
     path: nodes.inclusion(index, rows),
-    salt: leaves.salt(index),
-    row: leaves.row(index),
   };
 }
 

@@ -2,12 +2,13 @@
  * State derived from the log. Anything that a projection knows can be forgotten and rebuilt.
  *
  * - `apply` is deterministic and total: the entry was decided before it was appended. It reads no clock, draws no
- *   random number, iterates nothing in an order that its input did not fix, and never throws on a valid entry.
+ *   random number, iterates nothing in an order that its input did not fix, and never throws on a valid entry. Of an entry
+ *   with parts it is given one after the other.
  * - `checkpoint`, then `restore` and the entries after its watermark = the same state.
  * - `reset`, then every entry from leaf 0 = the same state, whatever the batch sizes.
  * - `digest` is SHA-256 (hex) over a canonical dump: equal state, equal digest, on any machine and layout.
  */
-import type { CommittedEntry } from '../log/entries/entry.ts';
+import type { WholeEntry } from '../log/entries/entry.ts';
 import type { StartWorker } from '../log/threads/workers.ts';
 
 export interface Projection {
@@ -16,7 +17,7 @@ export interface Projection {
   readonly formatVersion: number;
   /** Names of projections that its saved state is of no use without. */
   readonly restsOn?: readonly string[];
-  apply(entry: CommittedEntry): void;
+  apply(entry: WholeEntry): void;
   checkpoint(target: CheckpointWriter): Promise<void>;
   restore(source: CheckpointReader): Promise<void>;
   reset(): void;

@@ -3,7 +3,7 @@
  * watermark: leaves below it are applied. An entry is applied to a projection once, and never past a gap.
  */
 import { assert } from '../errors.ts';
-import type { CommittedEntry } from '../log/entries/entry.ts';
+import { type CommittedEntry, isWhole, splitParts } from '../log/entries/entry.ts';
 import type { LogStore } from '../log/log-store.ts';
 import type { StartWorker } from '../log/threads/workers.ts';
 import type { Projection } from './projection.ts';
@@ -130,7 +130,8 @@ export class Projector {
     if (entry.leaf < watched.watermark) return;
     const { projection } = watched;
     assert(entry.leaf === watched.watermark, `${projection.name} applies leaf ${watched.watermark} next, not ${entry.leaf}`);
-    projection.apply(entry);
+    if (isWhole(entry)) projection.apply(entry);
+    else for (const part of splitParts(entry)) projection.apply(part);
     watched.watermark = entry.leaf + 1;
   }
 

@@ -13,6 +13,7 @@ import {
   openKinds,
   type PolicyBody,
   quotaNames,
+  type RowPartsBody,
   type RowsBody,
   sharedHistories,
   type TenantBody,
@@ -101,6 +102,10 @@ export function rowsBodyOf(length: number): fc.Arbitrary<RowsBody> {
 }
 
 export const rowsBody: fc.Arbitrary<RowsBody> = fc.integer({ min: 1, max: 9 }).chain(rowsBodyOf);
+
+export const partsBody: fc.Arbitrary<RowPartsBody> = fc
+  .array(rowsBody, { minLength: 2, maxLength: 4 })
+  .map((parts) => ({ kind: 'parts', parts }));
 
 const stated = fc
   .record({ breakGlass: optionalText, accessScopeRef: optionalText })
@@ -388,6 +393,7 @@ export function batchCells(rows: RowBatch): unknown {
 
 export function bodyCells(body: EntryBody): unknown {
   if (body.kind === 'removal') return { ...body, positions: [...body.positions] };
+  if (body.kind === 'parts') return { kind: body.kind, parts: body.parts.map(bodyCells) };
   if (body.kind !== 'rows') return body;
   return {
     ...body,

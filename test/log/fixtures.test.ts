@@ -2,13 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { kindNumber } from '../../src/log/entries/body-codec.ts';
-import { openKinds } from '../../src/log/entries/entry.ts';
+import { openKinds, rowBodiesOf } from '../../src/log/entries/entry.ts';
+import { proveRow } from '../../src/log/row-proof.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import { cellAt } from '../../src/log/values/vector-builder.ts';
 import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifierPath } from '../proofs/judges.ts';
 import { all, directory, keyringOf, openLog, plain, worldOn } from './world.ts';
 
+const verifier = (await import(verifierPath)) as {
+  rootFromPath(leaf: Buffer, index: number, size: number, path: Buffer[]): Buffer | null;
+};
 const fixtures = fileURLToPath(new URL('../../fixtures/logs/', import.meta.url));
 
 async function diskOf(version: string): Promise<MemoryDisk> {
@@ -183,6 +188,55 @@ test('types of v5-fields say what they are to functions, records what they asked
     [0, 0],
   ]);
   expect([...openEntries.all()].map(({ kind }) => kind)).toEqual(openKinds.flatMap((kind) => [kind, kind, kind]));
+  await log.close();
+});
+
+test('parts of v5-parts are rows like any others: erased, dropped and proven one by one', async () => {
+  const disk = await diskOf('v5-parts');
+  const keyring = await keyringOf(worldOn(disk));
+  expect(await verifyDirectory({ disk, directory, keyring })).toMatchObject({ ok: true, rows: 96, rowsErased: 3 });
+  const { log, replayed } = await openLog(worldOn(disk), { keyring });
+  const parts = replayed.flatMap(({ leaf, body }) =>
+    rowBodiesOf(body).map((part) => [leaf, part.type, part.ops.length, part.dropped]),
+  );
+  expect(parts).toEqual([
+    [1, 'Person', 1, undefined],
+    [2, 'Person', 1, undefined],
+    [2, 'Ünit', 2, [0]],
+    [3, 'Person', 40, undefined],
+    [3, 'Ünit', 3, undefined],
+    [3, 'Person', 40, undefined],
+    [4, 'Person', 1, [0]],
+    [4, 'Person', 3, [0]],
+    [5, 'Person', 2, [1]],
+    [5, 'Ünit', 2, [0]],
+    [5, 'Person', 1, undefined],
+  ]);
+  const projections = new Projections({ newKey: () => 'unused', tokensMax: 1 });
+  for (const entry of replayed) projections.apply(entry);
+  const rowsAt = (type: string, position: number) => projections.rows.table('acme', type)?.at(position) ?? -1;
+  const last = replayed[5]!.position;
+  expect([rowsAt('Person', last + 4) >= 0, rowsAt('Ünit', last + 3) >= 0, rowsAt('Person', last + 3)]).toEqual([true, true, -1]);
+  const proven: unknown[] = [];
+  for (const leaf of [2, 3, 4, 5]) {
+    const { facts, open } = (await log.proofs.entry({ leaf }))!;
+    for (const index of Array.from({ length: facts.positions }, (_, i) => i)) {
+      const proof = await proveRow(facts, open().parts, index);
+      if (proof === null) proven.push([leaf, index]);
+      else {
+        const path = proof.path.map((hash) => Buffer.from(hash));
+        const root = verifier.rootFromPath(Buffer.from(proof.rowHash), index, facts.positions, path);
+        expect(root?.equals(facts.rowsRoot), `${leaf} ${index}`).toBe(true);
+      }
+    }
+  }
+  expect(proven).toEqual([
+    [2, 1],
+    [4, 0],
+    [4, 1],
+    [5, 1],
+    [5, 2],
+  ]);
   await log.close();
 });
 

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { openCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
-import type { EntryDraft } from '../../src/log/entries/entry.ts';
+import type { EntryDraft, RowsBody } from '../../src/log/entries/entry.ts';
+import type { DecodedRows, RowSecrets } from '../../src/log/entries/rows-codec.ts';
 import { leafHashOf } from '../../src/log/entries/entry-codec.ts';
 import type { LocalLog } from '../../src/log/log.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
@@ -267,10 +268,9 @@ describe('a row', () => {
       const { entries } = log.append([rowsDraft(Array.from({ length: rows }, (_, i) => `k${i}`))], { sync: true });
       await log.proofs.head(entries[0]!.leaf + 1);
       const stored = (await log.proofs.entry({ leaf: entries[0]!.leaf }))!;
-      const { entry, secrets } = stored.open();
+      const { parts } = stored.open();
       for (const index of new Set([0, Math.floor(rows / 2), rows - 1])) {
-        if (entry.body.kind !== 'rows') throw new Error('rows were appended');
-        const proof = (await proveRow(stored.facts, entry.body, secrets!, index))!;
+        const proof = (await proveRow(stored.facts, parts, index))!;
         const root = verifier.rootFromPath(
           Buffer.from(proof.rowHash),
           index,
@@ -288,22 +288,20 @@ describe('a row', () => {
     const { entries } = log.append([rowsDraft(['a', 'b', 'c'])], { sync: true });
     await log.proofs.head(2);
     const stored = (await log.proofs.entry({ leaf: entries[0]!.leaf }))!;
-    const { entry, secrets } = stored.open();
-    if (entry.body.kind !== 'rows' || secrets?.salts !== 'seed') throw new Error('three rows have a seed');
-    const whole = (await proveRow(stored.facts, entry.body, secrets, 1))!;
-    const salts = await Promise.all(
-      [0, 1, 2].map(async (row) => (await proveRow(stored.facts, entry.body as never, secrets, row))!),
-    );
+    const { parts } = stored.open();
+    const whole = (await proveRow(stored.facts, parts, 1))!;
+    const salts = await Promise.all([0, 1, 2].map(async (row) => (await proveRow(stored.facts, parts, row))!));
     const without = {
       salts: 'explicit',
       bytes: Buffer.concat([salts[1]!.salt, salts[2]!.salt]),
       dropped: new Map([[0, new Uint8Array(salts[0]!.rowHash)]]),
     } as const;
-    const body = { ...rowsDraft(['', 'b', 'c']).body, dropped: [0] } as typeof entry.body;
-    expect(await proveRow(stored.facts, body, without, 1)).toEqual(whole);
-    expect(await proveRow(stored.facts, body, without, 0)).toBeNull();
+    const body = { ...rowsDraft(['', 'b', 'c']).body, dropped: [0] } as RowsBody;
+    const left = (secrets: RowSecrets): DecodedRows[] => [{ body, secrets, sealed: null }];
+    expect(await proveRow(stored.facts, left(without), 1)).toEqual(whole);
+    expect(await proveRow(stored.facts, left(without), 0)).toBeNull();
     const wrong = { ...without, dropped: new Map([[0, new Uint8Array(32)]]) };
-    await expect(proveRow(stored.facts, body, wrong, 1)).rejects.toThrow(/do not give the root/);
+    await expect(proveRow(stored.facts, left(wrong), 1)).rejects.toThrow(/do not give the root/);
     await log.close();
   });
 });

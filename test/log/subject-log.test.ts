@@ -13,6 +13,7 @@ import { textOf } from '../simulation/drafts.ts';
 import { verifierPath } from '../proofs/judges.ts';
 import { MemorySubjectKeys } from './memory-subject-keys.ts';
 import { RecordingDisk } from './recording-disk.ts';
+import { partsDraft } from './parts.ts';
 import { rowsOfSubjects, subjectDraft } from './subjects.ts';
 import { accessDraft, directory, keyringOf, openLog, rowsDraft, worldOn } from './world.ts';
 
@@ -29,6 +30,7 @@ const owners: readonly (readonly (string | null)[])[] = [
   Array.from({ length: 300 }, (_, i) => (i === 7 ? 'ada' : `t${i}`)),
   Array.from({ length: 3000 }, () => 'bob'),
 ];
+const lastOwners = Array.from({ length: 300 }, (_, i) => (i % 2 === 0 ? 'cy' : `u${i % 5}`));
 const limits = { fileBytesMax: 60_000, preallocateBytes: 512 };
 const rowsOfAda = owners.reduce((sum, subjects) => sum + rowsOfSubjects(subjects, new Set(['ada'])).length, 0);
 
@@ -36,7 +38,8 @@ async function fill(log: LocalLog): Promise<void> {
   for (const [i, subjects] of owners.entries()) {
     await log.append([subjectDraft(subjects, i), accessDraft(`p${i}`)]).acknowledged;
   }
-  await log.append([rowsDraft(['last'])]).acknowledged;
+  await log.append([partsDraft(rowsDraft(['last']), subjectDraft(['cy', null, 'cy'], 7), subjectDraft(lastOwners, 8))])
+    .acknowledged;
 }
 
 async function lived(bulk?: BulkOptions): Promise<RecordingDisk> {
@@ -69,7 +72,7 @@ test('keys do not stay with what was sealed under them', async () => {
     return { ...inner, ask: (request) => (asked.push(request as SealRequest), inner.ask(request)) };
   };
   await lived({ startWorker, rowsMin: 256 });
-  const secrets = asked.flatMap(({ sections }) => [...(sections?.secrets ?? [])]);
+  const secrets = asked.flatMap(({ seals }) => seals.flatMap(({ sections }) => [...(sections?.secrets ?? [])]));
   expect(secrets.length).toBeGreaterThan(32 * 300);
   expect(secrets.every((byte) => byte === 0)).toBe(true);
 });
@@ -155,7 +158,7 @@ test('a check passes before and after, and says how many rows are erased', async
     return found;
   };
   const before = (await reports()) as { rows: number; rowsErased: number; root: string }[];
-  const total = owners.reduce((sum, { length }) => sum + length, 1);
+  const total = owners.reduce((sum, { length }) => sum + length, 1 + 3 + lastOwners.length);
   expect(before).toEqual(Array(3).fill({ rows: total, rowsErased: 0, root: before[0]!.root }));
   await erase(disk, 'ada');
   expect(await reports()).toEqual(before.map((each) => ({ ...each, rowsErased: rowsOfAda })));
@@ -178,8 +181,8 @@ test('proofs taken before an erasure hold after it; an erased row has none, its 
   const proofsOf = async (): Promise<(RowProof | null)[]> => {
     const { log, keyring } = await openLog(world, { limits });
     const stored = (await log.proofs.entry({ position: 1 }))!;
-    const { entry, secrets } = stored.open();
-    const proofs = await Promise.all([0, 1, 2, 3].map((row) => proveRow(stored.facts, entry.body as RowsBody, secrets!, row)));
+    const { parts } = stored.open();
+    const proofs = await Promise.all([0, 1, 2, 3].map((row) => proveRow(stored.facts, parts, row)));
     await log.close();
     await keyring.close();
     return proofs;

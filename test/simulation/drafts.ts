@@ -20,12 +20,13 @@ export function contextOf(writer: number, submission: number): EntryContext {
   };
 }
 
-/** One append: one to four entries, mostly rows, some with a type before them, some branches, some records of reads. */
+/** One append: one to four entries, mostly rows, in one part or two, some with a type before them, some branches, some records of reads. */
 export function draftsFor(random: Seeded, writer: number, submission: number): EntryDraft[] {
   const context = contextOf(writer, submission);
   const drafts: EntryDraft[] = [];
   if (random.chance(0.15)) drafts.push({ context, body: typeBody(submission) });
-  if (random.chance(0.7)) drafts.push({ context, body: rowsBody(random, submission) });
+  if (random.chance(0.7))
+    drafts.push({ context, body: submission % 8 === 1 ? partsBody(random, submission) : rowsBody(random, submission) });
   if (random.chance(0.1)) {
     drafts.push({ context, body: { kind: 'removal', type: 'Thing', keys: [`k${submission}`], positions: Float64Array.of(1) } });
   }
@@ -40,6 +41,16 @@ export function draftsFor(random: Seeded, writer: number, submission: number): E
   if (random.chance(0.15)) drafts.push({ context, body: receiptBody(random, submission) });
   if (drafts.length === 0) drafts.push({ context, body: { kind: 'access', records: [accessRecord(random, submission)] } });
   return drafts;
+}
+
+/** Two parts, of which one or none is nobody's. */
+function partsBody(random: Seeded, submission: number): EntryDraft['body'] {
+  const { subjects, ...other } = rowsBody(random, submission);
+  const isOwned = subjects !== undefined && random.chance(0.5);
+  return {
+    kind: 'parts',
+    parts: [rowsBody(random, submission), { ...other, type: 'Other', ...(isOwned && { subjects }) }],
+  };
 }
 
 export function rowsBody(random: Seeded, submission: number): Extract<EntryDraft['body'], { kind: 'rows' }> {

@@ -1,7 +1,7 @@
 /** Bodies that rows of a log name, and that are not there: what an fsck has to find, for nobody else looks before a client asks. */
 import { type BlobName, listBlobs } from '../../log/blobs/blobs.ts';
 import type { Disk } from '../../log/disk/disk.ts';
-import type { CommittedEntry } from '../../log/entries/entry.ts';
+import { type CommittedEntry, splitParts, type WholeEntry } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Finding } from '../../log/verify/verify.ts';
 import { bodyNamed } from '../large-bodies.ts';
@@ -23,7 +23,11 @@ export class MissingBodies {
   }
 
   /** Entries in their order: what removes rows comes after them. */
-  note({ body, context, leaf, position }: CommittedEntry): void {
+  note(entry: CommittedEntry): void {
+    for (const part of splitParts(entry)) this.#note(part);
+  }
+
+  #note({ body, context, leaf, position }: WholeEntry): void {
     if (body.kind === 'removal') for (const each of body.positions) this.#named.delete(each);
     if (body.kind === 'erasure')
       for (const { positions } of body.versions) for (const each of positions) this.#named.delete(each);

@@ -3,7 +3,7 @@
  * certificate. In slices: others have their turn in between.
  */
 import { isBlank } from '../../log/entries/blank-body.ts';
-import { type ErasedVersions, isOpen, type OpenBody, tenantOfErased } from '../../log/entries/entry.ts';
+import { type ErasedVersions, isOpen, type OpenBody, rowBodiesOf, tenantOfErased } from '../../log/entries/entry.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { LogStore, StoredEntry } from '../../log/log-store.ts';
 import type { SubjectKeys } from '../../log/keys/subject-keys.ts';
@@ -130,16 +130,18 @@ class Scan {
   #openRows(stored: StoredEntry, rows: readonly number[]): number {
     const keys = stored.rowKeys();
     const known = new Map<string, boolean>();
-    const isOpen = (id: string | null): boolean => {
-      if (id === null) return true;
+    const isOpen = (id: string): boolean => {
       let open = known.get(id);
       if (open === undefined) known.set(id, (open = this.#parts.keys.opening(id) !== null));
       return open;
     };
-    if (keys !== null) return rows.filter((row) => isOpen(keys.of(row))).length;
-    const { body } = stored.open().entry;
-    const dropped = new Set(body.kind === 'rows' ? body.dropped : []);
-    return rows.filter((row) => !dropped.has(row)).length;
+    let dropped: ReadonlySet<number> | null = null;
+    return rows.filter((row) => {
+      const key = keys?.of(row) ?? null;
+      if (key !== null) return isOpen(key);
+      dropped ??= droppedRows(stored);
+      return !dropped.has(row);
+    }).length;
   }
 
   /** Tables of all branches. */
@@ -324,6 +326,17 @@ function sinceReader(
     const bytes = heap.subarray(offsets[row]!, offsets[row + 1]!);
     return { since: sinceInCell(bytes, { column, of }, search), looked: cellBytes + bytes.length };
   };
+}
+
+/** Rows of an entry, numbered on over its parts, of which only the leaf hash is left. */
+function droppedRows(stored: StoredEntry): ReadonlySet<number> {
+  const rows = new Set<number>();
+  let first = 0;
+  for (const { ops, dropped = [] } of rowBodiesOf(stored.open().entry.body)) {
+    for (const row of dropped) rows.add(first + row);
+    first += ops.length;
+  }
+  return rows;
 }
 
 /** JSON may spell letters by numbers, and bytes that are no text rest in base64. */

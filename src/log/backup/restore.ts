@@ -10,7 +10,7 @@ import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Artefact, ARTEFACT_NAME, bytesOf, type CopiedFile, openArtefact, refused } from './backup-artefact.ts';
 import type { Disk } from '../disk/disk.ts';
-import type { CommittedEntry } from '../entries/entry.ts';
+import { type CommittedEntry, rowBodiesOf } from '../entries/entry.ts';
 import type { OpenBeside } from '../files/frame-opener.ts';
 import { copyAndRead, FileCopier } from './file-copier.ts';
 import { type CopyOptions, removeTree } from '../disk/file-copy.ts';
@@ -229,7 +229,7 @@ class Restoring {
       onEntry: (entry) => {
         const { body } = entry;
         if (body.kind === 'erasure') for (const id of body.keys) this.#erasing.set(id, body.id);
-        if (body.kind === 'rows') this.#rowsErased += body.dropped?.length ?? 0;
+        for (const { dropped } of rowBodiesOf(body)) this.#rowsErased += dropped?.length ?? 0;
         return take(entry);
       },
     });

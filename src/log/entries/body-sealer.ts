@@ -11,14 +11,15 @@
 import * as crypto from 'node:crypto';
 import * as lz4 from 'lz4-napi';
 import { assert } from '../../errors.ts';
-import { decodeBody, encodeSubjectHead } from './body-codec.ts';
-import { noSubjects, type RowSecrets, saltsOfRows } from './rows-codec.ts';
+import { bytesOfParts, decodeBody, encodeSubjectHead, joinParts } from './body-codec.ts';
+import { type DecodedRows, noSubjects, type RowSecrets, saltsOfRows } from './rows-codec.ts';
 import { ByteWriter } from '../bytes/byte-stream.ts';
 import type { RowsBody } from './entry.ts';
-import { rowsRoot, rowsRootInSlices } from './row-leaf.ts';
+import { rootOfHashes, rowsRoot, rowsRootInSlices } from './row-leaf.ts';
 import { HASH_BYTES, sha256 } from '../bytes/sha256.ts';
 import { sealSections } from './subject-seal.ts';
 import { SEED_BYTES, type SubjectSections } from './subject-sections.ts';
+import { atOnce } from '../threads/stepping-job.ts';
 import type { Job } from '../threads/workers.ts';
 
 export const PAYLOAD_FORMAT = 1;
@@ -33,11 +34,19 @@ const LZ4_FROM_BYTES = 2048;
 /** Bytes sealed between two yields on the event loop: below a millisecond each. */
 const SLICE_BYTES = 512 << 10;
 
+/** How the rows of one part are sealed by subject. */
+export interface PartSeal {
+  /** Null where all rows are nobody's. */
+  readonly sections: SubjectSections | null;
+  /** Used for nothing else inside of bodies. */
+  readonly nonce: Uint8Array;
+}
+
 export interface SealRequest {
   /** As it is without sections. */
   readonly body: Uint8Array;
-  /** Null where all rows are nobody's. */
-  readonly sections: SubjectSections | null;
+  /** Of each part of the body. */
+  readonly seals: readonly PartSeal[];
   readonly path: string | null;
   readonly keyId: number;
   readonly key: crypto.KeyObject;
@@ -56,23 +65,18 @@ export interface SealReply {
 export type Slices = Generator<Promise<Buffer> | undefined, SealReply, Buffer | undefined>;
 
 /** No payload of such a body is longer. */
-export function payloadBytesMax({ body, sections }: Pick<SealRequest, 'body' | 'sections'>): number {
-  return body.length + PAYLOAD_EXTRA + (sections?.extraBytes ?? 0);
+export function payloadBytesMax({ body, seals }: Pick<SealRequest, 'body' | 'seals'>): number {
+  return body.length + PAYLOAD_EXTRA + seals.reduce((sum, { sections }) => sum + (sections?.extraBytes ?? 0), 0);
 }
 
 /** `background`: may use the thread pool, so that no slice is long. */
 export function* sealInSlices(request: SealRequest, background: boolean): Slices {
-  const { sections, path, keyId, key, nonce, target } = request;
+  const { seals, path, keyId, key, nonce, target } = request;
   // Encoded by who asks for the seal: its cells are what they should be.
-  const decoded = decodeBody(request.body, noSubjects, true);
-  assert(decoded.body.kind === 'rows' && decoded.secrets, 'only rows are sealed in bulk');
+  const { parts } = decodeBody(request.body, noSubjects, true);
+  assert(parts.length === seals.length && parts.length > 0, 'only rows are sealed in bulk');
   yield;
-  let { body } = request;
-  let root: Uint8Array;
-  if (sections) {
-    assert(decoded.secrets.salts === 'seed', 'salts of rows that are sealed by subject come from a seed');
-    ({ body, root } = yield* subjectBodyInSlices(decoded.body, path, sections, nonce, decoded.secrets.seed));
-  } else root = yield* rowsRootInSlices(decoded.body, path, saltsOfRows(decoded.secrets, decoded.body.ops.length));
+  const { body, root } = yield* sealPartsInSlices(request.body, parts, seals, path);
   let plain: Uint8Array = body;
   let flags = 0;
   if (body.length >= LZ4_FROM_BYTES) {
@@ -96,25 +100,79 @@ export function* sealInSlices(request: SealRequest, background: boolean): Slices
   return { payloadBytes: payload.length, root, digest: yield* digestInSlices(payload) };
 }
 
-/** A body whose rows are sealed by subject, and the root over them. Nonce and seed are used for nothing else inside of bodies. */
+interface SealedRowsBody {
+  readonly body: Uint8Array;
+  readonly root: Uint8Array;
+}
+
+/** A body of rows as it is with its sections, and the root over them. */
+function* sealPartsInSlices(
+  body: Uint8Array,
+  parts: readonly Pick<DecodedRows, 'body' | 'secrets'>[],
+  seals: readonly PartSeal[],
+  path: string | null,
+): Generator<undefined, SealedRowsBody> {
+  const isOne = parts.length === 1;
+  const rows = parts.reduce((sum, part) => sum + part.body.ops.length, 0);
+  const hashes = isOne ? undefined : new Uint8Array(rows * HASH_BYTES);
+  const bytes = [...bytesOfParts(body)];
+  let root: Uint8Array | null = null;
+  let first = 0;
+  let since = 0;
+  for (const [i, part] of parts.entries()) {
+    const count = part.body.ops.length;
+    const own = hashes?.subarray(first * HASH_BYTES, (first + count) * HASH_BYTES);
+    const { sections, nonce } = seals[i]!;
+    if (sections !== null) {
+      const sealed = yield* subjectBodyInSlices(part.body, path, sections, nonce, seedOf(part.secrets), own);
+      root = sealed.root;
+      bytes[i] = sealed.body;
+    } else root = yield* rootInSlices(part.body, path, saltsOfRows(part.secrets, count), own);
+    first += count;
+    since += count;
+    if (since < SLICED_ROWS_MIN) continue;
+    since = 0;
+    yield;
+  }
+  if (hashes !== undefined) root = yield* rootOfHashes(hashes);
+  assert(root, 'a body of rows has a part');
+  if (seals.every(({ sections }) => sections === null)) return { body, root };
+  if (isOne) return { body: bytes[0]!, root };
+  const joined = new ByteWriter(bytes.reduce((sum, { length }) => sum + length + 16, 0));
+  joinParts(bytes, joined);
+  return { body: joined.view(), root };
+}
+
+/** A part whose rows are sealed by subject, and the root over them. */
 function* subjectBodyInSlices(
   body: RowsBody,
   path: string | null,
   sections: SubjectSections,
   nonce: Uint8Array,
   seed: Uint8Array,
-): Generator<undefined, { readonly body: Uint8Array; readonly root: Uint8Array }> {
+  hashes = new Uint8Array(body.ops.length * HASH_BYTES),
+): Generator<undefined, SealedRowsBody> {
   const head = new ByteWriter();
   encodeSubjectHead(body, head);
   const sealed = yield* sealSections(head.view(), body, sections, nonce, seed);
-  const rows = body.ops.length;
-  const hashes = new Uint8Array(rows * HASH_BYTES);
-  const root =
-    rows < SLICED_ROWS_MIN
-      ? rowsRoot(body, path, sealed.salts, undefined, hashes)
-      : yield* rowsRootInSlices(body, path, sealed.salts, hashes);
+  const root = yield* rootInSlices(body, path, sealed.salts, hashes);
   sealed.writeHashes(hashes);
   return { body: sealed.bytes, root };
+}
+
+function* rootInSlices(
+  body: RowsBody,
+  path: string | null,
+  salts: Uint8Array,
+  hashes: Uint8Array | undefined,
+): Generator<undefined, Uint8Array> {
+  if (body.ops.length < SLICED_ROWS_MIN) return rowsRoot(body, path, salts, undefined, hashes);
+  return yield* rowsRootInSlices(body, path, salts, hashes);
+}
+
+export function seedOf(secrets: RowSecrets): Uint8Array {
+  assert(secrets.salts === 'seed', 'salts of rows that are sealed by subject come from a seed');
+  return secrets.seed;
 }
 
 /** Fewer rows are hashed at once. */
@@ -127,11 +185,18 @@ export function subjectBody(
   sections: SubjectSections,
   nonce: Uint8Array,
   seed: Uint8Array,
-): { readonly body: Uint8Array; readonly root: Uint8Array } {
-  const slices = subjectBodyInSlices(body, path, sections, nonce, seed);
-  let step = slices.next();
-  while (!step.done) step = slices.next();
-  return step.value;
+): SealedRowsBody {
+  return atOnce(subjectBodyInSlices(body, path, sections, nonce, seed));
+}
+
+/** A body of several parts at once: see `sealPartsInSlices`. */
+export function sealParts(
+  body: Uint8Array,
+  parts: readonly Pick<DecodedRows, 'body' | 'secrets'>[],
+  seals: readonly PartSeal[],
+  path: string | null,
+): SealedRowsBody {
+  return atOnce(sealPartsInSlices(body, parts, seals, path));
 }
 
 /** A seed for rows of nobody; zeros where there are none. */
@@ -199,10 +264,7 @@ function* digestInSlices(bytes: Uint8Array): Generator<undefined, Uint8Array> {
 
 /** From the first slice to the last at once. */
 export function sealAtOnce(request: SealRequest): SealReply {
-  const slices = sealInSlices(request, false);
-  let step = slices.next();
-  while (!step.done) step = slices.next();
-  return step.value;
+  return atOnce(sealInSlices(request, false));
 }
 
 export const sealJob: Job<null, SealRequest, SealReply> = {

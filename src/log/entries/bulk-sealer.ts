@@ -8,7 +8,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { bytesOfCells } from '../values/columns.ts';
-import type { RowsBody } from './entry.ts';
+import { positionsOf, type RowPartsBody, type RowsBody, rowBodiesOf } from './entry.ts';
 import { ByteWriter } from '../bytes/byte-stream.ts';
 import { payloadBytesMax, type SealReply, type SealRequest, sealAtOnce, sealInSlices, sealJob } from './body-sealer.ts';
 import type { StartWorker, Worker } from '../threads/workers.ts';
@@ -39,7 +39,7 @@ export interface SealedBody {
   readonly digest: Uint8Array;
 }
 
-type Secrets = Pick<SealRequest, 'path' | 'keyId' | 'sections'> & { readonly key: KeyObject; readonly nonce: Uint8Array };
+type Secrets = Pick<SealRequest, 'path' | 'keyId' | 'seals'> & { readonly key: KeyObject; readonly nonce: Uint8Array };
 
 /** A body on its way. */
 export class Sealing {
@@ -64,7 +64,7 @@ export class Sealing {
   finish({ payloadBytes, root, digest }: SealReply, target = this.request.target): SealedBody {
     this.sealed ??= { payload: target.subarray(0, payloadBytes), root, digest };
     // A worker that still seals this body works for nothing: its copy of the secrets is ignored.
-    this.request.sections?.secrets.fill(0);
+    for (const { sections } of this.request.seals) sections?.secrets.fill(0);
     return this.sealed;
   }
 }
@@ -88,14 +88,14 @@ export class BulkSealer {
     this.#failed = failed;
   }
 
-  takes({ ops, cells }: RowsBody): boolean {
-    return ops.length >= this.#options.rowsMin || bytesOf(cells, ops.length) >= BULK_BYTES_MIN;
+  takes(body: RowsBody | RowPartsBody): boolean {
+    return positionsOf(body) >= this.#options.rowsMin || bytesOf(body) >= BULK_BYTES_MIN;
   }
 
   /** Encodes a body into a slot; nothing happens to it before `start`. */
-  prepare({ ops, cells }: RowsBody, encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
+  prepare(rows: RowsBody | RowPartsBody, encode: (target: ByteWriter) => void, secrets: Secrets): Sealing {
     // Cells that don't fit are known to be: growing would copy them again and again.
-    const least = 2 * (bytesOf(cells, ops.length) + ROOM_BESIDE_CELLS);
+    const least = 2 * (bytesOf(rows) + ROOM_BESIDE_CELLS);
     const kept = this.#slots.pop();
     const slot = kept && kept.byteLength >= least ? kept : new SharedArrayBuffer(Math.max(this.#slotBytes, least));
     if (kept && kept !== slot) this.#keep(kept);
@@ -107,7 +107,7 @@ export class BulkSealer {
       throw error;
     }
     const body = writer.view();
-    const room = payloadBytesMax({ body, sections: secrets.sections });
+    const room = payloadBytesMax({ body, seals: secrets.seals });
     if (body.buffer === slot && room <= slot.byteLength >> 1) {
       return new Sealing({ ...secrets, body, target: new Uint8Array(slot, slot.byteLength >> 1) });
     }
@@ -180,9 +180,10 @@ export class BulkSealer {
   }
 }
 
-function bytesOf({ columns }: RowsBody['cells'], rows: number): number {
+function bytesOf(rows: RowsBody | RowPartsBody): number {
   let bytes = 0;
-  for (const { vector } of columns) bytes += bytesOfCells(vector, rows);
+  for (const { ops, cells } of rowBodiesOf(rows))
+    for (const { vector } of cells.columns) bytes += bytesOfCells(vector, ops.length);
   return bytes;
 }
 

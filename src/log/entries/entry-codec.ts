@@ -26,16 +26,19 @@ import * as lz4 from 'lz4-napi';
 import type { Random } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
 import { decodeBody, encodeBody, kindNumber, kindOfNumber } from './body-codec.ts';
-import { noSubjects, type RowSecrets, type SealedRows, type SubjectOpener, saltsOfRows } from './rows-codec.ts';
+import { type DecodedRows, noSubjects, type RowSecrets, type SealedRows, type SubjectOpener, saltsOfRows } from './rows-codec.ts';
 import {
   LZ4_FLAG,
   NONCE_BYTES,
   noSeed,
+  type PartSeal,
   PAYLOAD_EXTRA,
   PAYLOAD_FORMAT,
   PAYLOAD_HEAD,
   payloadBytesMax,
+  sealParts,
   sealPayload,
+  seedOf,
   subjectBody,
   TAG_BYTES,
 } from './body-sealer.ts';
@@ -50,12 +53,15 @@ import {
   type EntryDraft,
   type EntryKind,
   isOpen,
+  kindOf,
   positionsOf,
+  type RowPartsBody,
   type RowsBody,
 } from './entry.ts';
 import type { Keyring } from '../keys/keys.ts';
-import { rowsRoot, SALT_BYTES } from './row-leaf.ts';
+import { rootOfHashes, rowsRoot, SALT_BYTES } from './row-leaf.ts';
 import { statementRoot } from './statement-root.ts';
+import { atOnce } from '../threads/stepping-job.ts';
 import { equalBytes, HASH_BYTES, sha256 } from '../bytes/sha256.ts';
 import type { SubjectKey } from '../keys/subject-keys.ts';
 import { sectionsOf, type SubjectSections } from './subject-sections.ts';
@@ -193,32 +199,80 @@ export class EntrySealer {
   /** Throws for what can't be encoded. A body that `bulk` is to seal is encoded only: nothing is started. */
   place({ body, context }: EntryDraft, place: EntryPlace): PlacedEntry {
     const positions = positionsOf(body);
-    const bytes = this.#encodeLeaf(context, body.kind, place, positions);
+    const bytes = this.#encodeLeaf(context, kindOf(body), place, positions);
+    if (body.kind === 'parts') return this.#placeParts({ body, context }, bytes, place);
     const sections = body.kind === 'rows' && body.subjects ? this.#sections(body, context) : null;
     const secrets = body.kind === 'rows' ? this.#secrets(positions, sections) : null;
     const keyId = this.#keyring.activeDataKey;
     const key = this.#keyring.open(keyId);
     const entry = { context, body, leaf: place.leaf, position: place.position, positions, time: place.time };
     if (body.kind === 'rows' && this.#bulk?.takes(body)) {
-      const request = { path: context.path, keyId, key, nonce: this.#nextNonce().slice(), sections };
-      const sealing = this.#bulk.prepare(body, (target) => encodeBody(body, secrets, target), request);
-      assert(payloadBytesMax(sealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');
-      return new PlacedEntry(entry, bytes, sealing);
+      const nonce = this.#nextNonce().slice();
+      return new PlacedEntry(
+        entry,
+        bytes,
+        this.#prepare(body, [secrets!], [{ sections, nonce }], { path: context.path, keyId, key, nonce }),
+      );
     }
     if (body.kind === 'rows' && sections) {
       const nonce = this.#nextNonce();
-      const sealed = subjectBody(body, context.path, sections, nonce, seedOf(secrets));
+      const sealed = subjectBody(body, context.path, sections, nonce, seedOf(secrets!));
       sections.secrets.fill(0);
       assert(sealed.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
       const payload = sealPayload(sealed.body, { keyId, key, nonce });
       return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });
     }
     this.#body.reset();
-    encodeBody(body, secrets, this.#body, this.#vectors(body, context));
+    encodeBody(body, secrets === null ? [] : [secrets], this.#body, this.#vectors(body, context));
     assert(this.#body.length <= BODY_BYTES_MAX, 'a body fits its length field');
     const payload = sealPayload(this.#body.view(), { keyId, key, nonce: this.#nextNonce() });
     const root = secrets ? rowsRoot(body as RowsBody, context.path, saltsOfRows(secrets, positions)) : statementRoot(body);
     return new PlacedEntry(entry, bytes, { payload, root, digest: sha256(payload) });
+  }
+
+  /** Each part has salts, a nonce and sections of its own. */
+  #placeParts(
+    { body, context }: EntryDraft & { readonly body: RowPartsBody },
+    bytes: Uint8Array,
+    { leaf, position, time }: EntryPlace,
+  ): PlacedEntry {
+    const { path } = context;
+    const entry = { context, body, leaf, position, positions: positionsOf(body), time };
+    const parts: Pick<DecodedRows, 'body' | 'secrets'>[] = [];
+    const seals: PartSeal[] = [];
+    for (const part of body.parts) {
+      const sections = part.subjects ? this.#sections(part, context) : null;
+      seals.push({ sections, nonce: this.#nextNonce().slice() });
+      parts.push({ body: part, secrets: this.#secrets(part.ops.length, sections) });
+    }
+    const secrets = parts.map((part) => part.secrets);
+    const keyId = this.#keyring.activeDataKey;
+    const sealedBy = { keyId, key: this.#keyring.open(keyId), nonce: this.#nextNonce().slice() };
+    if (this.#bulk?.takes(body)) return new PlacedEntry(entry, bytes, this.#prepare(body, secrets, seals, { path, ...sealedBy }));
+    this.#body.reset();
+    encodeBody(body, secrets, this.#body);
+    const sealed = sealParts(this.#body.view(), parts, seals, path);
+    for (const { sections } of seals) sections?.secrets.fill(0);
+    assert(sealed.body.length <= BODY_BYTES_MAX, 'a body fits its length field');
+    const payload = sealPayload(sealed.body, sealedBy);
+    return new PlacedEntry(entry, bytes, { payload, root: sealed.root, digest: sha256(payload) });
+  }
+
+  /** Encodes a body that `bulk` takes. */
+  #prepare(
+    body: RowsBody | RowPartsBody,
+    secrets: readonly RowSecrets[],
+    seals: readonly PartSeal[],
+    sealedBy: {
+      readonly path: string | null;
+      readonly keyId: number;
+      readonly key: crypto.KeyObject;
+      readonly nonce: Uint8Array;
+    },
+  ): Sealing {
+    const sealing = this.#bulk!.prepare(body, (target) => encodeBody(body, secrets, target), { ...sealedBy, seals });
+    assert(payloadBytesMax(sealing.request) <= BODY_BYTES_MAX, 'a body fits its length field');
+    return sealing;
   }
 
   /** Encodes the hashed part of a leaf: 0x00 and the leaf, without the fields that only sealing its body yields. */
@@ -288,11 +342,6 @@ export class EntrySealer {
   }
 }
 
-function seedOf(secrets: RowSecrets | null): Uint8Array {
-  assert(secrets?.salts === 'seed', 'salts of rows that are sealed by subject come from a seed');
-  return secrets.seed;
-}
-
 export function leafHashOf(leaf: Uint8Array): Uint8Array {
   return sha256(leafPrefix, leaf);
 }
@@ -353,13 +402,11 @@ export function decodeEntry(
 
 export interface OpenedEntry {
   readonly entry: CommittedEntry;
-  /** Null for what has no rows. */
-  readonly secrets: RowSecrets | null;
-  /** Null where no row is sealed by subject. */
-  readonly sealed: SealedRows | null;
+  /** Each part of its rows; empty for what has none. */
+  readonly parts: readonly DecodedRows[];
 }
 
-/** The same, with what the leaves of its rows hide behind: for proofs of single rows. Null for other kinds. */
+/** The same, with what the leaves of its rows hide behind: for proofs of single rows. */
 export function decodeEntryWithSecrets(
   facts: LeafFacts,
   payload: Uint8Array,
@@ -396,24 +443,33 @@ export function decodeOpened(
   check: { readonly redacted: boolean; readonly rows: boolean },
   subjects: SubjectOpener,
 ): OpenedEntry {
-  const { body, secrets, sealed } = decodeBody(plain, subjects);
-  if (body.kind !== facts.kind) throw malformed('a body of another kind than its leaf says');
+  const { body, parts } = decodeBody(plain, subjects);
+  if (kindOf(body) !== facts.kind) throw malformed('a body of another kind than its leaf says');
   if (positionsOf(body) !== facts.positions) throw malformed('a body of another length than its leaf says');
-  if (check.redacted && !secrets && !isBlank(body) && !hasDropped(body))
+  if (check.redacted && parts.length === 0 && !isBlank(body) && !hasDropped(body))
     throw malformed('a body from which nothing was dropped, marked as if it were');
-  if (!check.redacted && body.kind === 'rows' && body.dropped && !sealed)
+  if (!check.redacted && parts.some((part) => part.body.dropped && !part.sealed))
     throw malformed('rows are missing from a whole payload');
-  if (body.kind !== 'rows' && !equalBytes(facts.rowsRoot, statementRoot(body)))
+  if (parts.length === 0 && !equalBytes(facts.rowsRoot, statementRoot(body)))
     throw malformed('a root that is not of what the entry states');
-  if (body.kind === 'rows' && secrets && (check.rows || check.redacted)) {
-    const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
-    const hashes = sealed ? new Uint8Array(facts.positions * HASH_BYTES) : undefined;
-    const root = rowsRoot(body, facts.context.path, saltsOfRows(secrets, facts.positions), dropped, hashes);
-    if (!equalBytes(root, facts.rowsRoot)) throw malformed('the rows do not give the root that their leaf commits to');
-    if (sealed && hashes) checkSealedHashes(sealed, hashes);
-  }
+  if (parts.length > 0 && (check.rows || check.redacted)) checkRoot(facts, parts);
   const { context, leaf, position, positions, time } = facts;
-  return { entry: { context, body, leaf, position, positions, time }, secrets, sealed };
+  return { entry: { context, body, leaf, position, positions, time }, parts };
+}
+
+function checkRoot({ positions, context, rowsRoot: stated }: LeafFacts, parts: readonly DecodedRows[]): void {
+  const isOne = parts.length === 1;
+  const hashes = isOne && parts[0]!.sealed === null ? undefined : new Uint8Array(positions * HASH_BYTES);
+  let at = 0;
+  const checked = parts.map(({ body, secrets, sealed }) => {
+    const rows = body.ops.length;
+    const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
+    const own = hashes?.subarray(at, (at += rows * HASH_BYTES));
+    return { root: rowsRoot(body, context.path, saltsOfRows(secrets, rows), dropped, own), sealed, hashes: own };
+  });
+  const root = isOne ? checked[0]!.root : atOnce(rootOfHashes(hashes!));
+  if (!equalBytes(root, stated)) throw malformed('the rows do not give the root that their leaf commits to');
+  for (const part of checked) if (part.sealed) checkSealedHashes(part.sealed, part.hashes!);
 }
 
 function hasDropped(body: EntryBody): boolean {

@@ -11,6 +11,7 @@ export type EntryBody =
   | GenesisBody
   | SealBody
   | RowsBody
+  | RowPartsBody
   | RemovalBody
   | TypeBody
   | TokenBody
@@ -27,7 +28,12 @@ export type EntryBody =
   | RedactionBody
   | OpenBody;
 
-export type EntryKind = EntryBody['kind'];
+/** As leaves say it: rows are rows, in one part or in several. */
+export type EntryKind = Exclude<EntryBody['kind'], 'parts'>;
+
+export function kindOf(body: EntryBody): EntryKind {
+  return body.kind === 'parts' ? 'rows' : body.kind;
+}
 
 /** First entry of every log. Takes one position. */
 export interface GenesisBody {
@@ -69,6 +75,15 @@ export interface RowsBody {
    * subject; when read: not loaded.
    */
   readonly subjects?: Vector;
+}
+
+/**
+ * What several writes that were committed together put down: two or more parts, each with a type and a provenance of its own. Rows are
+ * numbered on from part to part, take one range of positions and have one root.
+ */
+export interface RowPartsBody {
+  readonly kind: 'parts';
+  readonly parts: readonly RowsBody[];
 }
 
 /** Source: specification, "Provenance entry". */
@@ -523,7 +538,7 @@ export interface Embedded {
 
 const openKindNames: ReadonlySet<string> = new Set(openKinds);
 
-export function isOpenKind(kind: EntryKind): kind is OpenKind {
+export function isOpenKind(kind: EntryBody['kind']): kind is OpenKind {
   return openKindNames.has(kind);
 }
 
@@ -565,12 +580,42 @@ export interface CommittedEntry extends EntryDraft {
   readonly time: bigint;
 }
 
+/** An entry whose body has no parts: what projections apply. */
+export interface WholeEntry extends CommittedEntry {
+  readonly body: Exclude<EntryBody, RowPartsBody>;
+}
+
+/** The parts of an entry one after the other, each as an entry at its own positions and times; an entry without parts is itself. */
+export function* splitParts(entry: CommittedEntry): Generator<WholeEntry> {
+  if (isWhole(entry)) return yield entry;
+  const { context, leaf } = entry;
+  let { position, time } = entry;
+  for (const body of rowBodiesOf(entry.body)) {
+    const positions = positionsOf(body);
+    yield { context, body, leaf, position, positions, time };
+    position += positions;
+    time += BigInt(positions);
+  }
+}
+
+export function isWhole(entry: CommittedEntry): entry is WholeEntry {
+  return entry.body.kind !== 'parts';
+}
+
+/** The rows of a body, part by part; none where it is of another kind. */
+export function rowBodiesOf(body: EntryBody): readonly RowsBody[] {
+  if (body.kind === 'parts') return body.parts;
+  return body.kind === 'rows' ? [body] : [];
+}
+
 /** Positions that a body covers. */
 export function positionsOf(body: EntryBody): number {
   if (isOpen(body)) return 1;
   switch (body.kind) {
     case 'rows':
       return body.ops.length;
+    case 'parts':
+      return body.parts.reduce((sum, { ops }) => sum + ops.length, 0);
     case 'access':
     case 'seal':
     case 'redaction':

@@ -9,6 +9,7 @@ import type {
   OpenBody,
   PropertyDefinition,
   RemovalBody,
+  RowPartsBody,
   RowsBody,
   TokenBody,
   TypeBody,
@@ -17,7 +18,7 @@ import { recordOf, recordText } from './record-codec.ts';
 import { columnTypes } from '../values/value.ts';
 
 /** Bodies of fixed fields: all but rows and those of open kinds. */
-export type FixedBody = Exclude<EntryBody, RowsBody | OpenBody>;
+export type FixedBody = Exclude<EntryBody, RowsBody | RowPartsBody | OpenBody>;
 export type FixedKind = FixedBody['kind'];
 
 export function encodeFixed(body: FixedBody, target: ByteWriter): void {

@@ -125,6 +125,17 @@ export function* rowsRootInSlices(
   return tree.root();
 }
 
+/** The root over leaf hashes, 32 bytes each, a slice at a time: of rows that stand in several parts. */
+export function* rootOfHashes(hashes: Uint8Array): Generator<undefined, Uint8Array> {
+  const bytes = Buffer.from(hashes.buffer, hashes.byteOffset, hashes.length);
+  const tree = new RowTree();
+  for (let at = 0; at < bytes.length; at += HASH_BYTES) {
+    tree.append(bytes.toString('binary', at, at + HASH_BYTES));
+    if (at % (SLICE_ROWS * HASH_BYTES) === 0 && at > 0) yield;
+  }
+  return tree.root();
+}
+
 /** Leaf hashes of all rows, 32 bytes each: for dropping one. */
 export function rowLeafHashes(body: RowsBody, path: string | null, salts: Uint8Array): Uint8Array {
   return new RowLeaves(body, path, salts).hashes(0, body.ops.length);

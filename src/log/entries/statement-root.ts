@@ -31,6 +31,7 @@ export function statementOf(body: EntryBody): string | null {
     case 'genesis':
     case 'seal':
     case 'rows':
+    case 'parts':
     case 'removal':
     case 'type':
     case 'token':

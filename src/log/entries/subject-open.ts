@@ -59,6 +59,22 @@ export class RowKeys {
     return new RowKeys(ids, sections);
   }
 
+  /** Of rows that are not sealed by subject. */
+  static none(rows: number): RowKeys {
+    return new RowKeys(new Uint8Array(0), new Uint32Array(rows));
+  }
+
+  /** Of the rows of several parts, numbered on. */
+  static join(parts: readonly RowKeys[]): RowKeys {
+    const sections: number[] = [];
+    let before = 0;
+    for (const part of parts) {
+      for (const section of part.#sections) sections.push(section === 0 ? 0 : before + section);
+      before += part.#ids.length / KEY_ID_BYTES;
+    }
+    return new RowKeys(Uint8Array.from(Buffer.concat(parts.map((part) => part.#ids))), Uint32Array.from(sections));
+  }
+
   /** 32 hex digits; null where the row is not sealed by subject. */
   of(row: number): string | null {
     const section = this.#sections[row] ?? 0;

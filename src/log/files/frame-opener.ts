@@ -228,11 +228,15 @@ function openFrame(
 }
 
 /** Without sections, which whoever asked has no need to open once more. */
-function openedBody(body: Uint8Array, { entry, secrets, sealed }: OpenedEntry): Found {
-  if (!sealed || entry.body.kind !== 'rows') return { body, erased: 0 };
+function openedBody(body: Uint8Array, { entry, parts }: OpenedEntry): Found {
+  if (parts.every(({ sealed }) => sealed === null)) return { body, erased: 0 };
   const plain = new ByteWriter(body.length);
-  encodeBody(entry.body, secrets, plain);
-  return { body: plain.view(), erased: entry.body.dropped?.length ?? 0 };
+  encodeBody(
+    entry.body,
+    parts.map(({ secrets }) => secrets),
+    plain,
+  );
+  return { body: plain.view(), erased: parts.reduce((sum, part) => sum + (part.body.dropped?.length ?? 0), 0) };
 }
 
 /** Asks a worker to open windows of frames, and hands it the keys that it needs. */

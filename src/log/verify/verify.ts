@@ -12,12 +12,13 @@ import type { Disk, DiskFile } from '../disk/disk.ts';
 import type { CommittedEntry } from '../entries/entry.ts';
 import {
   type BodyKeys,
-  decodeEntry,
+  decodeEntryWithSecrets,
   decodeLeaf,
   entryOfChecked,
   type LeafFacts,
   leafHashOf,
   noPreviousHash,
+  type OpenedEntry,
 } from '../entries/entry-codec.ts';
 import type { OpenBeside } from '../files/frame-opener.ts';
 import type { Keyring } from '../keys/keys.ts';
@@ -495,19 +496,22 @@ class Verification {
       this.#unopened++;
       return null;
     }
-    let entry: CommittedEntry;
+    let opened: OpenedEntry;
     try {
-      entry = decodeEntry(facts, payload, keyring, { redacted, rows: true });
+      opened = decodeEntryWithSecrets(facts, payload, keyring, { redacted, rows: true });
     } catch (error) {
       this.#find(place, this.#leaf, messageOf(error));
       return null;
     }
+    const { entry, parts } = opened;
     const { body } = entry;
     this.#bodiesOpened++;
-    if (body.kind === 'rows') {
-      this.#rows += body.ops.length;
-      if (!redacted) this.#rowsErased += body.dropped?.length ?? 0;
-      else for (const row of body.dropped ?? []) this.#dropped.push({ position: facts.position + row, place, leaf: facts.leaf });
+    let { position } = facts;
+    for (const { body: rows, sealed } of parts) {
+      this.#rows += rows.ops.length;
+      if (!redacted || sealed) this.#rowsErased += rows.dropped?.length ?? 0;
+      else for (const row of rows.dropped ?? []) this.#dropped.push({ position: position + row, place, leaf: facts.leaf });
+      position += rows.ops.length;
     }
     if (body.kind === 'removal') for (const position of body.positions) this.#removed.add(position);
     if (body.kind === 'erasure')

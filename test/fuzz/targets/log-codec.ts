@@ -105,9 +105,13 @@ function readBody(bytes: Uint8Array): void {
 }
 
 function reencoded(bytes: Uint8Array): Uint8Array {
-  const { body, secrets } = decodeBody(bytes, subjects);
+  const { body, parts } = decodeBody(bytes, subjects);
   const target = new ByteWriter();
-  encodeBody(body, secrets, target);
+  encodeBody(
+    body,
+    parts.map(({ secrets }) => secrets),
+    target,
+  );
   return target.take();
 }
 

@@ -9,8 +9,9 @@ import { type BulkOptions, BulkSealer } from '../../../src/log/entries/bulk-seal
 import type { EntryDraft, RowsBody } from '../../../src/log/entries/entry.ts';
 import type { LocalLog } from '../../../src/log/log.ts';
 import { inlineWorker, type StartWorker, threadWorker } from '../../../src/log/threads/workers.ts';
-import { rowsBody } from '../arbitrary.ts';
+import { partsBody, rowsBody } from '../arbitrary.ts';
 import { RecordingDisk } from '../recording-disk.ts';
+import { partsDraft } from '../parts.ts';
 import { accessDraft, all, context, directory, openLog, plain, rowsDraft, settle, worldOn } from '../world.ts';
 
 const keys = (count: number, prefix = 'k'): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
@@ -67,7 +68,7 @@ async function lived(appends: readonly (readonly EntryDraft[])[], bulk?: BulkOpt
 
 test('the same files, whoever seals, on any history', async () => {
   const draft = fc.oneof(
-    rowsBody.map((body): EntryDraft => ({ context, body })),
+    fc.oneof(rowsBody, partsBody).map((body): EntryDraft => ({ context, body })),
     fc.constantFrom(accessDraft('ada'), accessDraft('bob', 'eve')),
   );
   const history = fc.array(fc.array(draft, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 });
@@ -83,6 +84,7 @@ test('the same files, whoever seals, on any history', async () => {
 
 test('the same files from a thread, bodies of any size', async () => {
   const appends = [300, 1, 20_000, 256, 255, 3_000].map((count, i) => [rowsDraft(keys(count), i)]);
+  appends.push([partsDraft(rowsDraft(keys(3)), rowsDraft(keys(2_000)), rowsDraft(keys(300)))]);
   const expected = await lived(appends);
   expect(await lived(appends, { startWorker: threadWorker, rowsMin: 256 })).toEqual(expected);
   expect(await lived(appends, { startWorker: null, rowsMin: 256 })).toEqual(expected);

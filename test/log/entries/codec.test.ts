@@ -6,7 +6,7 @@ import { type RowSecrets } from '../../../src/log/entries/rows-codec.ts';
 import { ByteReader, ByteWriter } from '../../../src/log/bytes/byte-stream.ts';
 import { decodeBatch, encodeBatch } from '../../../src/log/entries/column-codec.ts';
 import type { Dictionary } from '../../../src/log/values/columns.ts';
-import type { EntryBody } from '../../../src/log/entries/entry.ts';
+import { type EntryBody, rowBodiesOf, type RowsBody } from '../../../src/log/entries/entry.ts';
 import {
   decodeEntry,
   decodeLeaf,
@@ -16,18 +16,20 @@ import {
   openPayload,
 } from '../../../src/log/entries/entry-codec.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { batch, batchCells, bodyCells, controlBody, rowsBody, vectorCells } from '../arbitrary.ts';
+import { batch, batchCells, bodyCells, controlBody, partsBody, rowsBody, vectorCells } from '../arbitrary.ts';
 import { context, keyringOf, rowsDraft, SeededRandom, worldOn } from '../world.ts';
 
 const world = worldOn(new MemoryDisk());
 const keyring = await keyringOf(world);
 const seed: RowSecrets = { salts: 'seed', seed: new Uint8Array(32).fill(3) };
 
-function bytesOf(body: EntryBody, secrets: RowSecrets | null = body.kind === 'rows' ? seed : null): Uint8Array {
+function bytesOf(body: EntryBody, secrets: readonly RowSecrets[] = rowBodiesOf(body).map(() => seed)): Uint8Array {
   const target = new ByteWriter();
   encodeBody(body, secrets, target);
   return target.take();
 }
+
+const secretsOf = ({ parts }: DecodedBody): readonly RowSecrets[] => parts.map(({ secrets }) => secrets);
 
 function decodedOrRefused(bytes: Uint8Array): DecodedBody | ServiceError {
   try {
@@ -55,10 +57,10 @@ test('every batch of columns reads back cell for cell, and encodes to the same b
 
 test('every body reads back as it was written', () => {
   fc.assert(
-    fc.property(fc.oneof(rowsBody, controlBody), (body) => {
+    fc.property(fc.oneof(rowsBody, partsBody, controlBody), (body) => {
       const decoded = decodeBody(bytesOf(body));
       expect(bodyCells(decoded.body)).toEqual(bodyCells(body));
-      expect(bytesOf(decoded.body, decoded.secrets)).toEqual(bytesOf(body));
+      expect(bytesOf(decoded.body, secretsOf(decoded))).toEqual(bytesOf(body));
     }),
     { numRuns: 500 },
   );
@@ -101,8 +103,11 @@ test('every cut of a body is refused', () => {
   }
 });
 
-test('a body with any byte changed is refused or says something else: one value has one encoding', () => {
-  const whole = bytesOf(rowsDraft(['a', 'b', 'c']).body);
+test.each([
+  ['one part', rowsDraft(['a', 'b', 'c']).body],
+  ['parts', { kind: 'parts', parts: [rowsDraft(['a']).body as RowsBody, rowsDraft(['b', 'c']).body as RowsBody] }],
+] as const)('a body of %s with any byte changed is refused or says something else: one value has one encoding', (_, body) => {
+  const whole = bytesOf(body);
   const before = decodeBody(whole);
   let refused = 0;
   for (let at = 0; at < whole.length; at++) {
@@ -111,7 +116,11 @@ test('a body with any byte changed is refused or says something else: one value 
       bytes[at]! ^= flip;
       const decoded = decodedOrRefused(bytes);
       if (decoded instanceof ServiceError) refused++;
-      else expect([decoded.secrets, bodyCells(decoded.body)], `byte ${at}`).not.toEqual([before.secrets, bodyCells(before.body)]);
+      else
+        expect([secretsOf(decoded), bodyCells(decoded.body)], `byte ${at}`).not.toEqual([
+          secretsOf(before),
+          bodyCells(before.body),
+        ]);
     }
   }
   expect(refused).toBeGreaterThan(whole.length / 2);

@@ -216,7 +216,7 @@ describe('the version of a body', () => {
   test('what is written is 5: policies, tenants and agreements, whose numbers are 12, 13 and 14, are one text', () => {
     expect([kindNumber.policy, kindNumber.tenant, kindNumber.agreement]).toEqual([12, 13, 14]);
     const target = new ByteWriter();
-    encodeBody({ kind: 'tenant', change: 'created', manner: null, tenant }, null, target);
+    encodeBody({ kind: 'tenant', change: 'created', manner: null, tenant }, [], target);
     const bytes = Buffer.from(target.take());
     expect([...bytes.subarray(0, 2), bytes.at(-1)]).toEqual([5, 13, 0]);
     expect(bytes.subarray(6, -1).toString()).toBe(tenantText);

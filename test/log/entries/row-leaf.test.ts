@@ -151,11 +151,11 @@ test('an entry of which a row was dropped still verifies, and no longer holds th
     bytes: Buffer.concat([salts.subarray(0, 16), salts.subarray(32, 48)]),
     dropped: new Map([[1, hashes[1]!]]),
   };
-  encodeBody(survivors, secrets, target);
-  const decoded = decodeBody(target.take());
-  expect((decoded.body as RowsBody).dropped).toEqual([1]);
-  const dropped = decoded.secrets?.salts === 'explicit' ? decoded.secrets.dropped : undefined;
-  const again = rowsRoot(decoded.body as RowsBody, draft.context.path, saltsOfRows(decoded.secrets!, 3), dropped);
+  encodeBody(survivors, [secrets], target);
+  const decoded = decodeBody(target.take()).parts[0]!;
+  expect(decoded.body.dropped).toEqual([1]);
+  const dropped = decoded.secrets.salts === 'explicit' ? decoded.secrets.dropped : undefined;
+  const again = rowsRoot(decoded.body, draft.context.path, saltsOfRows(decoded.secrets, 3), dropped);
   expect(again).toEqual(root);
   expect(Buffer.from(target.take()).toString('latin1')).not.toContain('forget-me');
 

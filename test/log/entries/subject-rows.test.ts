@@ -46,9 +46,10 @@ function sealed(body: RowsBody, keys = new MemorySubjectKeys()): Sealed {
 
 const somebodys = ownedRows(40).filter(({ subjects }) => subjects.some((subject) => subject !== null));
 
-function rootOf({ body, secrets }: DecodedBody): Uint8Array {
-  const dropped = secrets?.salts === 'explicit' ? secrets.dropped : undefined;
-  return rowsRoot(body as RowsBody, path, saltsOfRows(secrets!, (body as RowsBody).ops.length), dropped);
+function rootOf({ parts: [rows] }: DecodedBody): Uint8Array {
+  const { body, secrets } = rows!;
+  const dropped = secrets.salts === 'explicit' ? secrets.dropped : undefined;
+  return rowsRoot(body, path, saltsOfRows(secrets, body.ops.length), dropped);
 }
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -85,18 +86,19 @@ test('without a key exactly its rows are missing: the root holds, their hashes a
     fc.property(cases, ([{ body, subjects }, gone]) => {
       const { bytes, root, keys } = sealed(body);
       const before = decodeBody(bytes, keys);
-      const hashes = rowLeafHashes(before.body as RowsBody, path, saltsOfRows(before.secrets!, subjects.length));
+      const hashes = rowLeafHashes(before.body as RowsBody, path, saltsOfRows(before.parts[0]!.secrets, subjects.length));
       for (const subject of new Set(gone)) void keys.destroy(keys.idsOf('acme', subject), 'r');
       const decoded = decodeBody(bytes, keys);
       const rows = decoded.body as RowsBody;
       const missing = rowsOfSubjects(subjects, new Set(gone));
       expect(rows.dropped).toEqual(missing);
       expect(hex(rootOf(decoded))).toBe(hex(root));
-      if (decoded.secrets?.salts !== 'explicit') throw new Error('salts are given one by one');
-      expect([...decoded.secrets.dropped].map(([row, hash]) => [row, hex(hash)])).toEqual(
+      const { secrets } = decoded.parts[0]!;
+      if (secrets.salts !== 'explicit') throw new Error('salts are given one by one');
+      expect([...secrets.dropped].map(([row, hash]) => [row, hex(hash)])).toEqual(
         missing.map((row) => [row, hex(hashes.subarray(row * 32, row * 32 + 32))]),
       );
-      expect(decoded.secrets.bytes).toHaveLength((subjects.length - missing.length) * 16);
+      expect(secrets.bytes).toHaveLength((subjects.length - missing.length) * 16);
       const isMissing = new Set(missing);
       for (const [found, written] of [
         [rows.keys, body.keys],
@@ -172,7 +174,7 @@ test('nothing of a subject can be read without its key: no cell, no key, no salt
   const text = Buffer.from(bytes).toString('latin1');
   for (const word of ['ada', 'bob', 'name of ada']) expect(text).not.toContain(word);
   expect(text).toContain('name of nobody');
-  const salts = saltsOfRows(decoded.secrets!, 4);
+  const salts = saltsOfRows(decoded.parts[0]!.secrets, 4);
   for (let row = 0; row < 4; row++)
     expect(text).not.toContain(Buffer.from(salts.subarray(row * 16, row * 16 + 16)).toString('latin1'));
 });
@@ -224,7 +226,7 @@ test('a byte changed anywhere is refused or says something else', async () => {
         expect(error, `byte ${at}`).toBeInstanceOf(ServiceError);
         continue;
       }
-      const said = ({ body, secrets, sealed: hashes }: DecodedBody): unknown => [secrets, bodyCells(body), hashes];
+      const said = ({ parts: [rows] }: DecodedBody): unknown => [rows!.secrets, bodyCells(rows!.body), rows!.sealed];
       expect(said(decoded), `byte ${at}`).not.toEqual(said(before));
     }
   }
@@ -311,7 +313,7 @@ test('an entry: whole under its keys, its erased rows dropped, a hash that lies 
     rowLeafHashes(
       draft.body as RowsBody,
       context.path,
-      saltsOfRows(decodeEntryWithSecrets(facts, payload, keyring, whole).secrets!, 4),
+      saltsOfRows(decodeEntryWithSecrets(facts, payload, keyring, whole).parts[0]!.secrets, 4),
     ),
   );
   lied[lied.indexOf(hashOf.subarray(3 * 32))]! ^= 1;

@@ -1,6 +1,7 @@
 /** What a transaction reads of its own, what nobody else does, and what becomes of it. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { CommittedEntry } from '../../../src/log/entries/entry.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type CommittedEntry, rowBodiesOf } from '../../../src/log/entries/entry.ts';
+import type { Outcome } from '../../../src/projections/command.ts';
 import { type Row, TestStore } from '../../harness.ts';
 import { ann, bob, refused, Teller } from './world.ts';
 
@@ -26,6 +27,18 @@ async function believed(id: string): Promise<Row[]> {
     `SELECT balance, valid_from, valid_to, system_from FROM Account WHERE id = '${id}' AND valid_to > TIMESTAMP '2024-02-01' AND system_to = 9223372036854775807 ORDER BY valid_from`,
     ann,
   );
+}
+
+/** What a commit came to, and all entries since it began. */
+async function committed(
+  teller: Teller,
+): Promise<{ readonly outcome: Outcome | null; readonly written: readonly CommittedEntry[] }> {
+  const { log } = store.service;
+  const { leaves } = log.status();
+  const outcome = await teller.commit();
+  const written: CommittedEntry[] = [];
+  for await (const entry of log.read(leaves)) written.push(entry);
+  return { outcome, written };
 }
 
 const balances = 'SELECT id, balance FROM Account ORDER BY id';
@@ -126,37 +139,48 @@ describe('a commit', () => {
     expect(outcome!.changed).toBe(true);
   });
 
-  test('of several types and of a delete is one append, one stretch of leaves and positions, and one access record', async () => {
-    const { log } = store.service;
+  test('of several types and of a delete is one entry with one range of positions, and one access record', async () => {
     const teller = new Teller(store);
     await teller.run("UPDATE Account SET balance = 1 WHERE id = 'a'");
     await teller.run("INSERT INTO Entry (id, account, amount) VALUES ('1', 'a', 5), ('2', 'a', 6)");
     await teller.run("DELETE FROM Account WHERE id = 'b'");
-    const { position: from } = log.next();
-    const append = vi.spyOn(log, 'append');
-    try {
-      const outcome = await teller.commit();
-      const appends = append.mock.calls.filter(([drafts]) => drafts.some(({ body }) => body.kind === 'rows'));
-      expect(appends).toHaveLength(1);
-      const written: CommittedEntry[] = [];
-      for await (const entry of log.read(0)) if (entry.position >= from) written.push(entry);
-      const rows = written.filter(({ body }) => body.kind === 'rows');
-      expect(rows[0]!.position).toBe(from);
-      expect(rows.length).toBe(appends[0]![0].length);
-      expect(new Set(rows.flatMap(({ body }) => (body.kind === 'rows' ? body.type : [])))).toEqual(new Set(['Account', 'Entry']));
-      for (const [i, { leaf, position }] of rows.entries()) {
-        expect(leaf).toBe(rows[0]!.leaf + i);
-        if (i > 0) expect(position).toBe(rows[i - 1]!.position + rows[i - 1]!.positions);
-      }
-      const last = rows.at(-1)!;
-      expect(rows[0]!.time).toBe(outcome!.systemFrom);
-      expect(last.time + BigInt(last.positions - 1)).toBe(outcome!.systemFromLast);
-      const records = written.flatMap(({ body }) => (body.kind === 'access' ? body.records : []));
-      expect(records.filter(({ template }) => template === 'COMMIT')).toHaveLength(1);
-      expect(records.find(({ template }) => template === 'COMMIT')!.statements).toHaveLength(3);
-    } finally {
-      append.mockRestore();
-    }
+    const { written, outcome } = await committed(teller);
+    const rows = written.filter(({ body }) => rowBodiesOf(body).length > 0);
+    expect(rows.map(({ body }) => rowBodiesOf(body).map(({ type, provenance }) => [type, provenance.method]))).toEqual([
+      [
+        ['Account', 'update'],
+        ['Entry', 'insert'],
+        ['Account', 'delete'],
+      ],
+    ]);
+    const [{ time, position, positions }] = rows as [CommittedEntry];
+    expect([time, time + BigInt(positions - 1)]).toEqual([outcome!.systemFrom, outcome!.systemFromLast]);
+    const records = written.flatMap(({ body }) => (body.kind === 'access' ? body.records : []));
+    expect(records.filter(({ template }) => template === 'COMMIT')).toHaveLength(1);
+    expect(records.find(({ template }) => template === 'COMMIT')!.statements).toHaveLength(3);
+    const proof = (row: string, of: object) =>
+      store.invoke({ ...ann, roles: ['admin'] }, 'audit', (invocation) => invocation.proofs().entry({ row, ...of }));
+    const one = await proof('1', { leaf: rows[0]!.leaf });
+    const other = await proof('b', { position: position + 3 });
+    expect([one.row!.pk, other.row!.pk, other.position, other.leafIndex]).toEqual(['1', 'b', position + 3, one.leafIndex]);
+  });
+
+  test('that adds a column behind rows is one entry behind the type', async () => {
+    const teller = new Teller(store);
+    await teller.run("UPDATE Account SET balance = 1 WHERE id = 'a'");
+    await teller.put('Loose', [{ id: '1', a: 5 }]);
+    await teller.put('Loose', [{ id: '2', a: 0.5, b: 'x' }]);
+    const { written, outcome } = await committed(teller);
+    const kinds = written.flatMap(({ body }) => (body.kind === 'access' ? [] : body.kind));
+    expect(kinds).toEqual(['type', 'type', 'parts']);
+    const last = written.find(({ body }) => body.kind === 'parts')!;
+    expect(outcome!.systemFromLast).toBe(last.time + BigInt(last.positions - 1));
+    expect(last.positions).toBe(4);
+    expect(await outside('SELECT id, a, b FROM Loose AS OF CURRENT ORDER BY id')).toEqual([
+      { id: '1', a: 5, b: null },
+      { id: '2', a: 0.5, b: 'x' },
+    ]);
+    expect(await outside("SELECT balance FROM Account AS OF CURRENT WHERE id = 'a'")).toEqual([{ balance: 1n }]);
   });
 
   test('of what wrote nothing answers null', async () => {

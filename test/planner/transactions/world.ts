@@ -5,7 +5,7 @@ import type { Action, Invocation, Transaction } from '../../../src/governance/ga
 import type { Executed } from '../../../src/planner/planner-contract.ts';
 import type { Literal } from '../../../src/planner/statement.ts';
 import type { Outcome } from '../../../src/projections/command.ts';
-import { analyst, type Row, rowsOf, type TestStore } from '../../harness.ts';
+import { analyst, type InputRow, type Row, rowsOf, type TestStore } from '../../harness.ts';
 
 export const ann: Caller = { ...analyst, principal: 'ann', tenant: 'acme', path: 'acme' };
 export const bob: Caller = { ...ann, principal: 'bob' };
@@ -37,6 +37,10 @@ export class Teller {
 
   async rows(sql: string, ...parameters: readonly Literal[]): Promise<Row[]> {
     return rowsOf((await this.run(sql, ...parameters)).answer);
+  }
+
+  put(type: string, rows: readonly InputRow[]): Promise<Outcome> {
+    return this.store.put(type, rows, this.caller, (run) => this.invoke('ingest', run));
   }
 
   commit(): Promise<Outcome | null> {
