@@ -1,6 +1,7 @@
 /** Rows that were made from a subject's, of whom no cell says whose they are: none of their versions is readable after the erasure, in no copy of the log. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../../src/governance/caller.ts';
+import { splitParts } from '../../../src/log/entries/entry.ts';
 import { openText } from '../../../src/log/keys/sealed-text.ts';
 import { batchOf } from '../../projections/store.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';
@@ -38,10 +39,12 @@ async function transact(statements: readonly string[]): Promise<void> {
 /** Of each stored version of notes the id of the key that its row lies under in the log; null: of nobody. */
 async function keysOfNotes(): Promise<(string | null)[]> {
   const keys: (string | null)[] = [];
-  for await (const { body, leaf } of world.store.service.log.read(0)) {
-    if (body.kind !== 'rows' || body.type !== 'Note') continue;
-    const rowKeys = (await world.store.service.log.proofs.entry({ leaf }))!.rowKeys();
-    for (let row = 0; row < body.ops.length; row++) keys.push(rowKeys?.of(row) ?? null);
+  for await (const entry of world.store.service.log.read(0)) {
+    for (const { body, leaf, position } of splitParts(entry)) {
+      if (body.kind !== 'rows' || body.type !== 'Note') continue;
+      const rowKeys = (await world.store.service.log.proofs.entry({ leaf }))!.rowKeys();
+      for (let row = 0; row < body.ops.length; row++) keys.push(rowKeys?.of(position - entry.position + row) ?? null);
+    }
   }
   return keys;
 }

@@ -1,7 +1,7 @@
 /** The digests of a receipt: which versions stood before and after, as anybody finds who folds the log. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { CommittedEntry } from '../../../src/log/entries/entry.ts';
+import { type CommittedEntry, splitParts } from '../../../src/log/entries/entry.ts';
 import type { ErasureStatement } from '../../../src/governance/erasure/receipt.ts';
 import { acme, type Answered, ErasureWorld, globex } from './erasure-world.ts';
 
@@ -9,7 +9,7 @@ import { acme, type Answered, ErasureWorld, globex } from './erasure-world.ts';
 function folded(entries: readonly CommittedEntry[], id: string, type: string): [before: string, after: string] {
   const forks = new Map([['main', 0]]);
   const standing = new Map<number, Set<number>>();
-  for (const { body, context, position } of entries) {
+  for (const { body, context, position } of entries.flatMap((entry) => [...splitParts(entry)])) {
     if (body.kind === 'branch' && body.change === 'forked') forks.set(body.name, position);
     if (body.kind === 'rows' && body.type === type && context.tenant === 'acme') {
       const fork = forks.get(context.branch)!;

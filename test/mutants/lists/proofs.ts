@@ -62,7 +62,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'proofs: rows removed for good are shown',
     file: reader,
-    find: '.filter((row) => this.#readable(entry, body, row))',
+    find: 'if (this.#readable(context, body.type, time + BigInt(row))) ',
     replace: '',
     killedBy: http,
   },
