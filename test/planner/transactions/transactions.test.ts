@@ -162,7 +162,12 @@ describe('a commit', () => {
       store.invoke({ ...ann, roles: ['admin'] }, 'audit', (invocation) => invocation.proofs().entry({ row, ...of }));
     const one = await proof('1', { leaf: rows[0]!.leaf });
     const other = await proof('b', { position: position + positions - 1 });
-    expect([one.row!.pk, other.row!.pk, other.position, other.leafIndex]).toEqual(['1', 'b', position + positions - 1, one.leafIndex]);
+    expect([one.row!.pk, other.row!.pk, other.position, other.leafIndex]).toEqual([
+      '1',
+      'b',
+      position + positions - 1,
+      one.leafIndex,
+    ]);
   });
 
   test('that adds a column behind rows is one entry behind the type', async () => {
