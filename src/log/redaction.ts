@@ -170,7 +170,7 @@ class Rewriting {
     const plain = openPayload(payload, keyring);
     const { parts } = decodeOpened(facts, plain, { redacted, rows: true }, keyring.subjects);
     assert(parts.length > 0, 'rows have parts');
-    // What is sealed by subject stays as it is, byte for byte.
+    // Rows that are sealed by subject stay as they are, byte for byte.
     const bytes = [...bytesOfParts(plain)];
     let isChanged = false;
     let first = 0;

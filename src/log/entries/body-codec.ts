@@ -233,7 +233,7 @@ function rowsIn(part: Uint8Array): number {
   return source.u32();
 }
 
-/** What is behind the version and the kind of rows that are sealed by subject; null: they are not. */
+/** Skips the version and the kind of rows that are sealed by subject; null: they are not. */
 function subjectRows(part: Uint8Array): ByteReader | null {
   const source = new ByteReader(part);
   if (source.u8() !== SUBJECT_ROWS_VERSION) return null;

@@ -78,7 +78,7 @@ export interface RowsBody {
 }
 
 /**
- * What several writes that were committed together put down: two or more parts, each with a type and a provenance of its own. Rows are
+ * Rows of several writes that were committed together: two or more parts, each with a type and a provenance of its own. Rows are
  * numbered on from part to part, take one range of positions and have one root.
  */
 export interface RowPartsBody {

@@ -29,7 +29,7 @@ async function believed(id: string): Promise<Row[]> {
   );
 }
 
-/** What a commit came to, and all entries since it began. */
+/** Commits, and lists all entries since the commit began. */
 async function committed(
   teller: Teller,
 ): Promise<{ readonly outcome: Outcome | null; readonly written: readonly CommittedEntry[] }> {
