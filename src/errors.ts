@@ -102,6 +102,7 @@ export type ErrorReason =
   | 'types-differ'
   | 'can-not-cast'
   | 'not-grouped'
+  | 'no-organisation'
   | 'several-rows'
   | 'ambiguous-name'
   | 'ambiguous-type'

@@ -88,6 +88,7 @@ export const sqlstateOfReason: Record<ErrorReason, string> = {
   'types-differ': '42804',
   'can-not-cast': '42846',
   'not-grouped': '42803',
+  'no-organisation': '28000',
   'several-rows': '21000',
   'ambiguous-name': '42702',
   'ambiguous-type': '42725',

@@ -2,6 +2,7 @@
 import { columnarClients } from './columnar.ts';
 import { mapperClients } from './mappers.ts';
 import { objectClients } from './objects.ts';
+import { rpcClients } from './rpc.ts';
 import { storeClients } from './stores.ts';
 
 export interface Place {
@@ -313,6 +314,7 @@ $R SET greeting hello EX 100; $R GET greeting; $R TTL greeting; $R INCR n; $R IN
   },
   ...storeClients,
   ...columnarClients,
+  ...rpcClients,
   ...mapperClients,
   ...objectClients,
 ];

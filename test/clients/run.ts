@@ -1,6 +1,6 @@
 /**
  * The programs that people have, against a server of their own: psql, pgbench, psycopg2, redis-cli, redis-py, pymongo, aws, s3cmd, rclone,
- * @aws-sdk/client-s3, clickhouse-client, clickhouse-driver, knex, Sequelize, mongoose; SQLAlchemy, Django, pgjdbc, Drizzle and psycopg3 in transactions.
+ * @aws-sdk/client-s3, clickhouse-client, clickhouse-driver, grpcio, knex, Sequelize, mongoose; SQLAlchemy, Django, pgjdbc, Drizzle and psycopg3 in transactions.
  *
  *   npm run clients                  what is installed; what is not, is told
  *   npm run clients -- --only aws    those of which door and name have that in them

@@ -6,24 +6,33 @@ import { connect as connectPlain } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
+import { credentials, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { documentsConnected } from './document/document-client.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { kvConnected } from './kv/kv-client.ts';
 import { bearer } from './object/object-client.ts';
 import { connected } from './relational/relational-client.ts';
+import { commandDescriptor, FlightClient } from './rpc/flight-client.ts';
+import { type Channel, GrpcClient } from './rpc/grpc-client.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../fixtures/keys/${name}`, import.meta.url));
 const caFile = path('localhost.cert.pem');
 const ca = readFileSync(caFile, 'utf8');
 
+const secret = 'bearer-for-tests';
+const settings = {
+  SERVICE_BEARER_TOKEN: secret,
+  SERVICE_FLIGHT_ENABLE: 'true',
+  // Another address of this machine than the one where doors listen that are for this machine alone.
+  SERVICE_HTTP_BIND: '127.0.0.2',
+  SERVICE_TLS_CERT: caFile,
+  SERVICE_TLS_KEY: path('localhost.key.pem'),
+};
+
 let world: StoreWorld;
 beforeAll(async () => {
-  world = await StoreWorld.open({
-    SERVICE_BEARER_TOKEN: 'bearer-for-tests',
-    SERVICE_TLS_CERT: caFile,
-    SERVICE_TLS_KEY: path('localhost.key.pem'),
-  });
+  world = await StoreWorld.open(settings);
 });
 afterAll(() => world.close());
 
@@ -122,6 +131,45 @@ test('the object door speaks nothing else', async () => {
       );
     });
   expect([await ask('https'), await ask('http')]).toEqual([200, 'refused']);
+});
+
+/** What a first call is answered with: its rows, or the status of its refusal. */
+const rpc: Record<string, (of: StoreWorld, channel: Channel) => Promise<unknown>> = {
+  async grpc(of, channel) {
+    const client = new GrpcClient(of, {}, secret, channel);
+    return client.rows('SELECT 1 AS one').finally(() => client.close());
+  },
+  async flight(of, channel) {
+    const client = new FlightClient(of, {}, secret, channel);
+    return client
+      .info(commandDescriptor(Buffer.from('SELECT 1 AS one')))
+      .then((info) => client.get(info.ticket))
+      .then((table) => table.toArray().map((row) => ({ one: String(row.toJSON().one) })))
+      .finally(() => client.close());
+  },
+};
+
+describe('doors of gRPC', () => {
+  const by = credentials.createSsl(Buffer.from(ca));
+  const [near, far] = ['127.0.0.1', '127.0.0.2'];
+  const told = (asked: Promise<unknown>): Promise<unknown> => asked.catch(({ code }: { code: number }) => status[code]);
+
+  test.each(Object.entries(rpc))('%s speaks TLS, and nothing else, where the data listener does', async (_, ask) => {
+    expect(await ask(world, { host: far, by })).toEqual([{ one: '1' }]);
+    expect(await told(ask(world, { host: far }))).toBe('UNAVAILABLE');
+  });
+
+  test('speak in the clear, on this machine alone, where that is asked for', async () => {
+    const clear = await StoreWorld.open({ ...settings, SERVICE_SECURITY_MODE: 'open', SERVICE_GRPC_PLAINTEXT_OK: 'true' });
+    try {
+      for (const ask of Object.values(rpc)) {
+        expect(await ask(clear, { host: near })).toEqual([{ one: '1' }]);
+        expect(await told(ask(clear, { host: far }))).toBe('UNAVAILABLE');
+      }
+    } finally {
+      await clear.close();
+    }
+  });
 });
 
 async function secured(options: ConnectionOptions): Promise<TLSSocket | null> {

@@ -3,6 +3,7 @@
  * alone, and nothing of a hidden cell, row or key leaves by any of them.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { eventText } from '../../src/doors/http/event-text.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import { formatInstant } from '../../src/log/values/timestamp.ts';
@@ -12,6 +13,7 @@ import { Planner } from '../../src/planner/planner.ts';
 import { MaterializedViews } from '../../src/planner/standing/materialized-views.ts';
 import type { WatchClient } from '../../src/planner/standing/subscription.ts';
 import { StandingQueries } from '../../src/planner/standing/watch.ts';
+import type { WatchEvent } from '../../src/planner/standing/watch-events.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../harness.ts';
 import { settled, SteppingClock } from './standing/stepping-clock.ts';
@@ -215,13 +217,13 @@ class Client implements WatchClient {
 
   renew = (): Caller => clerk;
 
-  async write(text: string): Promise<boolean> {
-    this.text += text;
+  async write(events: readonly WatchEvent[]): Promise<boolean> {
+    this.text += events.map(eventText).join('');
     return true;
   }
 
-  end(text: string | null): void {
-    this.text += text ?? '';
+  end(last: WatchEvent | null): void {
+    this.text += last === null ? '' : eventText(last);
   }
 
   /** Events since this was asked before. */

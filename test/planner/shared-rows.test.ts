@@ -1,5 +1,6 @@
 /** Rows that another organisation shares, where something outlives its statement: told, cached and sealed as the agreement has it. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventText } from '../../src/doors/http/event-text.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Action, Invocation } from '../../src/governance/gate-contract.ts';
 import type { AgreementTerms } from '../../src/log/entries/entry.ts';
@@ -8,6 +9,7 @@ import { Planner } from '../../src/planner/planner.ts';
 import { MaterializedViews } from '../../src/planner/standing/materialized-views.ts';
 import type { WatchClient } from '../../src/planner/standing/subscription.ts';
 import { StandingQueries } from '../../src/planner/standing/watch.ts';
+import type { WatchEvent } from '../../src/planner/standing/watch-events.ts';
 import type { Command } from '../../src/projections/command.ts';
 import { analyst, type Row, rowsOf, TestStore } from '../harness.ts';
 import { settled, SteppingClock } from './standing/stepping-clock.ts';
@@ -66,13 +68,13 @@ class Client implements WatchClient {
   readonly gone = new AbortController().signal;
   renew = (): Caller => acme;
 
-  async write(text: string): Promise<boolean> {
-    this.text += text;
+  async write(events: readonly WatchEvent[]): Promise<boolean> {
+    this.text += events.map(eventText).join('');
     return true;
   }
 
-  end(text: string | null): void {
-    this.text += text ?? '';
+  end(last: WatchEvent | null): void {
+    this.text += last === null ? '' : eventText(last);
   }
 
   /** Events since this was asked before: their names, keys, and how `eta` is shown. */

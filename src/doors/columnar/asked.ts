@@ -8,6 +8,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import { smallAnswer } from '../../planner/run/answers.ts';
 import type { Answer, PlannerContract } from '../../planner/planner-contract.ts';
 import type { Session } from '../../planner/virtual/session.ts';
+import type { TimeGiven } from '../frame/in-time.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';
 import { refusedAs } from './errors.ts';
 import type { ColumnarSettings } from './settings.ts';
@@ -53,24 +54,11 @@ export async function answerTo(planner: PlannerContract, invocation: Invocation,
   return answer.plan === null ? answer : asRows(answer, answer.plan);
 }
 
-/** Cancels what runs longer than `max_execution_time`: REL_TIMEOUT. */
-export async function inTime<T>(
-  { settings, clock, gone }: { readonly settings: ColumnarSettings; readonly clock: Clock; readonly gone: AbortSignal },
-  run: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
+/** The time that `max_execution_time` gives a question. */
+export function timeGiven(settings: ColumnarSettings, clock: Clock, gone: AbortSignal): TimeGiven {
   const seconds = settings.seconds('max_execution_time');
-  if (seconds === 0) return run(gone);
-  const ended = new AbortController();
-  const late = new AbortController();
-  void clock.sleep(seconds * 1_000, ended.signal).then(() => ended.signal.aborted || late.abort());
-  try {
-    return await run(AbortSignal.any([gone, late.signal]));
-  } catch (error) {
-    if (!late.signal.aborted || !(error instanceof ServiceError) || error.code !== 'REL_CANCELLED') throw error;
-    throw new ServiceError('REL_TIMEOUT', `Timeout exceeded: maximum: ${seconds} seconds`);
-  } finally {
-    ended.abort();
-  }
+  const milliseconds = seconds === 0 ? null : seconds * 1_000;
+  return { clock, gone, milliseconds, told: `Timeout exceeded: maximum: ${seconds} seconds` };
 }
 
 /** The session that relations of the catalogue describe. */

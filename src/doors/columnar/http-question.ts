@@ -13,16 +13,17 @@ import { inTurns } from '../../planner/expressions/documents/json.ts';
 import type { RowRejection } from '../../projections/command.ts';
 import { readIngest } from '../../planner/formats/ingest-reader.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
+import { basicCredential, checkOrganization, organizationOf } from '../frame/credentials.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
 import { HttpCall } from '../frame/http/call.ts';
 import { encodingOf, unfolded } from '../frame/http/content-encoding.ts';
 import type { HttpRoom } from '../frame/http/listener.ts';
+import { inTime } from '../frame/in-time.ts';
 import { leased } from '../frame/lease.ts';
 import { timeOfTerms } from '../frame/session-terms.ts';
-import { organizationOf } from '../frame/user-name.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest-stream.ts';
-import { answerTo, branchOf, inTime, type Question } from './asked.ts';
+import { answerTo, branchOf, type Question, timeGiven } from './asked.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
 import { type InputForm, inputColumns, inputForm, readRows } from './input.ts';
@@ -114,27 +115,23 @@ export class HttpQuestion {
 
   /** The credential: a key, or a name with a password. Never in the URL, which proxies log. */
   #caller(): Caller {
-    const { authenticator, organizationRequired } = this.#parts;
     if (this.#parameter('password') !== null || this.#parameter('user') !== null)
       throw new ServiceError(
         'REL_UNAUTHENTICATED',
         'user and password do not go into the URL: send X-Columnar-Key, or basic credentials',
       );
-    const basic = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(this.#header('authorization') ?? '')?.[1];
-    const [user, password] = basic === undefined ? [this.#header('x-clickhouse-user') ?? '', null] : userAndPassword(basic);
-    const key = this.#header('x-columnar-key') ?? this.#header('x-clickhouse-key') ?? password;
+    const basic = basicCredential(this.#header('authorization'));
+    const user = basic?.user ?? this.#header('x-clickhouse-user') ?? '';
+    const key = this.#header('x-columnar-key') ?? this.#header('x-clickhouse-key') ?? basic?.password ?? null;
     if (key === null)
       throw new ServiceError(
         'REL_UNAUTHENTICATED',
         'the request carries no credential: X-Columnar-Key, basic or X-ClickHouse-Key',
       );
     const organization = this.#header('x-organization-id') ?? organizationOf(user);
-    const caller = authenticator.passwordCaller(key, { door: doorName, clientIp: this.#call.clientIp, organization });
-    if (organizationRequired && caller.path === null)
-      throw new ServiceError(
-        'REL_UNAUTHENTICATED',
-        'the request names no organisation: send x-organization-id, or the user name@organisation',
-      );
+    const facts = { door: doorName, clientIp: this.#call.clientIp, organization };
+    const caller = this.#parts.authenticator.passwordCaller(key, facts);
+    checkOrganization(this.#parts, caller, 'send x-organization-id, or the user name@organisation');
     return { ...caller, branch: branchOf(this.#database) };
   }
 
@@ -240,7 +237,7 @@ export class HttpQuestion {
     const begunMs = clock.monotonicMs();
     const asked = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
     const gone = AbortSignal.any([this.#call.signal, killed]);
-    const answer = await inTime({ settings: this.#settings, clock, gone }, (signal) =>
+    const answer = await inTime(timeGiven(this.#settings, clock, gone), (signal) =>
       this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...asked, signal }), { gone: signal }),
     );
     const pieces = write(answer, options);
@@ -352,12 +349,6 @@ function urlOf(raw: IncomingMessage): URL {
   } catch {
     throw new ServiceError('REL_INVALID', 'the URL of the request is malformed');
   }
-}
-
-function userAndPassword(basic: string): [user: string, password: string | null] {
-  const text = Buffer.from(basic, 'base64').toString();
-  const colon = text.indexOf(':');
-  return colon < 0 ? [text, null] : [text.slice(0, colon), text.slice(colon + 1)];
 }
 
 function summary(counts: Readonly<Record<string, number>>): string {

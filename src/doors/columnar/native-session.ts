@@ -10,12 +10,13 @@ import { inTurns } from '../../planner/expressions/documents/json.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { inTime } from '../frame/in-time.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { noTerms } from '../frame/session-terms.ts';
-import { organizationOf } from '../frame/user-name.ts';
-import { answerTo, branchOf, inTime, type Question } from './asked.ts';
+import { answerTo, branchOf, type Question, timeGiven } from './asked.ts';
 import { BlockWriter, blocksOf } from './block.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import { framed } from './frames.ts';
@@ -132,7 +133,7 @@ export class NativeSession implements Session<NativeMessage> {
   }
 
   async #hello({ user, password, revision, ...stated }: Extract<NativeMessage, { kind: 'hello' }>): Promise<void> {
-    const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
+    const { authenticator, gate, readLimit } = this.#parts;
     const { clientIp } = this.#connection;
     if (this.#connection.isDraining) throw shuttingDown();
     const database = stated.database || 'default';
@@ -141,8 +142,7 @@ export class NativeSession implements Session<NativeMessage> {
       admitAddress(this.#parts, readLimit, clientIp);
       const proven = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
       caller = { ...proven, branch: branchOf(database) };
-      if (organizationRequired && caller.path === null)
-        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+      checkOrganization(this.#parts, caller);
       gate.checkStanding(caller);
       if (caller.branch !== 'main') await this.#checkBranch(caller);
     } catch (error) {
@@ -241,7 +241,7 @@ export class NativeSession implements Session<NativeMessage> {
     const { planner, clock } = this.#parts;
     const { database, client } = this.#login!;
     const gone = AbortSignal.any([asker.gone, ended]);
-    return inTime({ settings, clock, gone }, (signal) =>
+    return inTime(timeGiven(settings, clock, gone), (signal) =>
       asker.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
         const answer = await answerTo(planner, invocation, { question, settings, database, client, signal });
         keep(answer);

@@ -16,9 +16,9 @@ import {
 } from '../../planner/expressions/documents/values.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
-import { organizationOf } from '../frame/user-name.ts';
 import { answers, collections, helloReply } from './admin.ts';
 import type { WritableObject } from './bson.ts';
 import { commandSteps, encodeReply, type Message } from './codec.ts';
@@ -238,10 +238,8 @@ export class DocumentSession implements Session<Message> {
   }
 
   #checkCaller(caller: Caller): void {
-    const { gate, organizationRequired } = this.#parts;
-    if (organizationRequired && caller.path === null)
-      throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation');
-    gate.checkStanding(caller);
+    checkOrganization(this.#parts, caller);
+    this.#parts.gate.checkStanding(caller);
   }
 
   #login(caller: Caller): void {

@@ -12,11 +12,12 @@ import { graphVersion } from '../../planner/virtual/graph.ts';
 import type { Answer, Executed, Written } from '../../planner/planner-contract.ts';
 import { type Asked, Asker, type Asking } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
+import { inTime } from '../frame/in-time.ts';
 import { checkCaller, checkErased } from '../frame/lease.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
-import { organizationOf } from '../frame/user-name.ts';
 import { type BoltFrame, chunked, type Version } from './bolt-codec.ts';
 import { isMap, type Packed, Packer, type PackedMap, Structure, unpackSteps } from './packstream.ts';
 import { boltCodeOf } from './errors.ts';
@@ -76,7 +77,8 @@ export class BoltSession implements Session<BoltFrame> {
   #version: Version | null = null;
   #greeted = false;
   #utc = false;
-  #caller: Caller | null = null;
+  /** Null until somebody has logged on. Asks until the client goes, or the next RESET. */
+  #asker: Asker | null = null;
   #open: OpenTransaction | null = null;
   #last: Transaction | null = null;
   readonly #answers = new Map<bigint, OpenAnswer>();
@@ -96,7 +98,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   get isLoggedIn(): boolean {
-    return this.#caller !== null;
+    return this.#asker !== null;
   }
 
   /** Resolves once all that was asked is answered. */
@@ -116,11 +118,11 @@ export class BoltSession implements Session<BoltFrame> {
     this.#queuedBytes += body.length;
     if (isReset(body)) {
       this.#resets++;
-      this.#cancel.abort();
+      if (this.#running !== null) this.#cancel.abort();
     }
     this.#running ??= this.#runAll();
     // Nothing is read ahead of a login, and no more than a little of what waits.
-    if (this.#caller === null || this.#queue.length >= waiting.requests || this.#queuedBytes >= waiting.bytes)
+    if (this.#asker === null || this.#queue.length >= waiting.requests || this.#queuedBytes >= waiting.bytes)
       return this.#running;
   }
 
@@ -149,7 +151,8 @@ export class BoltSession implements Session<BoltFrame> {
     for (let body = this.#queue.shift(); body !== undefined && !this.#ended; body = this.#queue.shift()) {
       this.#queuedBytes -= body.length;
       await this.#one(body);
-      this.#flush();
+      // The answer of a RUN leaves with the rows that its PULL, which is there already, asks for.
+      if (!takes(this.#queue[0])) this.#flush();
     }
     this.#running = null;
     if (this.#connection.isDraining && this.atRest) this.#connection.end();
@@ -158,8 +161,8 @@ export class BoltSession implements Session<BoltFrame> {
   async #one(body: Buffer): Promise<void> {
     if (isReset(body)) return this.#reset();
     if (this.#resets > 0 || (this.#failed && !isGoodbye(body))) return this.#plain(replies.ignored);
-    const { gone } = this.#connection;
-    const asker = this.#caller && new Asker(this.#parts, this.#caller, AbortSignal.any([gone, this.#cancel.signal]));
+    const asker = this.#asker;
+    asker?.begins();
     try {
       const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
       if (!(message instanceof Structure)) throw malformed();
@@ -176,7 +179,7 @@ export class BoltSession implements Session<BoltFrame> {
     if (!(error instanceof ServiceError)) this.#parts.failed(error);
     this.#failure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
     // Drivers of a login that is refused go away; from 5.1 on they may try another.
-    if (this.#caller === null && !this.#logsOn) this.#end();
+    if (this.#asker === null && !this.#logsOn) this.#end();
   }
 
   get #logsOn(): boolean {
@@ -186,13 +189,13 @@ export class BoltSession implements Session<BoltFrame> {
   #obey(asker: Asker | null, { tag, fields }: Structure): Promise<void> | void {
     if (tag === requests.goodbye) return this.#end();
     if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
-    if (tag === requests.logon && this.#logsOn && this.#greeted && this.#caller === null) return this.#logon(mapAt(fields, 0));
+    if (tag === requests.logon && this.#logsOn && this.#greeted && this.#asker === null) return this.#logon(mapAt(fields, 0));
     if (asker === null) throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
     switch (tag) {
       case requests.logoff:
         if (!this.#logsOn) break;
         this.#checkIdle();
-        this.#caller = null;
+        this.#asker = null;
         return this.#success();
       case requests.run:
         return this.#run(asker, textAt(fields, 0), mapAt(fields, 1), mapAt(fields, 2));
@@ -235,7 +238,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   async #login(stated: PackedMap): Promise<void> {
-    const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
+    const { authenticator, gate, readLimit } = this.#parts;
     const { clientIp } = this.#connection;
     if (this.#connection.isDraining) throw shuttingDown();
     let caller: Caller | null = null;
@@ -247,8 +250,7 @@ export class BoltSession implements Session<BoltFrame> {
       const password = stated.get('credentials');
       if (typeof user !== 'string' || typeof password !== 'string') throw malformed();
       caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
-      if (organizationRequired && caller.path === null)
-        throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+      checkOrganization(this.#parts, caller);
       gate.checkStanding(caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
@@ -256,8 +258,12 @@ export class BoltSession implements Session<BoltFrame> {
       await this.#connection.loginRefused();
       throw told;
     }
-    this.#caller = caller;
+    this.#asker = this.#askerOf(caller);
     this.#connection.authenticated();
+  }
+
+  #askerOf(caller: Caller): Asker {
+    return new Asker(this.#parts, caller, AbortSignal.any([this.#connection.gone, this.#cancel.signal]));
   }
 
   async #run(asker: Asker, text: string, given: PackedMap, extra: PackedMap): Promise<void> {
@@ -311,20 +317,10 @@ export class BoltSession implements Session<BoltFrame> {
     run: (asking: Asking, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const limit = extra.get('tx_timeout');
-    if (typeof limit !== 'bigint' || limit <= 0n) return asker.ask(asked, (asking) => run(asking, asker.gone));
-    const over = new AbortController();
-    const late = new AbortController();
-    const milliseconds = Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n);
-    void this.#parts.clock.sleep(milliseconds, over.signal).then(() => late.abort());
-    try {
-      return await asker.ask(asked, (asking) => run(asking, AbortSignal.any([asker.gone, late.signal])));
-    } catch (error) {
-      if (late.signal.aborted && !over.signal.aborted && error instanceof ServiceError && error.code === 'REL_CANCELLED')
-        throw new ServiceError('REL_TIMEOUT', 'the query ran longer than the timeout that the client set');
-      throw error;
-    } finally {
-      over.abort();
-    }
+    const isGiven = typeof limit === 'bigint' && limit > 0n;
+    const milliseconds = isGiven ? Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n) : null;
+    const told = 'the query ran longer than the timeout that the client set';
+    return inTime({ clock: this.#parts.clock, gone: asker.gone, milliseconds, told }, (signal) => asker.ask(asked, (asking) => run(asking, signal)));
   }
 
   async #pull(asker: Asker, stated: PackedMap, sends: boolean): Promise<void> {
@@ -446,9 +442,12 @@ export class BoltSession implements Session<BoltFrame> {
 
   #reset(): void {
     this.#resets--;
-    if (this.#resets === 0) this.#cancel = new AbortController();
+    if (this.#resets === 0 && this.#cancel.signal.aborted) {
+      this.#cancel = new AbortController();
+      this.#asker &&= this.#askerOf(this.#asker.caller);
+    }
     this.#forget();
-    if (this.#caller === null && !this.#greeted) return this.#end();
+    if (this.#asker === null && !this.#greeted) return this.#end();
     this.#failed = false;
     this.#success();
   }
@@ -518,6 +517,7 @@ interface Statement {
 
 /** RESET and GOODBYE have no fields, or none that matter: their second byte tells them. */
 const isReset = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.reset;
+const takes = (body: Buffer | undefined): boolean => body?.[0] === 0xb1 && (body[1] === requests.pull || body[1] === requests.discard);
 const isGoodbye = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.goodbye;
 
 const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');

@@ -17,6 +17,7 @@ import { checkText } from '../../log/values/value.ts';
 import { checked } from '../checked.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import { exactJson } from '../http/exact-json.ts';
+import { basicCredential, checkOrganization, organizationOf } from '../frame/credentials.ts';
 import type { DoorParts } from '../frame/door-parts.ts';
 import { AnswerBody } from '../frame/http/answer-body.ts';
 import { HttpCall } from '../frame/http/call.ts';
@@ -25,7 +26,6 @@ import type { HttpRoom } from '../frame/http/listener.ts';
 import { parseExactJson } from '../frame/read-exact-json.ts';
 import type { Overtaken } from '../frame/lease.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../frame/session-terms.ts';
-import { organizationOf } from '../frame/user-name.ts';
 import { boltCodeOf } from './errors.ts';
 import { arrayOf, graphText, metaText, namesOf, objectForms, rowForms, rowPieces } from './json-answers.ts';
 
@@ -115,18 +115,14 @@ export class GraphRequest {
 
   /** Throws for a credential that is none, and for headers that state what there is not. */
   #enter(database: string): void {
-    const { authenticator, organizationRequired } = this.#parts;
-    const basic = /^basic +([A-Za-z0-9+/=]+) *$/i.exec(this.#header('authorization') ?? '')?.[1];
-    if (basic === undefined)
-      throw new ServiceError('REL_UNAUTHENTICATED', 'the request carries no credential: basic authentication');
-    const text = Buffer.from(basic, 'base64').toString();
-    const colon = text.indexOf(':');
-    if (colon < 0) throw new ServiceError('REL_UNAUTHENTICATED', 'the credential is a user and a password');
-    const organization = this.#header('x-organization-id') ?? organizationOf(text.slice(0, colon));
+    const stated = basicCredential(this.#header('authorization'));
+    if (stated === null) throw new ServiceError('REL_UNAUTHENTICATED', 'the request carries no credential: basic authentication');
+    const { user, password } = stated;
+    if (password === null) throw new ServiceError('REL_UNAUTHENTICATED', 'the credential is a user and a password');
+    const organization = this.#header('x-organization-id') ?? organizationOf(user);
     const facts = { door: doorName, clientIp: this.#call.clientIp, organization };
-    const caller: Caller = authenticator.passwordCaller(text.slice(colon + 1), facts);
-    if (organizationRequired && caller.path === null)
-      throw new ServiceError('REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+    const caller: Caller = this.#parts.authenticator.passwordCaller(password, facts);
+    checkOrganization(this.#parts, caller);
     this.#call.know({ ...caller, branch: database === 'neo4j' ? 'main' : database });
     for (const term of Object.keys(noTerms)) {
       const value = this.#header(`x-service-${term.replaceAll('_', '-')}`);

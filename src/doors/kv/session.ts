@@ -6,10 +6,10 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import { Asker } from '../frame/asker.ts';
 import type { Connection, Session } from '../frame/connection.ts';
+import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { admitAddress, type DoorParts, recordRefusal } from '../frame/door-parts.ts';
 import { noTerms, type Terms, timeOfTerms } from '../frame/session-terms.ts';
-import { organizationOf } from '../frame/user-name.ts';
 import { annals, readAsOf } from './annals.ts';
 import { client, command, config, info } from './client-commands.ts';
 import type { Words } from './codec.ts';
@@ -251,14 +251,14 @@ export class KvSession implements Session<Words> {
   }
 
   async #login(user: string, password: string): Promise<void> {
-    const { authenticator, gate, readLimit, organizationRequired } = this.#parts;
+    const { authenticator, gate, readLimit } = this.#parts;
     const { clientIp } = this.#connection;
     let caller: Caller | null = null;
     if (this.#connection.isDraining) throw shuttingDown();
     try {
       admitAddress(this.#parts, readLimit, clientIp);
       caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
-      if (organizationRequired && caller.path === null) throw refusals.wrongPass();
+      checkOrganization(this.#parts, caller);
       gate.checkStanding(caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;

@@ -7,10 +7,9 @@ import type { Authenticator } from '../../governance/authentication/authenticato
 import { type ScramExchange, scramMechanism } from '../../governance/authentication/scram.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Random } from '../../clock.ts';
-import { organizationOf } from '../frame/user-name.ts';
+import { checkOrganization, organizationOf } from '../frame/credentials.ts';
 import { utf8 } from '../frame/utf8.ts';
 import type { Replies } from './replies.ts';
-import { ProtocolRefusal } from './sqlstate.ts';
 
 export const doorName = 'relational';
 
@@ -71,8 +70,7 @@ export class Login {
       clientIp: this.#clientIp,
       organization: organizationOf(this.user),
     });
-    if (this.#parts.organizationRequired && caller.path === null)
-      throw new ProtocolRefusal('28000', 'REL_UNAUTHENTICATED', 'the user names no organisation: connect as name@organisation');
+    checkOrganization(this.#parts, caller);
     replies.authentication(authentication.proven, Buffer.from(final));
     replies.authentication(authentication.ok);
     return { ...caller, branch: this.#branch };

@@ -8,6 +8,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 import type { Action } from '../../governance/gate-contract.ts';
 import { Asker, type Asked, type Asking } from '../frame/asker.ts';
+import { basicCredential, checkOrganization } from '../frame/credentials.ts';
 import { recordRefusal, type DoorParts } from '../frame/door-parts.ts';
 import { shuttingDown } from '../frame/drain.ts';
 import { checkCaller, checkErased, type Overtaken, stalledMs, watchStream } from '../frame/lease.ts';
@@ -177,17 +178,13 @@ export function addressOf(peer: string): string | null {
 
 /** The token, or a password for any user name; null where there is neither. */
 export function secretOf(metadata: Metadata): string | null {
-  const [, scheme, value] = /^(bearer|basic) +(\S+)$/i.exec(textOf(metadata, 'authorization') ?? '') ?? [];
-  if (value === undefined || scheme === undefined) return null;
-  if (scheme.toLowerCase() === 'bearer') return value;
-  const text = Buffer.from(value, 'base64').toString('utf8');
-  const colon = text.indexOf(':');
-  return colon < 0 ? null : text.slice(colon + 1);
+  const header = textOf(metadata, 'authorization');
+  return /^bearer +(\S+)$/i.exec(header ?? '')?.[1] ?? basicCredential(header)?.password ?? null;
 }
 
 /** Throws for a credential that is none, and for a caller that names no organisation where it has to. */
 export function callerOf(
-  { authenticator, organizationRequired }: Pick<RpcParts, 'authenticator' | 'organizationRequired'>,
+  parts: Pick<RpcParts, 'authenticator' | 'organizationRequired'>,
   door: string,
   metadata: Metadata,
   clientIp: string | null,
@@ -196,9 +193,8 @@ export function callerOf(
   if (secret === null)
     throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
   const facts = { door, clientIp, organization: textOf(metadata, 'x-organization-id') };
-  const caller = authenticator.passwordCaller(secret, facts);
-  if (organizationRequired && caller.path === null)
-    throw new ServiceError('REL_UNAUTHENTICATED', 'the call names no organisation: send x-organization-id');
+  const caller = parts.authenticator.passwordCaller(secret, facts);
+  checkOrganization(parts, caller, 'send x-organization-id');
   return caller;
 }
 

@@ -12,7 +12,12 @@ import type { WatchParts } from './watch.ts';
 interface RpcOptions extends DoorParts {
   readonly settings: Pick<
     Settings,
-    'SERVICE_GRPC_PORT' | 'SERVICE_FLIGHT_PORT' | 'SERVICE_HTTP_BIND' | 'SERVICE_DRAIN_TIMEOUT_SECS' | 'SERVICE_BODY_LIMIT_MB'
+    | 'SERVICE_GRPC_PORT'
+    | 'SERVICE_FLIGHT_PORT'
+    | 'SERVICE_HTTP_BIND'
+    | 'SERVICE_GRPC_PLAINTEXT_OK'
+    | 'SERVICE_DRAIN_TIMEOUT_SECS'
+    | 'SERVICE_BODY_LIMIT_MB'
   >;
   readonly tls: { readonly cert: string; readonly key: string } | null;
 }
@@ -26,7 +31,7 @@ export interface GrpcOptions extends RpcOptions, WatchParts {
   readonly protoFolder: URL;
 }
 
-/** Without a certificate it listens on this machine only. */
+/** Without TLS it listens on this machine only. */
 const loopback = '127.0.0.1';
 
 export function createGrpcDoor(options: GrpcOptions): Door {
@@ -71,7 +76,8 @@ function rpcDoor(
   { name, setting }: { readonly name: string; readonly setting: 'SERVICE_GRPC_PORT' | 'SERVICE_FLIGHT_PORT' },
   load: (isDraining: () => boolean, connections: RpcConnections) => Promise<Omit<RpcServerOptions, 'connections' | 'tls'>>,
 ): Door {
-  const { settings, tls, clock } = options;
+  const { settings, clock } = options;
+  const tls = settings.SERVICE_GRPC_PLAINTEXT_OK ? null : options.tls;
   const draining = new Drain(clock, settings.SERVICE_DRAIN_TIMEOUT_SECS * 1000);
   let server: RpcServer | null = null;
   let port: number = settings[setting];

@@ -84,6 +84,16 @@ export class Message {
     }
   }
 
+  /** Values by their number, in the order in which they came. */
+  get fields(): ReadonlyMap<number, readonly (bigint | Uint8Array)[]> {
+    return this.#fields;
+  }
+
+  /** Fields of bytes, or messages, with this number. */
+  all(number: number): Uint8Array[] {
+    return (this.#fields.get(number) ?? []).filter((value) => value instanceof Uint8Array);
+  }
+
   bytes(number: number): Uint8Array | null {
     const value = this.#fields.get(number)?.at(-1);
     return value instanceof Uint8Array ? value : null;
@@ -96,7 +106,7 @@ export class Message {
   }
 
   texts(number: number): string[] {
-    return (this.#fields.get(number) ?? []).flatMap((value) => (value instanceof Uint8Array ? textOf(value) : []));
+    return this.all(number).map(textOf);
   }
 
   number(number: number): bigint {

@@ -11,6 +11,7 @@ import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
 import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { reflectable } from './reflected.ts';
 import type { RpcConnections } from './strangers.ts';
 
 const streamsMax = 100;
@@ -54,7 +55,7 @@ export class RpcServer {
     this.#server.addService(service, implementation);
     this.#health = new HealthImplementation({ '': 'SERVING', [name]: 'SERVING' });
     this.#health.addToServer(this.#server as never);
-    if (reflected !== null) new ReflectionService(reflected).addToServer(this.#server as never);
+    if (reflected !== null) new ReflectionService(reflectable(reflected)).addToServer(this.#server as never);
     const credentials =
       tls === null
         ? ServerCredentials.createInsecure()

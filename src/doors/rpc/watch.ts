@@ -3,6 +3,7 @@ import type { ServerWritableStream } from '@grpc/grpc-js';
 import { checkText } from '../../log/values/value.ts';
 import type { Subscription } from '../../planner/standing/subscription.ts';
 import type { StandingQueries } from '../../planner/standing/watch.ts';
+import type { WatchEvent } from '../../planner/standing/watch-events.ts';
 import type { RpcCall, RpcParts } from './call.ts';
 
 export interface WatchParts {
@@ -39,13 +40,13 @@ export async function follow(
   const over = new Promise<void>((resolve) => (ended = resolve));
   const client = {
     renew: () => parts.authenticator.renewed(call.caller),
-    write: async (text: string): Promise<boolean> => {
+    write: async (events: readonly WatchEvent[]): Promise<boolean> => {
       let takesMore = true;
-      for (const event of eventsOf(text)) takesMore = stream.write(event);
+      for (const event of events) takesMore = stream.write(messageOf(event));
       return takesMore || waitForDrain(parts, stream, gone.signal);
     },
-    end: (text: string | null): void => {
-      if (text !== null) for (const event of eventsOf(text)) stream.write(event);
+    end: (last: WatchEvent | null): void => {
+      if (last !== null) stream.write(messageOf(last));
       gone.abort();
       ended();
     },
@@ -76,13 +77,4 @@ async function waitForDrain(
   }
 }
 
-/** Events of a text as `/watch/stream` sends it: what names no event is for clients of HTTP. */
-function* eventsOf(text: string): Generator<object, void> {
-  for (const block of text.split('\n\n')) {
-    const fields = new Map(
-      block.split('\n').map((line) => [line.slice(0, line.indexOf(': ')), line.slice(line.indexOf(': ') + 2)]),
-    );
-    const event = fields.get('event');
-    if (event !== undefined) yield { event, id: fields.get('id') ?? '0', data: fields.get('data') ?? '' };
-  }
-}
+const messageOf = ({ event, id, data }: WatchEvent): object => ({ event, id: id ?? '0', data });

@@ -5,6 +5,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { WatchClient } from './subscription.ts';
+import type { WatchEvent } from './watch-events.ts';
 
 /** Cursors of subscriptions, by the end of their ids. */
 export type Told = ReadonlyMap<string, bigint>;
@@ -63,19 +64,19 @@ export class MergedStream {
     return {
       renew: () => this.#client.renew(),
       gone: gone.signal,
-      write: (text) => {
-        this.#written = this.#written.then(() => this.#client.write(this.#identified(subscription, text)));
+      write: (events) => {
+        this.#written = this.#written.then(() => this.#client.write(this.#identified(subscription, events)));
         return this.#written;
       },
-      end: (text) => {
+      end: (last) => {
         this.#parts.delete(subscription);
-        this.end(text);
+        this.end(last);
       },
     };
   }
 
-  end(text: string | null): void {
-    this.#client.end(text);
+  end(last: WatchEvent | null): void {
+    this.#client.end(last);
     this.#letGo();
   }
 
@@ -84,16 +85,16 @@ export class MergedStream {
     for (const part of this.#parts.values()) part.abort();
   }
 
-  /** Lines of data never begin with `id`. */
-  #identified(subscription: string, text: string): string {
+  #identified(subscription: string, events: readonly WatchEvent[]): readonly WatchEvent[] {
     const tag = tagOf(subscription);
     const others = [...this.#told]
       .filter(([other]) => other !== tag)
       .map(([other, instant]) => `${other}-${instant.toString(36)}`);
-    return text.replaceAll(/^id: (\d+)$/gm, (_, digits: string) => {
-      const instant = BigInt(digits);
+    return events.map((each) => {
+      if (each.id === null) return each;
+      const instant = BigInt(each.id);
       this.#told.set(tag, instant);
-      return `id: ${[...others, `${tag}-${instant.toString(36)}`].join('.')}`;
+      return { event: each.event, id: [...others, `${tag}-${instant.toString(36)}`].join('.'), data: each.data };
     });
   }
 }

@@ -6,6 +6,7 @@ import type { RowReader } from '../../projections/access-paths.ts';
 import { writeNdjson } from '../formats/json-rows.ts';
 import type { Answer, OutputColumn, PlannerContract } from '../planner-contract.ts';
 import { asking } from './asking.ts';
+import type { WatchEvent } from './watch-events.ts';
 import type { WatchStatement } from './watch-statement.ts';
 
 const rowsAtOnce = 256;
@@ -15,15 +16,15 @@ export interface WatchClient {
   /** The caller as its credential is now. Throws REL_UNAUTHENTICATED once that is no longer good. */
   renew(): Caller;
   /**
-   * Hands over a text whole. Resolves once the connection takes more: true, or false where the client took too long or
+   * Hands over events, in their order. Resolves once the connection takes more: true, or false where the client took too long or
    * has gone. Not called again before it has resolved.
    */
-  write(text: string): Promise<boolean>;
+  write(events: readonly WatchEvent[]): Promise<boolean>;
   /**
-   * Sends a last text, where there is one, and closes the connection; a write that still waits resolves to false. The
+   * Sends a last event, where there is one, and closes the connection; a write that still waits resolves to false. The
    * first call counts.
    */
-  end(text: string | null): void;
+  end(last: WatchEvent | null): void;
   readonly gone: AbortSignal;
 }
 

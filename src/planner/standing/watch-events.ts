@@ -1,5 +1,5 @@
 /**
- * Turns changes into the events of one subscription, as server-sent event text. Pure.
+ * Turns changes into the events of one subscription. Pure.
  *
  *   insert   a version matches, and none that matched was closed by it
  *   update   a version matches and closed one that did: `row` takes the place of `before`
@@ -14,9 +14,12 @@
  */
 import type { ChangeSet } from './change-set.ts';
 
-export interface WatchEvents {
-  readonly text: string;
-  readonly count: number;
+export interface WatchEvent {
+  readonly event: 'insert' | 'update' | 'delete' | 'leave' | 'heartbeat' | 'error';
+  /** A client that has the event resumes after it; null: it is followed by one that has an id. */
+  readonly id: string | null;
+  /** One line of JSON. */
+  readonly data: string;
 }
 
 /** `rows` is JSON text by system_from of those versions, come or closed, that match. */
@@ -25,7 +28,7 @@ export function eventsOf(
   changes: Pick<ChangeSet, 'versions' | 'removals'>,
   after: bigint,
   rows: ReadonlyMap<bigint, string>,
-): WatchEvents {
+): readonly WatchEvent[] {
   const writer = new EventWriter(subscription);
   const removals = changes.removals.filter(({ instant }) => instant > after);
   let removal = 0;
@@ -49,55 +52,46 @@ export function eventsOf(
     writer.identify(systemFrom);
   }
   removedBefore(null);
-  return writer;
+  return writer.events;
 }
 
 /** Rows that matched when the subscription began. They carry no id: a stream cut off among them is begun again. */
-export function initialEvents(subscription: string, rows: Iterable<readonly [bigint, string]>): WatchEvents {
+export function initialEvents(subscription: string, rows: Iterable<readonly [bigint, string]>): readonly WatchEvent[] {
   const writer = new EventWriter(subscription);
   for (const [systemFrom, row] of rows) writer.add('insert', systemFrom, row, undefined);
-  return writer;
+  return writer.events;
 }
 
 /** All changes up to this instant were sent: a stream can be resumed after it. */
-export function heartbeat(subscription: string, instant: bigint): string {
-  return `id: ${instant}\nevent: heartbeat\ndata: {"subscription":${JSON.stringify(subscription)},"system_from":${instant}}\n\n`;
+export function heartbeat(subscription: string, instant: bigint): WatchEvent {
+  const data = `{"subscription":${JSON.stringify(subscription)},"system_from":${instant}}`;
+  return { event: 'heartbeat', id: String(instant), data };
 }
 
-/** Why a stream ends. `text` is one line of JSON. */
-export function errorEvent(text: string): string {
-  return `event: error\ndata: ${text}\n\n`;
-}
+/** Why a stream ends. `data` is one line of JSON. */
+export const errorEvent = (data: string): WatchEvent => ({ event: 'error', id: null, data });
 
-/** The first line of a stream: how long clients wait before they connect again. */
-export const retryLine = 'retry: 1000\n\n';
-
-class EventWriter implements WatchEvents {
+class EventWriter {
+  readonly events: WatchEvent[] = [];
   readonly #prefix: string;
-  readonly #events: string[] = [];
   #identified = 0;
 
   constructor(subscription: string) {
     this.#prefix = `"subscription":${JSON.stringify(subscription)}`;
   }
 
-  get count(): number {
-    return this.#events.length;
-  }
-
-  get text(): string {
-    return this.#events.join('');
-  }
-
-  add(event: string, systemFrom: bigint, row: string, before: string | undefined, rest = ''): void {
+  add(event: WatchEvent['event'], systemFrom: bigint, row: string, before: string | undefined, rest = ''): void {
     const previous = before === undefined ? '' : `,"before":${before}`;
-    this.#events.push(`event: ${event}\ndata: {${this.#prefix},"system_from":${systemFrom},"row":${row}${previous}${rest}}\n\n`);
+    this.events.push({ event, id: null, data: `{${this.#prefix},"system_from":${systemFrom},"row":${row}${previous}${rest}}` });
   }
 
   /** The last event since this was called before, if there is one, gets the id. */
   identify(systemFrom: bigint): void {
-    const last = this.#events.length - 1;
-    if (last >= this.#identified) this.#events[last] = `id: ${systemFrom}\n${this.#events[last]!}`;
-    this.#identified = this.#events.length;
+    const last = this.events.length - 1;
+    if (last >= this.#identified) {
+      const { event, data } = this.events[last]!;
+      this.events[last] = { event, id: String(systemFrom), data };
+    }
+    this.#identified = this.events.length;
   }
 }

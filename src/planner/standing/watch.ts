@@ -24,7 +24,7 @@ import { believedRows, type ChangeSet, changesAfter } from './change-set.ts';
 import { Feed } from './feed.ts';
 import { MergedStream, type Told, toldOf } from './merged-stream.ts';
 import { Subscription, type WatchClient } from './subscription.ts';
-import { errorEvent, eventsOf, heartbeat, initialEvents, retryLine, type WatchEvents } from './watch-events.ts';
+import { errorEvent, eventsOf, heartbeat, initialEvents, type WatchEvent } from './watch-events.ts';
 import { readWatchStatement } from './watch-statement.ts';
 
 export interface StandingParts {
@@ -194,7 +194,6 @@ export class StandingQueries {
     this.#streams.add(stream);
     const feed = this.#feedOf(subscription);
     try {
-      await this.#write(stream, retryLine);
       if (options.resumeAfter === null) await this.#initial(stream);
       let caughtUp = 0;
       while (!stream.ended.signal.aborted) {
@@ -323,10 +322,10 @@ export class StandingQueries {
     });
     for (const rows of subscription.texts(answer)) {
       if (stream.ended.signal.aborted) return;
-      await this.#write(stream, initialEvents(subscription.id, rows).text);
+      await this.#write(stream, initialEvents(subscription.id, rows));
       await this.#parts.yieldTurn();
     }
-    await this.#write(stream, heartbeat(subscription.id, subscription.basis));
+    await this.#write(stream, [heartbeat(subscription.id, subscription.basis)]);
   }
 
   /** Sends the matching changes after the stream's cursor. Null: there are none, up to the round that it has seen. */
@@ -338,16 +337,16 @@ export class StandingQueries {
     if (!usable) return this.#read(stream, feed);
     const { changes, round } = shared;
     const events = await this.#eventsOf(stream, changes);
-    if (events.count > 0) {
+    if (events.length > 0) {
       const same = await this.#invoke(stream, async (invocation) => {
         const { grantKey } = invocation.snapshot();
-        if (grantKey === changes.grantKey) invocation.describe({ rowCount: events.count });
+        if (grantKey === changes.grantKey) invocation.describe({ rowCount: events.length });
         else subscription.grantKey = grantKey;
         return grantKey === changes.grantKey;
       });
       // Changes read under another grant must not be sent under this one.
       if (!same) return changes;
-      await this.#write(stream, events.text);
+      await this.#write(stream, events);
     }
     stream.cursor = changes.end;
     stream.seenRound = round;
@@ -396,10 +395,10 @@ export class StandingQueries {
         if (found.complete) feed.latest = { round: current, changes: found };
         finished();
         const told = await this.#eventsOf(stream, found);
-        invocation.describe({ rowCount: told.count });
+        invocation.describe({ rowCount: told.length });
         return { changes: found, events: told, round: current };
       });
-      if (events.count > 0) await this.#write(stream, events.text);
+      if (events.length > 0) await this.#write(stream, events);
       if (changes.end > stream.cursor) stream.cursor = changes.end;
       if (!changes.complete) return changes;
       stream.seenRound = round;
@@ -409,7 +408,7 @@ export class StandingQueries {
     }
   }
 
-  async #eventsOf({ subscription, cursor }: Stream, changes: ChangeSet): Promise<WatchEvents> {
+  async #eventsOf({ subscription, cursor }: Stream, changes: ChangeSet): Promise<readonly WatchEvent[]> {
     if (changes.versions.length === 0) return eventsOf(subscription.id, changes, cursor, new Map());
     const took = await this.#turn();
     try {
@@ -484,12 +483,12 @@ export class StandingQueries {
     });
   }
 
-  /** Writes behind earlier texts. */
-  #write(stream: Stream, text: string): Promise<void> {
+  /** Writes behind earlier events. */
+  #write(stream: Stream, events: readonly WatchEvent[]): Promise<void> {
     const { client, ended } = stream;
     stream.lastWriteMs = this.#parts.clock.monotonicMs();
     stream.written = stream.written.then(async () => {
-      if (!ended.signal.aborted && !(await client.write(text))) ended.abort();
+      if (!ended.signal.aborted && !(await client.write(events))) ended.abort();
       stream.lastWriteMs = this.#parts.clock.monotonicMs();
     });
     return stream.written;
@@ -508,7 +507,7 @@ export class StandingQueries {
         try {
           this.#parts.gate.checkStanding(stream.client.renew());
           if (nowMs - stream.lastWriteMs >= heartbeatMs) {
-            void this.#write(stream, heartbeat(stream.subscription.id, stream.cursor));
+            void this.#write(stream, [heartbeat(stream.subscription.id, stream.cursor)]);
           }
         } catch (error) {
           this.#cut(stream, error);

@@ -5,6 +5,7 @@ import { type Table, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { flightDataFrom } from '../../../src/doors/rpc/flight-messages.ts';
 import { Message } from '../../../src/doors/rpc/protobuf.ts';
 import type { StoreWorld } from '../http/store-world.ts';
+import type { Channel } from './grpc-client.ts';
 
 const require = createRequire(import.meta.url);
 const generated = '@firetiger-oss/flight-sql-client/dist/generated/proto/';
@@ -30,10 +31,13 @@ export class FlightClient {
     world: Pick<StoreWorld, 'others'>,
     given: Readonly<Record<string, string>> = {},
     key: string | null = flightSecret,
+    { host = '127.0.0.1', by = credentials.createInsecure(), options = {} }: Channel = {},
   ) {
     const { port } = world.others.find(({ name }) => name === 'flight')!;
-    this.raw = new FlightServiceClient(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    this.raw = new FlightServiceClient(`${host}:${port}`, by, {
+      'grpc.ssl_target_name_override': 'localhost',
       'grpc.max_receive_message_length': 4 << 20,
+      ...options,
     }) as FlightClient['raw'];
     if (key !== null) this.metadata.set('authorization', `Bearer ${key}`);
     for (const [name, value] of Object.entries(given)) this.metadata.set(name, value);

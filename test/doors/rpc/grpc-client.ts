@@ -1,5 +1,5 @@
 /** A client of the gRPC door, made of its own .proto. */
-import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError as RpcError } from '@grpc/grpc-js';
+import { type ChannelCredentials, type ChannelOptions, type Client, credentials, loadPackageDefinition, Metadata, type ServiceError as RpcError } from '@grpc/grpc-js';
 import { loadProto } from '../../../src/doors/rpc/server.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
@@ -9,6 +9,13 @@ export const grpcSecret = 'grpc-secret';
 /** Members as the library decodes them. */
 type Member = ReturnType<typeof JSON.parse>;
 type Message = Readonly<Record<string, Member>>;
+
+/** How a client reaches the door: in the clear on this machine, unless said otherwise. */
+export interface Channel {
+  readonly host?: string;
+  readonly by?: ChannelCredentials;
+  readonly options?: ChannelOptions;
+}
 
 export interface Told {
   readonly code: number;
@@ -21,12 +28,17 @@ export class GrpcClient {
   readonly raw: Client & Record<string, (...given: Member[]) => Member>;
   readonly #metadata: Metadata;
 
-  constructor(world: Pick<StoreWorld, 'others'>, given: Readonly<Record<string, string>> = {}, key: string | null = grpcSecret) {
+  constructor(
+    world: Pick<StoreWorld, 'others'>,
+    given: Readonly<Record<string, string>> = {},
+    key: string | null = grpcSecret,
+    { host = '127.0.0.1', by = credentials.createInsecure(), options = {} }: Channel = {},
+  ) {
     const { port } = world.others.find(({ name }) => name === 'grpc')!;
     const loaded = loadPackageDefinition(loadProto(protoFolder, 'annals.proto')) as unknown as {
-      annals: { v1: { Annals: new (address: string, by: unknown) => GrpcClient['raw'] } };
+      annals: { v1: { Annals: new (address: string, by: unknown, options: object) => GrpcClient['raw'] } };
     };
-    this.raw = new loaded.annals.v1.Annals(`127.0.0.1:${port}`, credentials.createInsecure());
+    this.raw = new loaded.annals.v1.Annals(`${host}:${port}`, by, { 'grpc.ssl_target_name_override': 'localhost', ...options });
     this.#metadata = new Metadata();
     if (key !== null) this.#metadata.set('authorization', `Bearer ${key}`);
     for (const [name, value] of Object.entries(given)) this.#metadata.set(name, value);

@@ -1,6 +1,9 @@
 /** What a gRPC door makes of an answer, and how much of it waits for a client that does not read. */
 import { expect, test } from 'vitest';
 import { Outboxes } from '../../../src/doors/rpc/outboxes.ts';
+import { Message } from '../../../src/doors/rpc/protobuf.ts';
+import { reflectable } from '../../../src/doors/rpc/reflected.ts';
+import { loadProto } from '../../../src/doors/rpc/server.ts';
 import { rowMessages } from '../../../src/doors/rpc/values.ts';
 import { VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import type { Answer } from '../../../src/planner/planner-contract.ts';
@@ -30,4 +33,16 @@ test('calls of one connection wait for room together, and those of another do no
   outboxes.remove('a', 600_000);
   await Promise.resolve();
   expect([woken, outboxes.room('a')]).toEqual([3, null]);
+});
+
+test('entries of a map are called as compilers demand where reflection tells of them', () => {
+  const loaded = loadProto(new URL('../../../src/doors/rpc/', import.meta.url), 'annals.proto');
+  const { fileDescriptorProtos } = reflectable(loaded)['annals.v1.QueryRequest'] as { readonly fileDescriptorProtos: Buffer[] };
+  const [type] = new Message(fileDescriptorProtos[0]!).all(4).flatMap((each) => {
+    const read = new Message(each);
+    return read.text(1) === 'QueryRequest' ? [read] : [];
+  });
+  const named = type!.all(2).find((field) => new Message(field).text(1) === 'named');
+  expect(type!.all(3).map((nested) => new Message(nested).text(1))).toEqual(['NamedEntry']);
+  expect(new Message(named!).text(6)).toBe('NamedEntry');
 });

@@ -2,9 +2,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../../src/errors.ts';
 import type { GateContract } from '../../../src/governance/gate-contract.ts';
+import { eventText } from '../../../src/doors/http/event-text.ts';
 import type { Caller } from '../../../src/governance/caller.ts';
 import type { Subscription, WatchClient } from '../../../src/planner/standing/subscription.ts';
 import { StandingQueries } from '../../../src/planner/standing/watch.ts';
+import type { WatchEvent } from '../../../src/planner/standing/watch-events.ts';
 import { analyst, TestStore } from '../../harness.ts';
 import { settled, SteppingClock } from './stepping-clock.ts';
 
@@ -21,13 +23,13 @@ class Client implements WatchClient {
     return analyst;
   }
 
-  async write(text: string): Promise<boolean> {
-    this.text += text;
+  async write(events: readonly WatchEvent[]): Promise<boolean> {
+    this.text += events.map(eventText).join('');
     return this.takes;
   }
 
-  end(text: string | null): void {
-    this.ended ??= text;
+  end(last: WatchEvent | null): void {
+    this.ended ??= last && eventText(last);
   }
 
   leave(): void {
@@ -100,9 +102,9 @@ async function put(count = 1): Promise<void> {
 }
 
 describe('a stream', () => {
-  test('begins with how to come back and where it stands, and beats while nothing happens', async () => {
+  test('begins with where it stands, and beats while nothing happens', async () => {
     const { client, done } = await followed();
-    expect(client.text.startsWith('retry: 1000\n\nid: ')).toBe(true);
+    expect(client.text.startsWith('id: ')).toBe(true);
     await clock.pass(14_999);
     expect(client.told).toEqual(['heartbeat']);
     await clock.pass(401);

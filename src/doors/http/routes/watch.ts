@@ -17,8 +17,9 @@ import { checkText } from '../../../log/values/value.ts';
 import { readTold, toldOf } from '../../../planner/standing/merged-stream.ts';
 import type { Subscription, WatchClient } from '../../../planner/standing/subscription.ts';
 import { problemText } from '../../../planner/standing/watch.ts';
-import { errorEvent } from '../../../planner/standing/watch-events.ts';
+import { errorEvent, type WatchEvent } from '../../../planner/standing/watch-events.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
+import { eventText, retryLine } from '../event-text.ts';
 import { headerText, statedPurpose } from '../headers.ts';
 import { invoke, signalOf } from '../invoke.ts';
 import { watchStream } from '../../frame/lease.ts';
@@ -148,6 +149,7 @@ async function streamed(
   });
   // A client may wait for the head before it registers anything.
   reply.raw.flushHeaders();
+  reply.raw.write(retryLine);
   const client = new StreamClient(context, request, reply.raw);
   try {
     await follows(client);
@@ -180,9 +182,9 @@ class StreamClient implements WatchClient {
     return this.#renew();
   }
 
-  async write(text: string): Promise<boolean> {
+  async write(events: readonly WatchEvent[]): Promise<boolean> {
     if (this.#isOver()) return false;
-    if (this.#response.write(text)) return true;
+    if (this.#response.write(events.map(eventText).join(''))) return true;
     const taken = new AbortController();
     const finish = (): void => taken.abort();
     this.#response.once('drain', finish).once('close', finish);
@@ -192,14 +194,14 @@ class StreamClient implements WatchClient {
     this.#ended.signal.removeEventListener('abort', finish);
     if (this.#isOver()) return false;
     if (taken.signal.aborted) return true;
-    this.end('event: error\ndata: {"code":"REL_TIMEOUT","status":408,"detail":"the events were not taken in time"}\n\n');
+    this.end(errorEvent('{"code":"REL_TIMEOUT","status":408,"detail":"the events were not taken in time"}'));
     return false;
   }
 
-  end(text: string | null): void {
+  end(last: WatchEvent | null): void {
     if (this.#isOver()) return;
     this.#ended.abort();
-    this.#response.end(text ?? '');
+    this.#response.end(last === null ? '' : eventText(last));
     void this.#clock.sleep(lastWordsMs).then(() => this.#response.destroy());
   }
 

@@ -1,0 +1,8 @@
+/** Events of a standing query as server-sent events. */
+import type { WatchEvent } from '../../planner/standing/watch-events.ts';
+
+/** The first line of a stream: how long clients wait before they connect again. */
+export const retryLine = 'retry: 1000\n\n';
+
+export const eventText = ({ event, id, data }: WatchEvent): string =>
+  `${id === null ? '' : `id: ${id}\n`}event: ${event}\ndata: ${data}\n\n`;
