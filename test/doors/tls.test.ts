@@ -133,7 +133,7 @@ test('the object door speaks nothing else', async () => {
   expect([await ask('https'), await ask('http')]).toEqual([200, 'refused']);
 });
 
-/** What a first call is answered with: its rows, or the status of its refusal. */
+/** The answer to a first call: its rows, or the refusal. */
 const rpc: Record<string, (of: StoreWorld, channel: Channel) => Promise<unknown>> = {
   async grpc(of, channel) {
     const client = new GrpcClient(of, {}, secret, channel);

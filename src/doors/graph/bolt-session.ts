@@ -320,7 +320,9 @@ export class BoltSession implements Session<BoltFrame> {
     const isGiven = typeof limit === 'bigint' && limit > 0n;
     const milliseconds = isGiven ? Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n) : null;
     const told = 'the query ran longer than the timeout that the client set';
-    return inTime({ clock: this.#parts.clock, gone: asker.gone, milliseconds, told }, (signal) => asker.ask(asked, (asking) => run(asking, signal)));
+    return inTime({ clock: this.#parts.clock, gone: asker.gone, milliseconds, told }, (signal) =>
+      asker.ask(asked, (asking) => run(asking, signal)),
+    );
   }
 
   async #pull(asker: Asker, stated: PackedMap, sends: boolean): Promise<void> {
@@ -517,7 +519,8 @@ interface Statement {
 
 /** RESET and GOODBYE have no fields, or none that matter: their second byte tells them. */
 const isReset = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.reset;
-const takes = (body: Buffer | undefined): boolean => body?.[0] === 0xb1 && (body[1] === requests.pull || body[1] === requests.discard);
+const takes = (body: Buffer | undefined): boolean =>
+  body?.[0] === 0xb1 && (body[1] === requests.pull || body[1] === requests.discard);
 const isGoodbye = (body: Buffer): boolean => body[0] === 0xb0 && body[1] === requests.goodbye;
 
 const malformed = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');

@@ -30,7 +30,8 @@ function typeOf(type: Uint8Array): Buffer {
   const entries = new Set<string>();
   for (const nested of new Message(type).all(members.nested)) {
     const read = new Message(nested);
-    if (new Message(read.bytes(members.options) ?? new Uint8Array(0)).number(mapEntry) === 1n) entries.add(read.text(members.name)!);
+    if (new Message(read.bytes(members.options) ?? new Uint8Array(0)).number(mapEntry) === 1n)
+      entries.add(read.text(members.name)!);
   }
   return rewritten(type, (number, value) => {
     if (number === members.field)

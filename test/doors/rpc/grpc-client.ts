@@ -1,5 +1,13 @@
 /** A client of the gRPC door, made of its own .proto. */
-import { type ChannelCredentials, type ChannelOptions, type Client, credentials, loadPackageDefinition, Metadata, type ServiceError as RpcError } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  type ChannelOptions,
+  type Client,
+  credentials,
+  loadPackageDefinition,
+  Metadata,
+  type ServiceError as RpcError,
+} from '@grpc/grpc-js';
 import { loadProto } from '../../../src/doors/rpc/server.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
@@ -10,7 +18,7 @@ export const grpcSecret = 'grpc-secret';
 type Member = ReturnType<typeof JSON.parse>;
 type Message = Readonly<Record<string, Member>>;
 
-/** How a client reaches the door: in the clear on this machine, unless said otherwise. */
+/** The way to the door: in the clear on this machine, unless said otherwise. */
 export interface Channel {
   readonly host?: string;
   readonly by?: ChannelCredentials;
