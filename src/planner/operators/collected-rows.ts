@@ -6,7 +6,7 @@
 import type { Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { ColumnSink, RowSink } from './column-sink.ts';
-import type { Batch } from './operator.ts';
+import type { Batch, RowPiece } from './operator.ts';
 
 const pieceRows = 65_536;
 const rowsPerStep = 8_192;
@@ -40,6 +40,11 @@ export class CollectedRows {
     this.#fullRows += this.#sink.length;
     this.#fullBytes += this.#sink.bytes;
     this.#sink = new RowSink(this.#types, null, this.#sink);
+  }
+
+  /** All rows as they were collected, nothing of them moved; nothing is appended after this. */
+  pieces(): readonly RowPiece[] {
+    return [...this.#full, this.#sink].map((sink) => ({ columns: sink.vectors(), count: sink.length }));
   }
 
   /** Columns of all rows; nothing is appended after this. */

@@ -1,18 +1,13 @@
 /** Rows that every round of a recursion asks for and that no round changes: read from the store once, then from memory. */
-import type { Vector } from '../../log/values/columns.ts';
 import type { PlanColumn } from '../logical-plan.ts';
-import { RowSink } from './column-sink.ts';
-import { type Batch, emptyBatch, type Execution, type Operator } from './operator.ts';
-
-interface Whole {
-  readonly columns: readonly Vector[];
-  readonly count: number;
-}
+import { CollectedRows } from './collected-rows.ts';
+import { emptyBatch, type Execution, type Operator, type RowPiece } from './operator.ts';
+import { piecesReader } from './working.ts';
 
 export class KeptRows {
   readonly #columns: readonly PlanColumn[];
   readonly #execution: Execution;
-  #whole: Whole | null = null;
+  #whole: readonly RowPiece[] | null = null;
 
   constructor(columns: readonly PlanColumn[], execution: Execution) {
     this.#columns = columns;
@@ -21,42 +16,29 @@ export class KeptRows {
 
   /** `input` is what yields the rows; a reader that stops early keeps nothing, and the next one begins again. */
   reader(input: () => Operator): Operator {
-    return this.#whole ? this.#again(this.#whole) : this.#first(input());
+    return this.#whole ? piecesReader(this.#whole, this.#execution.blockRows) : this.#first(input());
   }
 
   #first(input: Operator): Operator {
     const { memory } = this.#execution;
-    const sink = new RowSink(this.#columns.map(({ type }) => type));
+    const rows = new CollectedRows(this.#columns.map(({ type }) => type));
     let held = 0;
     return {
       next: () => {
         const batch = input.next();
         if (batch === null) {
-          this.#whole ??= { columns: sink.vectors(), count: sink.length };
+          this.#whole ??= rows.pieces();
           return null;
         }
         if (batch.count === 0) return emptyBatch;
-        sink.append(batch);
-        held = memory.change(held, sink.bytes);
+        rows.append(batch);
+        held = memory.change(held, rows.bytes);
         return batch;
       },
       close: () => {
         if (!this.#whole) memory.change(held, 0);
         input.close();
       },
-    };
-  }
-
-  #again({ columns, count: rows }: Whole): Operator {
-    let first = 0;
-    return {
-      next: (): Batch | null => {
-        const count = Math.min(this.#execution.limits.blockRows, rows - first);
-        if (count === 0) return null;
-        first += count;
-        return { columns, selection: null, first: first - count, count };
-      },
-      close: () => undefined,
     };
   }
 }

@@ -111,10 +111,14 @@ export interface ExecutionLimits {
   readonly graphRowsMax: number;
 }
 
-export interface WorkingRows {
+/** Rows that stand in columns of their own. */
+export interface RowPiece {
   readonly columns: readonly Vector[];
   readonly count: number;
 }
+
+/** Pieces that follow each other. */
+export type WorkingRows = readonly RowPiece[];
 
 export interface Counters {
   scanned: number;

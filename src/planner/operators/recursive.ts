@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { RecursiveNode } from '../logical-plan.ts';
-import { RowSink } from './column-sink.ts';
+import { CollectedRows } from './collected-rows.ts';
 import { DistinctOperator } from './distinct.ts';
 import { type Batch, emptyBatch, type Execution, type Operator, type WorkingRows } from './operator.ts';
 
@@ -22,7 +22,7 @@ export class RecursiveOperator implements Operator {
   readonly #parts: RecursiveParts;
   readonly #rows: Operator;
   #current: Operator;
-  #added: RowSink;
+  #added: CollectedRows;
   #rounds = 0;
   #held = 0;
   #heldBefore = 0;
@@ -55,23 +55,22 @@ export class RecursiveOperator implements Operator {
 
   #nextRound(): Batch | null {
     this.#current.close();
-    const { length: count } = this.#added;
-    if (count === 0) {
+    if (this.#added.length === 0) {
       this.#current = ended;
       return null;
     }
     if (++this.#rounds > roundsMax) {
       throw new ServiceError('REL_SCAN_CAP', `the recursion goes on for more than ${roundsMax} rounds`);
     }
-    const working = { columns: this.#added.vectors(), count };
+    const working = this.#added.pieces();
     this.#heldBefore = this.#added.bytes;
     this.#added = this.#sink();
     this.#current = this.#parts.step(working);
     return emptyBatch;
   }
 
-  #sink(): RowSink {
-    return new RowSink(this.#parts.node.columns.map(({ type }) => type));
+  #sink(): CollectedRows {
+    return new CollectedRows(this.#parts.node.columns.map(({ type }) => type));
   }
 }
 

@@ -387,7 +387,7 @@ class Making {
       part: `returned ${values.map(({ type }) => type).join()}`,
       snapshot,
       found: shown,
-      given: new Map([[madeRows, given]]),
+      given: new Map([[madeRows, [given]]]),
       onPlan: (ready) => void (columns = ready.columns),
     });
     const batch = { columns: columns.map(({ type }, i) => shown.vector(i, type)), selection: null, first: 0, count: shown.rows };

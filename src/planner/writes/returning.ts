@@ -110,7 +110,7 @@ export class Returning {
         of,
       );
     });
-    const rows = new Map([[writtenRows, { columns: [...vectors, ...others], count: outcomes.length }]]);
+    const rows = new Map([[writtenRows, [{ columns: [...vectors, ...others], count: outcomes.length }]]]);
     return { columns, batches: made.run(rows), rowCount: outcomes.length };
   }
 

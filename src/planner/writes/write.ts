@@ -227,7 +227,7 @@ class Write {
     return {
       query,
       part: `conflict ${JSON.stringify([count, excluded.map(typed)])}`,
-      given: { columns: [numbers, keyCells.vector, ...excluded.map(({ vector }) => vector)], count: keys.length },
+      given: [{ columns: [numbers, keyCells.vector, ...excluded.map(({ vector }) => vector)], count: keys.length }],
     };
   }
 

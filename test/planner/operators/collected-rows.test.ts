@@ -1,9 +1,10 @@
 /** Rows that were collected in pieces are the rows of one copy, and are put together in steps that keep nobody waiting. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Vector } from '../../../src/log/values/columns.ts';
 import type { Cell, ColumnType } from '../../../src/log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../src/log/values/vector-builder.ts';
 import { CollectedRows } from '../../../src/planner/operators/collected-rows.ts';
+import { piecesReader } from '../../../src/planner/operators/working.ts';
 
 const columns: Readonly<Record<string, { type: ColumnType; cell(i: number): Cell }>> = {
   growing: {
@@ -48,4 +49,24 @@ test.each([1_000, 65_536, 150_000])('%i rows, whatever their columns rest in', (
       if (cellAt(step.value[c]!, type, i) !== cell(i)) throw new Error(`${name} of row ${i}: ${cellAt(step.value[c]!, type, i)}`);
     }
   }
+});
+
+test('rows that are read again as they were collected are not moved, however many there are', () => {
+  const collected = new CollectedRows(['integer']);
+  const values = Int32Array.from({ length: 8_192 }, (_, i) => i);
+  const typed = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array;
+  let most = 0;
+  // oxlint-disable-next-line typescript/unbound-method
+  const { set } = typed;
+  const moved = vi.spyOn(typed, 'set').mockImplementation(function (this: Uint8Array, from, at) {
+    most = Math.max(most, from.length);
+    return set.call(this, from, at);
+  });
+  for (let i = 0; i < 40; i++)
+    collected.append({ columns: [{ kind: 'i32', values, nulls: null }], selection: null, first: 0, count: 8_192 });
+  const reader = piecesReader(collected.pieces(), 10_000);
+  let rows = 0;
+  for (let batch = reader.next(); batch !== null; batch = reader.next()) rows += batch.count;
+  moved.mockRestore();
+  expect([rows, most <= 65_536]).toEqual([40 * 8_192, true]);
 });
