@@ -79,6 +79,12 @@ test('a command of many words is read in turns of so many', () => {
   expect(pauses).toBeGreaterThanOrEqual(2 * Math.floor(words / respCodec.partsInTurn) - 1);
 });
 
+test('a command of more words than any takes is refused by its head, before a word of it is kept', () => {
+  const inbox = new Inbox(respCodec);
+  inbox.push(Buffer.from('*131073\r\n'));
+  expect(() => inbox.next()).toThrow('invalid multibulk length');
+});
+
 test('an operator of a filter counts each value that it is asked of', () => {
   const filter = compileFilter(readText('{"a":{"$gt":1}}'));
   const few = readText('{"a":2}');

@@ -198,11 +198,11 @@ export const doorBombs: readonly DoorBomb[] = [
     await client.exists(...keys);
     await client.del(...keys);
   }),
-  kvBytes('a million words', /^-ERR/, () => `*900001\r\n$6\r\nEXISTS\r\n${'$1\r\nk\r\n'.repeat(900_000)}`),
+  kvBytes('as many words as are taken', /^-ERR/, () => `*131072\r\n$6\r\nEXISTS\r\n${'$1\r\nk\r\n'.repeat(131_071)}`),
   kvBytes(
-    'a command that takes few words, with a million',
+    'a command that takes few words, with as many',
     /^-ERR/,
-    () => `*900002\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n${'$4\r\n*a*b\r\n'.repeat(900_000)}`,
+    () => `*131072\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n${'$4\r\n*a*b\r\n'.repeat(131_070)}`,
   ),
   kv('a value of fifteen MiB that grows, and is read', /^answered|ERR/, async (client) => {
     await client.set('grows', 'é'.repeat(6 << 20));

@@ -12,7 +12,8 @@ export type Words = readonly Buffer[];
 
 /** An inline command and the head of an array are lines, and a line is at most so long. */
 const lineBytesMax = 65_536;
-const wordsMax = 1_048_576;
+/** A command names 65,536 keys at most, so none takes as many words: an array of more is refused by its head. */
+const wordsMax = 131_072;
 /** `$0\r\n\r\n` */
 const wordBytesMin = 6;
 /** Words that are read, or handed on, in one turn. */
