@@ -118,7 +118,7 @@ export async function scan(
   };
 }
 
-const roundsMost = 32;
+const roundsMost = 8;
 
 function isPowerOfTwo(count: number): boolean {
   return Number.isInteger(Math.log2(count));

@@ -82,6 +82,12 @@ describe('documents', () => {
     expect(await client.db('shop').collection('own').findOne({ _id: made.insertedId })).toEqual({ _id: made.insertedId, x: 1 });
   });
 
+  test('the texts in a document are searched', async () => {
+    await things('read').insertOne({ _id: 'a', in: { list: ['a quokka in the garden'] } });
+    const { json } = await world.call('POST', '/search', { query: 'quokka', type: 'DocumentEntry' });
+    expect((json['rows'] as { _pk: string }[]).map(({ _pk }) => _pk)).toEqual(['shop.read/a']);
+  });
+
   test('every type comes back as it was', async () => {
     const document = {
       _id: 'types',

@@ -142,6 +142,22 @@ test('a text becomes an instant by one grammar, as a literal, a cast, a paramete
   await client.query('DELETE FROM V WHERE id >= 100');
 });
 
+test('an instant as text has six digits of a second, and nine where the session asks for them', async () => {
+  const text = "SELECT TIMESTAMP '2024-05-01T10:00:00.123456789Z'";
+  const told = async (): Promise<unknown> =>
+    (await client.query({ text, rowMode: 'array', types: { getTypeParser: () => String } })).rows;
+  expect(await told()).toEqual([['2024-05-01 10:00:00.123456+00']]);
+  await client.query('SET annals.timestamp_digits = 9');
+  expect(await told()).toEqual([['2024-05-01 10:00:00.123456789+00']]);
+  await client.query('RESET annals.timestamp_digits');
+});
+
+test('a text beside an integer is refused with the casts that make them comparable', async () => {
+  await expect(client.query('SELECT 1 FROM V a JOIN V b ON a.s = b.n')).rejects.toThrow(
+    'write CAST(<the number> AS TEXT), or CAST(<the text> AS INTEGER)',
+  );
+});
+
 test('json is jsonb to clients, in the binary format with the number of its form', async () => {
   const value = '\u0001{"é":[1,2.50]}';
   const bind = framed(
