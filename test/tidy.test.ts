@@ -38,6 +38,8 @@ const vocabulary = new Set([
   'src/projections/catalog/builtin-types.ts',
   'src/projections/catalog/naming-columns.ts',
   'src/projections/catalog/edge-columns.ts',
+  'src/projections/identity/detect.ts',
+  'src/projections/identity/identifiers.ts',
   'src/projections/rows/indexes/text/json-texts.ts',
   'src/projections/rows/indexes/text/stems.ts',
   'src/projections/rows/indexes/text/tokens.ts',

@@ -479,6 +479,7 @@ const functions: readonly Shape[] = [
 
 /** Functions of the domain: hidden rows have the ids of visible ones, and the worlds differ in what these rows say. */
 const domain: readonly Shape[] = [
+  deal('identifiers of a text', "SELECT * FROM DETECT_IDENTITIES('ann@example.org, +44 20 7946 0018')"),
   deal('tiers of accounts', 'SELECT * FROM INFLUENCE_TIER()'),
   deal('tier of a hidden account', "SELECT * FROM INFLUENCE_TIER('x1')"),
 ];

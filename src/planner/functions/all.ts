@@ -57,7 +57,7 @@ const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'an exhibit': 'EXPLAIN_REPLAY',
     'the resolution of identities, which is not built':
-      'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES DETECT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
+      'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
     'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
     'the functions of its domain, which are not built':
       'BENEFICIAL_OWNERSHIP_CHAIN CRYPTO_TRACE WIRE_RECONSTRUCTION HAWALA_TRACE SANCTIONS_SCREEN ' +
