@@ -10,6 +10,7 @@ import { type Result, run, type RunRequest, type Scheduler } from './run/executo
 import { forgetHashed } from './embedding/hashing.ts';
 import { Explainer, planColumns } from './plans/explainer.ts';
 import { typesCalled, unitsOf } from './functions/calls.ts';
+import { BasisCache } from './graph/basis-cache.ts';
 import { GraphCache } from './graph/graph-cache.ts';
 import { longWorkOf } from './operators/long-work.ts';
 import { looksOfUnit } from './graph/limits.ts';
@@ -77,6 +78,8 @@ const shortText = 4_096;
 const sliceMs = 1.5;
 /** Graphs that are kept for questions to come. */
 const graphBytesMax = 512 * 1024 * 1024;
+/** The most bytes of all that functions keep of rows for the next question. */
+const keptBytesMax = 512 * 1024 * 1024;
 
 export class Planner implements PlannerDoor {
   readonly #clock: Clock;
@@ -92,6 +95,7 @@ export class Planner implements PlannerDoor {
   readonly #explainer: Explainer;
   readonly #writes: WriteFront;
   readonly #graphs = new GraphCache(graphBytesMax);
+  readonly #kept = new BasisCache(keptBytesMax);
 
   constructor(options: PlannerOptions) {
     this.#clock = options.clock;
@@ -115,7 +119,7 @@ export class Planner implements PlannerDoor {
     const beside = workers && { workers, looksMin: this.#limits.looksBesideMin };
     this.#executions = new Executions({
       limits: this.#limits,
-      services: { graphs: this.#graphs, beside, embedder, embeddings, reranker },
+      services: { graphs: this.#graphs, kept: this.#kept, beside, embedder, embeddings, reranker },
       searchTypo: typoPresets[options.searchPreset ?? 'exact'],
     });
     this.#explainer = new Explainer(this.#clock, this.#scheduler, this.#sketches);
@@ -137,6 +141,7 @@ export class Planner implements PlannerDoor {
     this.#writes.clear();
     this.#sketches.clear();
     this.#graphs.clear();
+    this.#kept.clear();
     forgetHashed();
   }
 

@@ -482,6 +482,16 @@ const domain: readonly Shape[] = [
   deal('identifiers of a text', "SELECT * FROM DETECT_IDENTITIES('ann@example.org, +44 20 7946 0018')"),
   deal('tiers of accounts', 'SELECT * FROM INFLUENCE_TIER()'),
   deal('tier of a hidden account', "SELECT * FROM INFLUENCE_TIER('x1')"),
+  deal('names that are listed', "SELECT * FROM SANCTIONS_SCREEN('Bob Tomb', THRESHOLD => 0)"),
+  deal('who owns a party', "SELECT * FROM BENEFICIAL_OWNERSHIP_CHAIN('p2')"),
+  deal('things about a place', 'SELECT * FROM GEOFENCE(51.5, -0.1, 50000)'),
+  deal('legs of a car', "SELECT * FROM ANPR_TRACE('AB12CDE', FUZZY => TRUE)"),
+  deal('incidents by urgency', 'SELECT * FROM DISPATCH_PRIORITY(WAIT_WEIGHT => 0)', { moves: true }),
+  deal('incidents that are alike', 'SELECT * FROM CRIME_PATTERN_CLUSTER(MIN_POINTS => 1)'),
+  deal('money of a wallet', "SELECT * FROM CRYPTO_TRACE('w1', METHOD => 'poison')"),
+  deal('money to a wallet', "SELECT * FROM CRYPTO_TRACE('w3', DIRECTION => 'in')"),
+  deal('sums of an account', "SELECT * FROM WIRE_RECONSTRUCTION('w2', TOLERANCE_PCT => 50)"),
+  deal('money without transfers', "SELECT * FROM HAWALA_TRACE('w1', WINDOW_HOURS => 1000)"),
 ];
 
 export const shapes: readonly Shape[] = [

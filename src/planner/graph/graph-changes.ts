@@ -38,7 +38,10 @@ export interface ReadGraph {
 }
 
 /** Whether the rows of its types say the same at another instant, and are still there. */
-export function* isSame({ time, instant }: ReadGraph, { snapshot, types, time: asked }: GraphOf): Steps<boolean> {
+export function* isSame(
+  { time, instant }: Pick<ReadGraph, 'time' | 'instant'>,
+  { snapshot, types, time: asked }: Pick<GraphOf, 'snapshot' | 'types' | 'time'>,
+): Steps<boolean> {
   if (time.system === 'all' || time.valid === 'all' || asked.system === 'all' || asked.valid === 'all') return false;
   const [before, after] = ascending(time.system, asked.system);
   const [since, until] = ascending(time.valid, asked.valid);

@@ -16,7 +16,7 @@ export class KeptRows {
 
   /** `input` is what yields the rows; a reader that stops early keeps nothing, and the next one begins again. */
   reader(input: () => Operator): Operator {
-    return this.#whole ? piecesReader(this.#whole, this.#execution.blockRows) : this.#first(input());
+    return this.#whole ? piecesReader(this.#whole, this.#execution.limits.blockRows) : this.#first(input());
   }
 
   #first(input: Operator): Operator {

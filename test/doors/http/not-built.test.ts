@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '../../..');
 
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
-  'the functions of its domain, which are not built': ["SANCTIONS_SCREEN('Ada')", "BENEFICIAL_OWNERSHIP_CHAIN('a', 3)"],
+  'scorers of texts and accounts, which are not built': ["SENTIMENT_SCORE('x')"],
   'vectors of images, faces and voices, which nothing makes': ["SIMILAR_IMAGE('media-1')"],
   'the resolution of identities, which is not built': [
     "LOOKUP_IDENTITY('+49 30 1234')",

@@ -112,7 +112,7 @@ describe('POST /query/arrow', () => {
       [{ sql: 'SELECT FROM' }, 400, 'REL_PARSE'],
       [{}, 400, 'REL_INVALID'],
       [{ sql: 'SELECT * FROM SigintIntercept' }, 403, 'REL_HUMINT'],
-      [{ sql: "SANCTIONS_SCREEN('Ada')" }, 501, 'REL_NOT_IMPLEMENTED'],
+      [{ sql: "SIMILAR_IMAGE('media-1')" }, 501, 'REL_NOT_IMPLEMENTED'],
     ] as const) {
       for (const route of ['/query/arrow', '/query/stream']) {
         const reply = await call('POST', route, body);

@@ -1,6 +1,27 @@
 /** The functions of the domain: each is one file and one line here. */
 import type { TableFunction } from '../../calls/table-function.ts';
+import { anprTrace } from './anpr-trace.ts';
+import { beneficialOwnership } from './beneficial-ownership.ts';
+import { crimePatternCluster } from './crime-clusters.ts';
+import { cryptoTrace } from './crypto-trace.ts';
 import { detectIdentities } from './detect-identities.ts';
+import { dispatchPriority } from './dispatch-priority.ts';
+import { geofence } from './geofence.ts';
+import { hawalaTrace } from './hawala-trace.ts';
 import { influenceTier } from './influence-tier.ts';
+import { sanctionsScreen } from './sanctions-screen.ts';
+import { wireReconstruction } from './wire-reconstruction.ts';
 
-export const domainFunctions: readonly TableFunction[] = [detectIdentities, influenceTier];
+export const domainFunctions: readonly TableFunction[] = [
+  detectIdentities,
+  sanctionsScreen,
+  beneficialOwnership,
+  geofence,
+  anprTrace,
+  dispatchPriority,
+  crimePatternCluster,
+  cryptoTrace,
+  wireReconstruction,
+  hawalaTrace,
+  influenceTier,
+];

@@ -150,6 +150,16 @@ export class DomainCall {
     return scanRoles(this.execution, this.typesOf(role), columns, take, wanted);
   }
 
+  /**
+   * Gives what `make` makes of the visible rows of some roles, or what an earlier call made of them where they say the same: `what` names
+   * it among all that are made of the same types, and `make` says how many bytes it holds on to.
+   */
+  kept<T>(what: string, roles: readonly RoleName[], make: () => Steps<{ readonly value: T; readonly bytes: number }>): Steps<T> {
+    const types = this.#bound.types.filter(({ role }) => roles.includes(role));
+    const key = JSON.stringify([what, types.map(({ role, type, columns }) => [role, type, ...columns])]);
+    return this.execution.services.kept.find(this.execution, [...new Set(types.map(({ type }) => type))], key, make);
+  }
+
   /** A word argument as it was chosen. */
   word(name: string): string | undefined {
     return this.#bound.words.get(name);

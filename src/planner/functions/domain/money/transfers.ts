@@ -1,0 +1,146 @@
+/** Transfers in the order of time, and by the accounts that they leave and reach. */
+import { compareText } from '../../../../log/values/value.ts';
+import { type Steps, sorted } from '../../../graph/steps.ts';
+import type { DomainCall } from '../domain-function.ts';
+
+export interface TransferRow {
+  readonly from: string;
+  readonly to: string;
+  readonly amount: number;
+  readonly currency: string;
+  /** Nanoseconds. */
+  readonly at: bigint;
+  readonly txid: string;
+  readonly nodeId: string | null;
+  readonly type: string;
+}
+
+/**
+ * Numbers of transfers are their order: by instant, then by `txid`, then as they were read. An account holds each currency
+ * apart: a holding is an account with a currency.
+ */
+export class Transfers {
+  readonly #rows: readonly TransferRow[];
+  readonly #order: Int32Array;
+  /** By transfer: the holding that it leaves, and the one that it reaches. */
+  readonly sources: Int32Array;
+  readonly targets: Int32Array;
+  readonly amounts: Float64Array;
+  readonly #holdings: ReadonlyMap<string, readonly number[]>;
+  readonly accounts: readonly string[];
+  readonly #leaving: Lists;
+  readonly #reaching: Lists;
+
+  private constructor(rows: readonly TransferRow[], order: Int32Array) {
+    this.#rows = rows;
+    this.#order = order;
+    const numbers = new Map<string, number>();
+    const holdings = new Map<string, number[]>();
+    const accounts: string[] = [];
+    const holdingOf = (account: string, currency: string): number => {
+      const key = `${currency}\u0000${account}`;
+      const known = numbers.get(key);
+      if (known !== undefined) return known;
+      const number = accounts.push(account) - 1;
+      numbers.set(key, number);
+      const all = holdings.get(account);
+      if (all === undefined) holdings.set(account, [number]);
+      else all.push(number);
+      return number;
+    };
+    this.sources = Int32Array.from(order, (row) => holdingOf(rows[row]!.from, rows[row]!.currency));
+    this.targets = Int32Array.from(order, (row) => holdingOf(rows[row]!.to, rows[row]!.currency));
+    this.amounts = Float64Array.from(order, (row) => rows[row]!.amount);
+    this.#holdings = holdings;
+    this.accounts = accounts;
+    this.#leaving = new Lists(this.sources, accounts.length);
+    this.#reaching = new Lists(this.targets, accounts.length);
+  }
+
+  static *of(rows: readonly TransferRow[]): Steps<Transfers> {
+    const order = yield* sorted(Int32Array.from(rows.keys()), (a, b) => compareRows(rows[a]!, rows[b]!) || a - b);
+    yield;
+    return new Transfers(rows, order);
+  }
+
+  get count(): number {
+    return this.#order.length;
+  }
+
+  row(transfer: number): TransferRow {
+    return this.#rows[this.#order[transfer]!]!;
+  }
+
+  holdingsOf(account: string): readonly number[] {
+    return this.#holdings.get(account) ?? [];
+  }
+
+  /** In the order of time. */
+  leaving(holding: number): Int32Array {
+    return this.#leaving.of(holding);
+  }
+
+  reaching(holding: number): Int32Array {
+    return this.#reaching.of(holding);
+  }
+}
+
+/** Numbers by what they belong to, ascending. */
+class Lists {
+  readonly #begins: Int32Array;
+  readonly #numbers: Int32Array;
+
+  constructor(owners: Int32Array, count: number) {
+    this.#begins = new Int32Array(count + 1);
+    for (const owner of owners) this.#begins[owner + 1]!++;
+    for (let i = 0; i < count; i++) this.#begins[i + 1]! += this.#begins[i]!;
+    const next = this.#begins.slice();
+    this.#numbers = new Int32Array(owners.length);
+    for (let i = 0; i < owners.length; i++) this.#numbers[next[owners[i]!]!++] = i;
+  }
+
+  of(owner: number): Int32Array {
+    return this.#numbers.subarray(this.#begins[owner], this.#begins[owner + 1]);
+  }
+}
+
+function compareRows(a: TransferRow, b: TransferRow): number {
+  if (a.at !== b.at) return a.at < b.at ? -1 : 1;
+  return a.txid === b.txid ? 0 : compareText(a.txid, b.txid);
+}
+
+/** The first place in an ascending list that holds at least `least`. */
+export function firstFrom(numbers: Int32Array, least: number): number {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle]! < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const bytesPerTransfer = 300;
+
+/** All that may be seen; one without both ends, an amount above nothing or an instant is none. The instant is `at`, else when the row began to be true. */
+export function transfersOf(call: DomainCall): Steps<Transfers> {
+  return call.kept('transfers', ['transfer'], () => readTransfers(call));
+}
+
+function* readTransfers(call: DomainCall): Steps<{ readonly value: Transfers; readonly bytes: number }> {
+  const rows: TransferRow[] = [];
+  yield* call.rows('transfer', ['from', 'to', 'amount', 'currency', 'at', 'txid'], (batch) => {
+    for (let row = 0; row < batch.count; row++) {
+      const [from, to, amount] = [batch.text('from', row), batch.text('to', row), batch.number('amount', row)];
+      const at = batch.instant('at', row) ?? batch.instant('valid_from', row);
+      if (from === null || to === null || at === null || amount === null || !(amount > 0)) continue;
+      const nodeId = batch.nodeId(row);
+      const txid = batch.text('txid', row) ?? nodeId ?? '';
+      rows.push({ from, to, amount, currency: batch.text('currency', row) ?? '', at, txid, nodeId, type: batch.type });
+    }
+    call.hold(rows.length * bytesPerTransfer);
+  });
+  const value = yield* Transfers.of(rows);
+  return { value, bytes: rows.length * bytesPerTransfer };
+}

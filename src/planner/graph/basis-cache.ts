@@ -1,0 +1,76 @@
+/**
+ * Keeps pieces that were made of rows for the next question over the same rows. A piece is used again only under the grant, branch and types
+ * that it was made for, and only where these rows say the same at the instant that is asked about: nothing was written, ended,
+ * removed or erased in between, and nothing began or ended to be true. All pieces together take no more than the budget; what
+ * was not asked about for longest goes first.
+ */
+import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
+import type { TimeBounds } from '../../projections/access-paths.ts';
+import { isSame } from './graph-changes.ts';
+import type { Steps } from './steps.ts';
+
+interface Kept {
+  readonly value: unknown;
+  readonly bytes: number;
+  readonly time: TimeBounds;
+  readonly instant: bigint;
+  readonly isErased: () => boolean;
+}
+
+/** Instants for which one piece is kept under one grant. */
+const instantsMax = 4;
+
+export class BasisCache {
+  readonly #bytesMax: number;
+  /** By key, the one asked about last at the end. */
+  readonly #kept = new Map<string, readonly Kept[]>();
+  #generation = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  clear(): void {
+    this.#generation++;
+    this.#kept.clear();
+  }
+
+  /** `what` says how the piece is made of the rows of `types`; `make` gives it with the bytes that it holds on to. */
+  *find<T>(
+    { snapshot, time }: { readonly snapshot: GovernedSnapshot; readonly time: TimeBounds },
+    types: readonly string[],
+    what: string,
+    make: () => Steps<{ readonly value: T; readonly bytes: number }>,
+  ): Steps<T> {
+    if (snapshot.isPrivate || snapshot.pinned) return (yield* make()).value;
+    const key = JSON.stringify([snapshot.grantKey, snapshot.branchId, snapshot.catalog.ontologyVersion, types, what]);
+    const { instant } = snapshot;
+    const generation = this.#generation;
+    const isErased = snapshot.erasing(types);
+    let found: Kept | undefined;
+    for (const kept of this.#kept.get(key) ?? []) {
+      if (!kept.isErased() && (yield* isSame(kept, { snapshot, types, time }))) {
+        found = kept;
+        break;
+      }
+    }
+    const made = found ?? (yield* make());
+    if (generation === this.#generation && !isErased()) {
+      const others = (this.#kept.get(key) ?? []).filter((each) => each !== found);
+      this.#kept.delete(key);
+      this.#kept.set(key, [{ value: made.value, bytes: made.bytes, time, instant, isErased }, ...others].slice(0, instantsMax));
+      this.#letGo();
+    }
+    return made.value as T;
+  }
+
+  #letGo(): void {
+    let bytes = 0;
+    for (const all of this.#kept.values()) for (const each of all) bytes += each.bytes;
+    for (const [key, all] of this.#kept) {
+      if (bytes <= this.#bytesMax) return;
+      this.#kept.delete(key);
+      for (const each of all) bytes -= each.bytes;
+    }
+  }
+}
