@@ -84,12 +84,12 @@ export class DiskRoom {
     this.#options.say(`the disk at ${this.#options.directory} has room again: the store takes writes`);
   }
 
-  /** For whoever comes while there is no room. */
+  /** The error for appends that arrive while there is no room. */
   refusal(): ServiceError {
     return this.#unavailable('nothing was written; the store takes writes again by itself once there is room');
   }
 
-  /** For whoever waits for what is kept until there is room. */
+  /** The error for waiting appends whose frames are kept until there is room. */
   uncertain(): ServiceError {
     return this.#unavailable(`what was sent may be written once there is room: ${sendAgain}`);
   }

@@ -1,4 +1,4 @@
-/** Fsyncs of the open log file: in the turn where nobody else is to be served and the disk is fast, otherwise beside it. */
+/** Fsyncs of the open log file: in the turn where no other work waits and the disk is fast, otherwise in the background. */
 import type { Clock } from '../clock.ts';
 import type { LogWriter } from './files/log-writer.ts';
 

@@ -22,7 +22,7 @@ export class Gathering {
     this.#clock = clock;
   }
 
-  /** After a while in which nobody committed: none is expected but the one that came. */
+  /** Resumes after a while without commits: only the one that came is expected. */
   resume(): void {
     const idleMs = this.#clock.monotonicMs() - this.#sinceMs;
     this.begin(idleMs > EXPECTED_MS ? 1 : this.#expected);
@@ -34,7 +34,7 @@ export class Gathering {
     this.#quietTurns = 0;
   }
 
-  /** A turn of the event loop is over, in which somebody came or nobody did. */
+  /** A turn of the event loop is over; `someCame`: a caller came in it. */
   turn(someCame: boolean): void {
     if (someCame) {
       this.#quietSinceMs = this.#clock.monotonicMs();

@@ -1,7 +1,7 @@
 /**
- * Many appends, one write, one fsync. What is added in a turn of the event loop belongs together, and whoever committed
- * just before is expected to come again: an fsync waits for them as long as others keep coming, because one that leaves
- * with the first of them makes all the others wait for two. Nobody waits for a timer, and a lone committer for nobody.
+ * Many appends, one write, one fsync. Appends of one turn of the event loop belong together, and a caller who committed just
+ * before is expected to come again: an fsync waits for such callers as long as more keep coming, because one that leaves with the
+ * first of them makes all the others wait for two. No append waits for a timer, and a lone committer waits for no other.
  *
  * - `always`, `interval`: acknowledged and visible after the group's fsync. `interval` may hold a group back for at most
  *   10 ms; as a group begins as soon as the disk is free, it never has to.
@@ -41,7 +41,7 @@ export interface GroupListener {
   failed(cause: unknown): void;
 }
 
-/** A larger group would make those who wait for the next one wait too long. One append is never divided. */
+/** A larger group would keep the next one waiting too long. One append is never divided. */
 const GROUP_BYTES_MAX = 8 << 20;
 
 interface Between {
@@ -151,7 +151,7 @@ export class GroupCommit {
   async #commit(): Promise<void> {
     try {
       this.#gathering.resume();
-      // Records have been gathered by whoever made them: they are written once this turn has linked them.
+      // The records were gathered before they were appended: they are written once this turn has linked them.
       if (this.#queue.isOnlyRecords) await Promise.resolve();
       else await this.#gather();
       while (this.#isBusy() && this.#state.at !== 'failed') {
@@ -191,7 +191,7 @@ export class GroupCommit {
       resolve();
     } catch (cause) {
       reject(cause);
-      // Nothing was changed for want of room: whoever asked for it comes again.
+      // Nothing was changed for want of room: the caller asks again.
       if (noRoomIn(cause) === null) throw cause;
     }
   }
@@ -213,7 +213,7 @@ export class GroupCommit {
     return this.#queue.syncs + this.#unsynced.syncs;
   }
 
-  /** `again`: it found no room before, which all who wait for it were told. */
+  /** `again`: it found no room before, and all waiting callers were told so. */
   async #write(group: readonly PendingAppend[], again = false): Promise<void> {
     try {
       const keys = this.#listener.keysDurable();
@@ -267,7 +267,7 @@ export class GroupCommit {
     await this.#writeBeside(done);
   }
 
-  /** Waits for an fsync; who waits for a write alone is not kept waiting by it. */
+  /** Writes further groups while an fsync runs: an append that waits for a write alone is not held up by it. */
   async #writeBeside(syncing: Promise<void>): Promise<void> {
     let underWay = true;
     const ended = syncing.finally(() => {

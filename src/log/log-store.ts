@@ -37,9 +37,9 @@ export interface Appended {
   /** Assigned in the calling turn; contiguous positions and times, in the order of the drafts. */
   readonly entries: readonly CommittedEntry[];
   /**
-   * Resolves when the group holding these entries met the sync policy (`always`, `interval`: fsynced; `off`: written)
-   * and they are visible. Rejects with REL_UNAVAILABLE when the log failed first, or found no room: the outcome is then
-   * unknown. Who asks again after it found no room is told what became of it.
+   * Resolves when the group holding these entries met the sync policy (`always`, `interval`: fsynced; `off`: written) and they
+   * are visible. Rejects with REL_UNAVAILABLE when the log failed first, or found no room: the outcome is then unknown. Reading
+   * the promise again after a lack of room gives the final outcome.
    */
   readonly acknowledged: Promise<Durability>;
   /**

@@ -58,7 +58,7 @@ export interface LocalLogOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
-  /** The data directory; whoever opens the log holds its lock. */
+  /** The data directory; the caller holds its lock. */
   readonly directory: string;
   readonly keyring: Keyring;
   /** Name of the log in its signed heads, e.g. `<host>/log/main`. */
@@ -76,7 +76,7 @@ export interface LocalLogOptions {
   readonly resume?: ResumeOptions;
   /** Gets every entry that is there, in order, before `open` returns; with `resume` those that the saved state does not stand for. */
   readonly replay: (entry: CommittedEntry, leafHash: Uint8Array) => void;
-  /** Asked between frames of a replay: whoever gets the entries may need time to put them away. */
+  /** Called between frames of a replay: the receiver may need time to store the entries. */
   readonly breathe?: () => Promise<void> | undefined;
   /** One line for the operator: the disk has no room, or has it again; the log has failed. */
   readonly say?: (line: string) => void;
@@ -120,7 +120,7 @@ export class LocalLog implements LogStore {
       if (log.#placement.leaves === 0) await log.#begin();
       await log.#heads.open(recovered.checkpointSize);
     } catch (error) {
-      // Nobody waits for room before there is a log.
+      // Waiting for room begins only once there is a log.
       log.#state.drain();
       await log.#commits.idle();
       await log.#writer.abandon();

@@ -45,7 +45,7 @@ export class Outcome<T> {
   }
 }
 
-/** One append, and whoever waits for it. */
+/** One append and its waiting callers. */
 export class PendingAppend implements Appended {
   readonly placed: readonly PlacedEntry[];
   readonly entries: readonly CommittedEntry[];

@@ -1,6 +1,6 @@
 /**
- * Heads of the log that are signed: seals among its entries, once nothing was written for a while, and the checkpoint file beside
- * it. A head that was handed out is in that file first: no later recovery may cut what somebody holds it to.
+ * Signed heads of the log: seals among its entries, once nothing was written for a while, and the checkpoint file beside it. A
+ * head that was handed out is in that file first: no later recovery may cut entries that a holder of the head can prove.
  */
 import type { Clock } from '../clock.ts';
 import { assert } from '../errors.ts';
@@ -48,7 +48,7 @@ export class SignedHeads {
   #lastAppended: Pick<Appended, 'written'> | null = null;
   #lastWriteMs = 0;
   #sealTimer = false;
-  /** The log has begun, and whoever comes is told when it finds no room. */
+  /** The log has begun, and callers hear of a lack of room. */
   #opened = false;
   #sealing: Promise<void> = Promise.resolve();
 
@@ -132,7 +132,7 @@ export class SignedHeads {
       commits.syncSoon();
     }
     await commits.idle();
-    // A failure to seal has already failed the log: there is nobody else to tell.
+    // A failure to seal has already failed the log, which reports it.
     if (state.isOpen) await this.seal().catch(() => undefined);
   }
 

@@ -61,8 +61,7 @@ export interface ScanRequest {
   /** The reader searches the texts of these columns: blocks are what one index of each says all of. */
   readonly indexed?: readonly string[] | undefined;
   /**
-   * No index of a stretch that takes no more rows is made within the turn: that it is coming is told in its place. To `look` none
-   * is begun either.
+   * Makes no index of a full range within the turn: reports that one is coming instead. With `look` none is begun either.
    */
   readonly builtOnly?: 'begun' | 'look' | undefined;
 }
@@ -243,7 +242,7 @@ export interface Removal {
   readonly keys: readonly string[];
   /** On the branch that this one was forked from: rows that this one wrote under such a key stand. */
   readonly inherited: boolean;
-  /** Rows of a subject went: which they were is not told. */
+  /** Rows of a subject were removed; their keys are not given. */
   readonly unnamed?: true;
 }
 
@@ -352,11 +351,11 @@ export interface ExhibitLink {
   readonly link: number;
   readonly act: string;
   readonly principal: string;
-  /** Organisation path of whoever put it there: what the recipe ran under. */
+  /** Organisation path of the link's writer: the recipe ran under it. */
   readonly path: string | null;
   /** Nanoseconds. */
   readonly time: bigint;
-  /** Audit surfaces, and those who may replay. */
+  /** For audit surfaces, and for callers who may replay. */
   readonly leaf: number;
   /** Lower-case hex SHA-256, like the seals. */
   readonly resultHash: string;

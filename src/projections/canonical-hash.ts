@@ -85,7 +85,7 @@ export class CanonicalHash {
     this.#used += 4;
   }
 
-  /** source[start..end) as it is: how long it is must be told elsewhere. */
+  /** Hashes source[start..end) as it is: its length must be hashed elsewhere. */
   raw(source: Uint8Array, start: number, end: number): void {
     const size = end - start;
     if (size > this.#buffer.length) {
@@ -122,7 +122,7 @@ export class CanonicalHash {
     }
   }
 
-  /** The texts with the first `count` codes as they are, one after the other: how long they are must be told elsewhere. */
+  /** The texts with the first `count` codes as they are, one after the other: their lengths must be hashed elsewhere. */
   spelled({ offsets, heap }: Texts, codes: Int32Array, count: number): void {
     const source = new DataView(heap.buffer, heap.byteOffset, heap.length);
     const view = this.#view;
@@ -154,7 +154,7 @@ export class CanonicalHash {
     this.raw(source, start, end);
   }
 
-  /** A JSON-like value. Keys of objects in codepoint order; bigint, null and absent members told apart. */
+  /** A JSON-like value. Keys of objects in codepoint order; bigint, null and absent members hash differently. */
   value(value: unknown): void {
     if (value === null || value === undefined) this.byte(0);
     else if (typeof value === 'boolean') this.byte(value ? 2 : 1);

@@ -56,8 +56,8 @@ const NAME = 'checkpoint';
 const PENDING = '.new';
 
 /**
- * The whole of it in the calling turn; what is large is put into bytes later, as it was now. With `filesToCome` whoever captures
- * waits for files that are under way before that.
+ * Captures everything in the calling turn; large parts are serialised later, as they were now. With `filesToCome` the caller
+ * first waits for files that are being written.
  */
 export function captureCheckpoint(projector: Projector, filesToCome = false): Captured {
   const leaves = projector.watermark;
@@ -211,7 +211,10 @@ export class Checkpoint {
   }
 }
 
-/** Removes derived files that nothing rests on. What can't be removed, a directory say, is left: it is told, and no certificate is issued over it. */
+/**
+ * Removes derived files that no state rests on. One that can't be removed, a directory say, is left and reported, and no
+ * certificate is issued over it.
+ */
 export async function removeStrays(
   { disk, directory }: DerivedReader,
   isKept: (name: string) => boolean,

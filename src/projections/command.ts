@@ -232,7 +232,7 @@ export interface CreateView {
   readonly refreshSecs: number;
 }
 
-/** Drops a view of the caller's path: REL_NOT_FOUND where that path has no such view, whoever else has one. */
+/** Drops a view of the caller's path: REL_NOT_FOUND where that path has no such view, even if another path has one. */
 export interface DropView {
   readonly kind: 'drop-view';
   readonly name: string;
@@ -288,7 +288,7 @@ export interface ChangeTenant {
   readonly members?: readonly MemberChange[];
 }
 
-/** Adding one who is there in another role is REL_CONFLICT; changing or removing one who is not is REL_NOT_FOUND. */
+/** Adding a member who has another role is REL_CONFLICT; changing or removing a missing one is REL_NOT_FOUND. */
 export interface MemberChange extends TenantMember {
   readonly change: 'add' | 'change' | 'remove';
 }
@@ -353,7 +353,7 @@ export interface ChangeAgreement {
 
 /**
  * The row of a key, as it stands on the branch and in the path, is removed for good once `until` is over: by `expire-retention`,
- * never by itself. The id is made by whoever asks; one that is known already is REL_CONFLICT. REL_NOT_FOUND without such a row.
+ * never by itself. The caller makes the id; a known one is REL_CONFLICT. REL_NOT_FOUND without such a row.
  */
 export interface ScheduleRetention {
   readonly kind: 'schedule-retention';
@@ -385,9 +385,9 @@ export interface ExpireRetention {
 }
 
 /**
- * From the next turn on nobody is shown these versions. What `versions` and `mentions` have to hold is what
- * `Rows.versionsOf` and the other projections found in this very turn. REL_CONFLICT, with the ids of the holds, where one of
- * the rows is held; the same id again is REL_CONFLICT.
+ * From the next turn on no caller sees these versions. `versions` and `mentions` must be the results of `Rows.versionsOf` and the
+ * other projections in this very turn. REL_CONFLICT, with the ids of the holds, where one of the rows is held; the same id again
+ * is REL_CONFLICT.
  */
 export interface IntendErasure {
   readonly kind: 'intend-erasure';

@@ -58,7 +58,7 @@ export interface CurrentState {
   readonly rows: Rows;
   readonly tenants: Tenants;
   readonly views: Views;
-  /** Types and rows in place of those of the branch: what one caller has written to it, and nobody else sees. */
+  /** Types and rows in place of those of the branch: one caller's uncommitted writes, invisible to others. */
   readonly own?: readonly [CatalogReader, BranchRows];
 }
 

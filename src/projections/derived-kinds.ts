@@ -1,7 +1,7 @@
 /**
- * Which derived files there may be. Files are of kinds, told by how their names begin, and each kind has an owner who knows
- * which of its files something rests on: what a start removes, what is collected, and what keeps an erasure from its
- * certificate goes by that. A file of no kind is unknown, and so is one that its owner does not know.
+ * The kinds of derived files. The beginning of a file's name gives its kind, and each kind has an owner who knows which of its
+ * files are in use: that decides what a start removes, what is collected, and what keeps an erasure from its certificate. A file
+ * of no kind is unknown, and so is one that its owner does not know.
  */
 import { assert } from '../errors.ts';
 

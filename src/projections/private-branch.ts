@@ -1,6 +1,6 @@
 /**
- * A fork of a branch that nobody else sees, and that never reaches the log: what is decided on it is read by it alone. Positions and
- * times of its own are provisional; they begin where those of its basis end.
+ * A private fork of a branch that never reaches the log: only its owner reads what is decided on it. Its positions and times are
+ * provisional; they begin where those of its basis end.
  */
 import { type CommittedEntry, type EntryContext, type EntryDraft, positionsOf } from '../log/entries/entry.ts';
 import type { Basis, NextPlace } from '../log/log-store.ts';

@@ -108,12 +108,12 @@ export class Projections {
     for (const path of pathsRemoved(entry)) this.#removals.set(path, (this.#removals.get(path) ?? 0) + 1);
   }
 
-  /** Rises when rows of a path or below it are removed for good, on any branch: what happens beside it is not told. */
+  /** Rises when rows of a path or below it are removed for good, on any branch; removals elsewhere do not show. */
   removals(path: string | null): number {
     return (this.#removals.get(path) ?? 0) + (path === null ? 0 : (this.#removals.get(purged(tenantOf(path)!)) ?? 0));
   }
 
-  /** A fork that nobody else sees and the log never hears of. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
+  /** A private fork that never reaches the log. Throws REL_NOT_FOUND for a name that means no branch to the tenant. */
   privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch {
     return new PrivateBranch(this, this.#options, branch, tenant, basis);
   }

@@ -48,7 +48,7 @@ export class FileCopier {
     await this.#syncedBut(0);
   }
 
-  /** Nobody is at any of the files any more. */
+  /** Resolves when no file is in use any more. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#unsynced);
   }
@@ -63,7 +63,7 @@ export class FileCopier {
 
 /**
  * Copies files, `copyAll` calling `copy` for one after the other in this order, and reads them meanwhile on a disk that goes no
- * further than they are copied. Their bytes are durable when it resolves; nobody touches them any more when it rejects.
+ * further than they are copied. Their bytes are durable when it resolves; no file is in use any more when it rejects.
  */
 export async function copyAndRead<C, R>(
   copier: FileCopier,

@@ -1,9 +1,10 @@
 /**
- * A backup turned into a data directory. The keys are put into it, everything is copied and compared with the digests that the
- * backup's key signed, and behind the copying the log is read from its first entry: each body opened, each hash and signed head
- * computed again, each entry handed to whoever rebuilds projections. What was erased since is destroyed here too.
+ * A backup turned into a data directory. The keys are put into it, and every file is copied and compared with the digests that
+ * the backup's key signed. Behind the copying the log is read from its first entry: each body is opened, each hash and signed
+ * head computed again, and each entry passed on to rebuild projections. Keys of later erasures are destroyed here too.
  *
- * - The target is empty before. While a file `.annals-restoring` lies in it, it is no data directory: whoever opens it is told so.
+ * - The target is empty before. While a file `.annals-restoring` lies in it, it is no data directory: opening it fails and says
+ *   so.
  * - A restore that is refused or fails empties it again; one that was cut off leaves the file, and the next one begins anew.
  */
 import type { Clock } from '../../clock.ts';
@@ -139,7 +140,7 @@ async function checkLength({ disk, source }: RestoreOptions, { name, length }: C
   if (size !== length) throw refused(`lists ${name} with ${length} bytes; it has ${size}`);
 }
 
-/** Keys that don't open the backup are told before any of it is read. */
+/** Keys that don't open the backup are refused before any of it is read. */
 async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Promise<Keyring> {
   const keyring = await put();
   try {
@@ -151,7 +152,7 @@ async function putKeys({ putKeys: put }: RestoreOptions, artefact: Artefact): Pr
   return keyring;
 }
 
-/** Where nobody else has a turn in the thread: less of it, and who reads behind it would wait for each slice. */
+/** Bytes of a slice where no other work shares the thread: a reader behind the copy would wait for each smaller slice. */
 const SLICE_BYTES = 4 << 20;
 
 class Restoring {

@@ -5,10 +5,10 @@
  *   | "ABL2" u32 | data key u32   | prefix[8] | frames … | wrapped key [48] | size u64 | mac [32] |
  *   +------------+----------------+-----------+----------+------------------+----------+----------+
  *
- * The address is a keyed hash of the scope, a tenant, and of the content: nobody can tell by it who holds the same. The key of a blob is its
- * own, and wrapped under one that the content's hash is part of: with the last row that knew the hash, in a section that was sealed
- * for its subject, goes what opened the blob, in every copy of it. The mac is over all before it and the address, so that a blob is
- * checked without being opened.
+ * The address is a keyed hash of the scope, a tenant, and of the content: it reveals to no caller which tenants hold the same
+ * content. The key of a blob is its own, and wrapped under a key derived from the content's hash: when the last row that knew the
+ * hash goes, in a section sealed for its subject, the blob can no longer be opened, in any copy of it. The mac is over everything
+ * before it and the address, so that a blob is checked without being opened.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../../clock.ts';
@@ -242,7 +242,7 @@ export class Blobs {
     this.#unnamed.delete(address);
   }
 
-  /** Removes what no row came to name once nobody holds it; null where nothing has to be removed. */
+  /** Removes an unnamed blob once it has no holder; null where there is nothing to remove. */
   release(address: string): Promise<void> | null {
     const count = this.#held.get(address) ?? 0;
     if (count > 1) this.#held.set(address, count - 1);
@@ -363,7 +363,7 @@ export interface Part {
   drop(): Promise<void>;
 }
 
-/** As the key that wraps is of one content alone, what it wraps is told apart by a nonce of the blob's own. */
+/** The wrapping key belongs to one content alone, so a nonce of the blob's own keeps wrapped keys apart. */
 function wrapped(wrapKey: Uint8Array, { key, prefix }: StreamSeal): Buffer {
   const cipher = createCipheriv('aes-256-gcm', wrapKey, wrapNonce(prefix));
   return Buffer.concat([cipher.update(key), cipher.final(), cipher.getAuthTag()]);

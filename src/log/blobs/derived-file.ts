@@ -29,7 +29,7 @@ export interface DerivedReader {
   /** Data keys. */
   readonly keyring: Pick<Keyring, 'open'>;
   readonly directory: string;
-  /** Null: whichever log a file says; whoever asks compares. */
+  /** Null: a file of any log is opened; the caller compares. */
   readonly logId: string | null;
 }
 
@@ -91,7 +91,7 @@ const DIRECTORY_NUMBER = 0xffff_ffff;
 const PACKED_FROM_BYTES = 128;
 const packings = { none: 0, lz4: 1, deflate: 2 } as const;
 
-/** Writes one file from front to back. Whoever fails half-way calls `abandon`. */
+/** Writes one file from front to back. A caller that fails half-way calls `abandon`. */
 export class DerivedFileWriter {
   readonly #home: DerivedHome;
   readonly #name: string;

@@ -8,7 +8,7 @@ import { assert } from '../../errors.ts';
 export const HASH_BYTES = 32;
 const BLOCK_BYTES = 64;
 
-/** A plain array of its own memory, never a Buffer: whoever slices a hash gets a copy. */
+/** A plain array of its own memory, never a Buffer: slicing a hash makes a copy. */
 export function sha256(...parts: readonly Uint8Array[]): Uint8Array {
   const target = new Uint8Array(HASH_BYTES);
   sha256Into(parts.length === 1 ? parts[0]! : Buffer.concat(parts), target, 0);

@@ -34,7 +34,7 @@ export class CopyFront {
     for (const { resolve } of ready) resolve();
   }
 
-  /** Nothing more is written: whoever waits for it is told. */
+  /** Rejects all waiting reads: nothing more is written. */
   fail(cause: unknown): void {
     this.#failed = { cause };
     for (const { reject } of this.#waiting.splice(0)) reject(cause);

@@ -36,15 +36,15 @@ export interface DiskFile {
   /** Reads up to `target.length` bytes at `offset`; returns how many. 0 only at or past the end. */
   read(target: Uint8Array, offset: number): Promise<number>;
   /**
-   * The same within the turn, for a cell that somebody is reading and that is not in memory. At most some hundred KiB, so
-   * that the event loop is held no longer than a page takes.
+   * The same within the turn, for a cell that a query needs and that is not in memory. At most some hundred KiB, so that the
+   * event loop is held no longer than a page takes.
    */
   readNow(target: Uint8Array, offset: number): number;
   /** Writes some or all of `source` at `offset`; returns how many. Callers loop (`writeFully`). */
   write(source: Uint8Array, offset: number): Promise<number>;
   /**
-   * fdatasync. After an error it must never be called again on this file (the caller is poisoned). `inTurn`: a disk may hold
-   * the calling turn until it is done, because nobody else is waiting for the event loop.
+   * fdatasync. After an error it must never be called again on this file (the caller is poisoned). `inTurn`: a disk may hold the
+   * calling turn until it is done, because no other work waits for the event loop.
    */
   sync(inTurn?: boolean): Promise<void>;
   truncate(length: number): Promise<void>;

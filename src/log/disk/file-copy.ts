@@ -17,7 +17,9 @@ export interface CopyOptions {
 export interface FileCopy {
   /** In hex. */
   readonly sha256: string;
-  /** The bytes are on the disk, or can't be brought there; either way nobody is at the file any more. Never unhandled. */
+  /**
+   * Resolves when the bytes are on the disk, rejects when they can't be; the file is not in use after either. Never unhandled.
+   */
   readonly durable: Promise<void>;
 }
 
@@ -68,7 +70,7 @@ async function copyBytes(options: CopyOptions, from: DiskFile, to: DiskFile, len
     const slice = next;
     const after = at + slice.length;
     const [ahead, written] = await Promise.allSettled([after < length ? read(after) : null, writeSlice(to, slice, at, hash)]);
-    // Both are over before either failure is told: whoever hears of it closes the files.
+    // Both must be over before either failure is thrown: the caller then closes the files.
     if (written.status === 'rejected') throw written.reason;
     if (ahead.status === 'rejected') throw ahead.reason;
     next = ahead.value;

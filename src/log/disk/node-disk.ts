@@ -1,7 +1,7 @@
 /**
- * The disk of a running process. Small writes are made in the calling turn: they only reach the page cache, and a hop
- * through the thread pool would cost more than the copy. Large transfers never block the event loop, and syncs only for who
- * says that nobody else is waiting for it.
+ * The disk of a running process. Small writes are made in the calling turn: they only reach the page cache, and a hop through the
+ * thread pool would cost more than the copy. Large transfers never block the event loop, and a sync does so only if its caller
+ * says that no other work waits.
  */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,4 +1,4 @@
-/** A disk for long readings beside other work: somebody else gets the turn before each read of a file. */
+/** A disk for long reads in the background: other work gets the turn before each read of a file. */
 import type { Disk, DiskFile } from './disk.ts';
 
 /** A few milliseconds of decoding and hashing. */

@@ -1,6 +1,6 @@
 /**
- * Bodies without what they repeat of somebody's rows: what is left of an entry from which that was dropped. What its leaf states
- * (see `statement-root.ts`) stays true of it.
+ * Bodies without the texts that repeat a subject's rows: the rest of an entry after an erasure. The statement of its leaf (see
+ * `statement-root.ts`) still holds.
  *
  *   exhibit   recipe ''          its seal still commits to the recipe
  *   view      sql ''             nothing is read through it

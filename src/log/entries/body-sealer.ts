@@ -45,7 +45,7 @@ export interface PartSeal {
 export interface SealRequest {
   /** As it is without sections. */
   readonly body: Uint8Array;
-  /** Of each part of the body. */
+  /** The seal of each part of the body. */
   readonly seals: readonly PartSeal[];
   readonly path: string | null;
   readonly keyId: number;
@@ -72,7 +72,7 @@ export function payloadBytesMax({ body, seals }: Pick<SealRequest, 'body' | 'sea
 /** `background`: may use the thread pool, so that no slice is long. */
 export function* sealInSlices(request: SealRequest, background: boolean): Slices {
   const { seals, path, keyId, key, nonce, target } = request;
-  // Encoded by who asks for the seal: its cells are what they should be.
+  // The caller encoded the body: its cells are right.
   const { parts } = decodeBody(request.body, noSubjects, true);
   assert(parts.length === seals.length && parts.length > 0, 'only rows are sealed in bulk');
   yield;
@@ -199,7 +199,7 @@ export function sealParts(
   return atOnce(sealPartsInSlices(body, parts, seals, path));
 }
 
-/** A seed for rows of nobody; zeros where there are none. */
+/** The seed of rows without a subject; zeros where there are none. */
 export const noSeed: RowSecrets = { salts: 'seed', seed: new Uint8Array(SEED_BYTES) };
 
 /** The head of the payload at hand: a view of the payload would cost more than the copy. */

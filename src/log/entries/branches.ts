@@ -59,7 +59,7 @@ type Change =
 
 export class BranchTree {
   readonly #standing = new TenantNames<Branch>();
-  /** Branches whose rows somebody reads: those that stand, and deleted ones below them. By id. */
+  /** Branches with readers: live ones, and deleted ones below them. By id. */
   #kept = new Map<number, Branch>([[0, main]]);
 
   constructor() {

@@ -3,7 +3,7 @@
  * that the thread shares; a slot is taken when a body is encoded and given back when its payload is in a frame.
  *
  * - Sealings begin in the order in which they are started, and may be waited for in any.
- * - Whoever can't wait gets a sealing at once: it is then computed again, in the calling turn, to the same bytes.
+ * - A caller that can't wait gets its sealing at once: it is computed again, in the calling turn, to the same bytes.
  * - A sealing that fails, whatever the cause, fails the log: its entry has been placed and will never be written.
  */
 import type { KeyObject } from 'node:crypto';
@@ -46,7 +46,7 @@ export class Sealing {
   readonly request: SealRequest;
   /** Null until it is done. */
   sealed: SealedBody | null = null;
-  /** Somebody else reads its body or writes to its slot. */
+  /** Another thread reads its body or writes to its slot. */
   busy = false;
 
   constructor(request: SealRequest) {
@@ -165,7 +165,7 @@ export class BulkSealer {
         while (!step.done) {
           const packed = await step.value;
           await yieldTurn();
-          // Somebody could not wait.
+          // A caller that could not wait has sealed it.
           if (next.sealed) break;
           step = slices.next(packed);
         }

@@ -1,7 +1,8 @@
 /**
- * Vectors that a model gave for the texts of stored versions: what an entry of the kind `embedding` holds. Vectors of rows that are
- * nobody's lie as they are; those of a subject's rows in a section of their own, sealed under a key that follows from the subject's,
- * so that forgetting 32 bytes erases them wherever the entry was copied to. An entry holds the ones or the others, never both.
+ * Vectors that a model gave for the texts of stored versions: the content of an `embedding` entry. Vectors of rows without a
+ * subject lie in the clear; those of a subject's rows lie in a section of their own, sealed under a key that follows from the
+ * subject's, so that forgetting 32 bytes erases them wherever the entry was copied to. An entry holds only vectors of the one
+ * kind.
  *
  *   body      u8 form 2, then fields: 1 model, 2 digest [32], 3 type, 4 columns, 5 dims u32, 6 rows, 7 sections, 8 dropped u32
  *   rows      u32 count, positions u64 each, vectors of dims f32 each
@@ -36,7 +37,7 @@ export interface SealedVectors {
   readonly sealed: Uint8Array;
 }
 
-/** The sections of a body whose rows are subjects'; null where they are nobody's. */
+/** The sections of a body whose rows have subjects; null where they have none. */
 export function sealedVectors(
   { positions, vectors, dims, subjects }: Embedded,
   keyOf: (subject: string) => SubjectKey,

@@ -99,7 +99,7 @@ export interface Provenance {
 export interface RemovalBody {
   readonly kind: 'removal';
   readonly type: string;
-  /** For those who follow the type. A key that versions of a subject had is not among them: it is written nowhere but in their rows. */
+  /** Removed keys, for subscribers of the type. Keys of a subject's versions are missing: they are written only in their rows. */
   readonly keys: readonly string[];
   /** Positions of every version of the removed keys, ascending. */
   readonly positions: Float64Array;
@@ -434,7 +434,7 @@ export interface ErasureBody {
   readonly change: 'intended' | 'completed';
   /** The receipt has the same id. */
   readonly id: string;
-  /** Lower-case hex HMAC-SHA-256 of the subject under a salt that only the requester is told. */
+  /** Lower-case hex HMAC-SHA-256 of the subject under a salt that only the requester gets. */
   readonly commitment: string;
   /** Without what names the subject. */
   readonly reason: string;
@@ -506,8 +506,8 @@ export const openKinds = [
 export type OpenKind = (typeof openKinds)[number];
 
 /**
- * An entry of such a kind. What it says is between those who write and read it: no projection of this release takes it in, vectors
- * that a model gave left out, and an erasure looks into it as into any text. Takes one position.
+ * An entry of an open kind. Its writers and readers agree on its content: no projection of this release applies it, except
+ * vectors of a model, and an erasure searches it like any text. Takes one position.
  */
 export interface OpenBody {
   readonly kind: OpenKind;
@@ -546,7 +546,7 @@ export function isOpen(body: EntryBody): body is OpenBody {
   return isOpenKind(body.kind);
 }
 
-/** The branch that always exists: nobody forked it, and nobody can delete it. */
+/** The branch that always exists: it was never forked, and cannot be deleted. */
 export const mainBranch = 'main';
 
 /** Principal, channel and reason: the part of an entry that its leaf shows in the clear. */

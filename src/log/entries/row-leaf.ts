@@ -83,7 +83,7 @@ function writeHash(hash: string, target: Uint8Array, row: number): void {
 /** Below this laying out the module's memory costs more than it saves. */
 const MODULE_ROWS_MIN = 32;
 const sharedHashes = new RowHashes();
-/** Slices that nobody uses now. */
+/** Slices that are not in use. */
 const idleHashes: RowHashes[] = [];
 
 /** Rows that are hashed between two yields: about a millisecond. */
@@ -113,7 +113,7 @@ export function* rowsRootInSlices(
   }
   const tree = new RowTree();
   for (let first = 0; first < rows; first += SLICE_ROWS) {
-    // Somebody else may have used the scratch bytes since the last slice.
+    // Other rows may have used the scratch bytes since the last slice.
     hasher.restart(path);
     for (let row = first; row < Math.min(rows, first + SLICE_ROWS); row++) {
       const hash = hasher.hash(row, salts);

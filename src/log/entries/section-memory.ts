@@ -52,7 +52,7 @@ export class SectionMemory {
     return new SectionMemory(size <= KEPT_BYTES_MAX / 2 ? size * 2 : size);
   }
 
-  /** Nobody looks at it any more. */
+  /** Returns the memory; it must not be used any more. */
   giveBack(): void {
     this.#head.fill(0);
     if (this.bytes.length > KEPT_BYTES_MAX) return;

@@ -55,7 +55,7 @@ export type KeyOfSubject = (subject: string) => SubjectKey;
 
 const NOBODY = -1;
 
-/** Null where all rows are nobody's. */
+/** Null where no row has a subject. */
 export function sectionsOf(body: RowsBody, keyOf: KeyOfSubject): SubjectSections | null {
   const { subjects } = body;
   if (subjects === undefined || subjects.kind === 'null') return null;

@@ -1,7 +1,7 @@
 /**
- * Frames of one file for whoever follows them, in order: checked in the caller's turn, or read and opened some windows ahead
- * of the caller by a `FrameOpener`. Both give the same frames, the same end and the same reason for a bad one, and leave the
- * scanner where the frames end.
+ * Frames of one file, in order: checked in the caller's turn, or read and opened some windows ahead of the caller by a
+ * `FrameOpener`. Both give the same frames, the same end and the same reason for a bad one, and leave the scanner where the
+ * frames end.
  */
 import { assert } from '../../errors.ts';
 import { bodyAt, type FrameOpener, type OpenReply, vouches } from './frame-opener.ts';
@@ -39,7 +39,7 @@ export class FrameFeed {
   readonly #opener: FrameOpener | null;
   readonly #poison: boolean;
   readonly #ahead: Window[] = [];
-  /** Buffers for bodies that nobody reads now. */
+  /** Buffers for bodies that are not in use. */
   readonly #free: SharedArrayBuffer[] = [];
   #readAll = false;
   #started: (FoundFrame & { readonly offset: number }) | null = null;

@@ -1,8 +1,8 @@
 /**
- * Frames opened beside the event loop: checksum, payload digests, decryption, LZ4 and the whole check of each body, for a
- * window of frames at a time. What the reply vouches for needs no second look; what it does not vouch for, whatever the
- * cause, whoever asked looks at once more in its own turn and finds the reason there. So a job can only save time: verdicts
- * and their words are made in one place.
+ * Frames opened beside the event loop: checksum, payload digests, decryption, LZ4 and the whole check of each body, for a window
+ * of frames at a time. An entry that the reply vouches for needs no second check; any other, for whatever cause, the caller
+ * checks once more in its own turn and finds the reason there. So a job can only save time: verdicts and their words are made in
+ * one place.
  *
  * Frames lie in shared memory. Bodies are laid one after the other into a buffer that goes back and forth. Rows that are
  * sealed by subject come back as they are without sections, erased ones dropped; which keys they need shows once a body is
@@ -211,7 +211,7 @@ function openFrame(
     return frameEntries(bytes, { entries: count }).map(({ leaf, payload, redacted }) => {
       try {
         const facts = decodeLeaf(leaf);
-        // Vectors may lie under keys of subjects, which only whoever asked has at hand.
+        // Vectors may lie under keys of subjects, which only the caller has at hand.
         if (facts.kind === 'embedding') return null;
         checkDigest(facts, payload, redacted);
         const body = openPayload(payload, keys);
@@ -277,7 +277,7 @@ export class FrameOpener {
     return this.#worker.end();
   }
 
-  /** Null where none of them is here: whoever opens a body whose key is lost says so. */
+  /** Null where none of them is here: opening a body whose key is lost reports the loss. */
   #subjectKeys(missing: Uint8Array): HandedSubjectKeys | null {
     const count = missing.length / KEY_ID_BYTES;
     const ids: number[] = [];
@@ -298,7 +298,7 @@ export class FrameOpener {
     return found === 0 ? null : { ids: Uint8Array.from(ids), has, secrets };
   }
 
-  /** Keys that payloads of a frame name and that were not sent yet: as far as the frame, which nobody has checked, tells. */
+  /** Adds keys that payloads of a frame name and that were not sent yet, as far as the unchecked frame can be read. */
   #addKeys(bytes: Uint8Array, entries: number, keys: [number, KeyObject][]): void {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     for (let left = entries, at = FRAME_HEADER_BYTES; left > 0 && at + ENTRY_HEADER_BYTES <= bytes.length; left--) {
@@ -309,7 +309,7 @@ export class FrameOpener {
         try {
           keys.push([id, this.#keyring.open(id)]);
         } catch (cause) {
-          // A key that is not there: whoever opens the payload says so.
+          // The key is missing: opening the payload reports it.
           if (!(cause instanceof ServiceError)) throw cause;
         }
       }

@@ -292,7 +292,7 @@ export class FrameScanner {
     return true;
   }
 
-  /** Nobody looks at frames in this memory any more: what is read later may lie in it. False while the scanner itself does. */
+  /** Returns memory whose frames are not in use: later reads may fill it. False while the scanner itself uses it. */
   release(memory: ArrayBufferLike): boolean {
     if (memory === this.#buffer.buffer) return false;
     this.#free.push(memory);

@@ -193,7 +193,7 @@ export class LogWriter {
     await this.#file.close();
   }
 
-  /** Frames are written one after the other, and nobody looks at one once it is written: large ones share their memory. */
+  /** Frames are written one after the other and not read afterwards: large ones share their memory. */
   #room(bytes: number): Buffer {
     if (bytes > REUSED_FRAME_BYTES_MAX) return Buffer.allocUnsafe(bytes);
     if (bytes > this.#frame.length) this.#frame = Buffer.allocUnsafeSlow(Math.min(REUSED_FRAME_BYTES_MAX, bytes * 2));

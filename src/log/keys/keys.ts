@@ -3,7 +3,7 @@
  * `<data>/keys/data-keys.json`, which is the one thing beside the chain that is ever replaced.
  *
  * - The file opens with the right KEK, whole, or not at all: one AES-256-GCM seal covers its whole content.
- * - A wrong KEK is told from a damaged file by a fingerprint, and neither changes a byte.
+ * - A fingerprint distinguishes a wrong KEK from a damaged file, and neither changes a byte.
  * - A log without its keys is an error, never a reason to make new ones: they would open nothing.
  * - Data keys are numbered from 1 and never reused; old ones stay for as long as bytes are sealed under them.
  */
@@ -31,7 +31,7 @@ export interface Keyring {
   readonly publicKeys: readonly Uint8Array[];
   /** For keyed digests of literals: HMAC-SHA-256. */
   readonly hmacKey: Uint8Array;
-  /** Keys of who may be erased. */
+  /** Keys of subjects, which an erasure destroys. */
   readonly subjects: SubjectKeys;
   /** Lets go of the files, once nothing more is asked of the keys. */
   close(): Promise<void>;

@@ -2,12 +2,13 @@
  * Keys of subjects: rows of a subject are sealed under a key of their own inside the log, so that destroying 32 bytes makes
  * them unreadable in every copy of the log that was ever taken.
  *
- * - They lie in `<data>/keys/subjects-<nn>` (drawn in `subject-shard.ts`), sealed, never beside a subject's name: what finds
- *   a key again is a keyed hash of tenant and subject.
+ * - They lie in `<data>/keys/subjects-<nn>` (drawn in `subject-shard.ts`), sealed, never beside a subject's name: a keyed hash of
+ *   tenant and subject finds a key again.
  * - A key is made in the turn that asks for it and is on disk before any frame that needs it is written: `durable`.
  *   All keys that wait share one write and one fsync.
  * - Destroying writes the file anew, without the key, under another file key; what stays is its id and a receipt.
- * - A file whose end nobody vouches for is written anew before it is added to: bytes that are seen there may be on no disk.
+ * - A file whose end is not known to be durable is rewritten before keys are added: bytes that can be read there may be on no
+ *   disk.
  * - An id that is neither here nor known as destroyed is a loss, which is an error, and never an erasure.
  */
 import * as crypto from 'node:crypto';
@@ -41,7 +42,7 @@ export interface SubjectKey {
   readonly id: string;
   /** AES-256. */
   readonly key: KeyObject;
-  /** The 32 bytes of the key, for whoever seals so little under it that making an object for it would cost more. */
+  /** Copies the 32 bytes of the key, for seals so small that making a key object would cost more. */
   copyTo(target: Uint8Array, at: number): void;
 }
 
@@ -55,8 +56,8 @@ export interface SubjectKeys {
   /** Keys of a subject that stand now, the newest first: normally one or none. */
   idsOf(tenant: string | null, subject: string): readonly string[];
   /**
-   * From this turn on nothing is sealed under these keys, and what was still opens: whoever erases says so in the turn that
-   * appends the intent, so that rows which come before the keys are destroyed get another one. Forgotten by a restart.
+   * From this turn on nothing is sealed under these keys, while sealed bytes still open. An erasure calls it in the turn that
+   * appends the intent, so that rows which come before the keys are destroyed get another key. Forgotten by a restart.
    */
   retire(ids: readonly string[]): void;
   /** Null: all keys handed out so far are on disk; else resolves when they are. The log waits for it before it writes a frame. */
@@ -238,7 +239,7 @@ export class SubjectKeyFiles implements SubjectKeys {
     for (const { number, count } of this.#shards) yield this.#records.standing(number, 0, count);
   }
 
-  /** Waits for what is being written; what nobody waits for is not written. */
+  /** Waits for pending writes; records without a waiting caller are not written. */
   async close(): Promise<void> {
     await this.#next(() => this.#letGo());
   }
@@ -435,7 +436,7 @@ async function forget(file: DiskFile): Promise<void> {
   await file.close();
 }
 
-/** A key object costs more than finding its bytes: it is made for whoever seals with it, who may come when it is destroyed. */
+/** A key object costs more than finding its bytes: it is made when it seals, by which time the key may be destroyed. */
 class FoundKey implements SubjectKey {
   readonly id: string;
   #key: KeyObject | Buffer;

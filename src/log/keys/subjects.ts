@@ -25,7 +25,7 @@ export function subjectsIn(subject: string): readonly string[] {
   }
 }
 
-/** A name of its own for a row that was made from rows of somebody's, and of which no column says so. */
+/** A subject of its own for a row that was made from a subject's rows without a column that says so. */
 export const ownSubject = (type: string, path: string | null, key: string): string => JSON.stringify(['made', type, path, key]);
 
 /** The row is sealed by itself. */

@@ -7,7 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import { type Asked, type SteppedJob, type Stepped, steppingJob } from './stepping-job.ts';
 import { spareCores, type StartWorker, threadWorker, inlineWorker, type Worker } from './workers.ts';
 
-/** By urgency: somebody waits for the answer; somebody will soon; nobody does. */
+/** By urgency: a caller waits for the answer; a caller will soon; no caller does. */
 export type WorkKind = 'query' | 'index' | 'upkeep';
 
 export interface WorkerKeeper {

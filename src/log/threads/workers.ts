@@ -6,7 +6,7 @@
  *   entropy source. Replies come in the order of the requests.
  * - Requests and replies are small messages. Bulk lies in shared memory that both sides know from the beginning.
  * - A request that throws is refused alone; a thread that ends refuses all that waits and all that comes.
- * - A thread ends with its process, and keeps it alive only while somebody waits for a reply.
+ * - A thread ends with its process, and keeps it alive only while a caller waits for a reply.
  *
  * This file is also what a thread starts with.
  */
@@ -60,7 +60,7 @@ export const threadWorker: StartWorker = (job, data) => new ThreadWorker(job, da
 export interface StartedAhead {
   /** Gives each of them to the first who starts its job. */
   readonly startWorker: StartWorker;
-  /** Ends those that nobody took. */
+  /** Ends the threads that were not taken. */
   end(): Promise<void>;
 }
 

@@ -6,7 +6,7 @@
  * Levels 0, 8, 16 … are what C2SP tlog-tiles (c2sp.org/tlog-tiles) serves: 256 hashes a tile.
  *
  * Saved, the levels below 16 fall into groups of 65,536 leaves. A whole group never changes: it is a blob under the name of
- * its own root, written once, read back when somebody asks for a node in it, and let go again. What is not a whole group, and
+ * its own root, written once, read back when a proof needs a node in it, and let go again. What is not a whole group, and
  * levels 16 and up (32 bytes a group), go with every saved state.
  */
 import { assert } from '../../errors.ts';

@@ -3,10 +3,10 @@
  * place. A memory never shrinks, so bytes are given out as extents that are given back and used again.
  *
  * - An extent begins on 64 bytes and is as long as was asked for; what it holds at first is undefined.
- * - Nobody reads an extent after it was released. Readers of blocks keep no view beyond a turn of the event loop
+ * - An extent is not read after it was released. Readers of blocks keep no view beyond a turn of the event loop
  *   (`RowBlock`), and `release` is called in a turn of its own.
  * - All of a memory is reserved at once and touched as it is used: its buffer never changes, and costs what it holds.
- * - Behind the last extent lies a page that is nobody's: kernels read whole words of rows, which may end behind a column.
+ * - Behind the last extent lies an unused page: kernels read whole words of rows, which may end behind a column.
  */
 import { assert } from '../../errors.ts';
 
@@ -28,7 +28,7 @@ interface Arena {
   readonly buffer: ArrayBufferLike;
   /** By offset; neighbours are joined. */
   readonly free: Free[];
-  /** The same behind the columns, for workspaces: a memory full of columns has room for whoever works on them. */
+  /** The same behind the columns, for workspaces: a memory full of columns still has room for kernels. */
   readonly spare: Free[];
   readonly spareAt: number;
 }
@@ -40,7 +40,7 @@ export function memoryOf(view: ArrayBufferView): WebAssembly.Memory | undefined 
   return arenas.get(view.buffer)?.memory;
 }
 
-/** Bytes in one memory beside the columns that rest there, for whoever works on them. */
+/** Bytes in one memory beside the columns that rest there, for kernels to work in. */
 export interface Workspace {
   readonly memory: WebAssembly.Memory;
   readonly bytes: Uint8Array;
@@ -101,7 +101,7 @@ export class ColumnMemory {
     return this.allocateIn(arena, bytes);
   }
 
-  /** In one of its memories; of what is spare there for nobody but workspaces. */
+  /** Allocates in one of its memories; `spare` bytes are for workspaces alone. */
   allocateIn(arena: Arena, bytes: number, spare = false): Uint8Array | null {
     const at = take(spare ? arena.spare : arena.free, rounded(bytes));
     if (at < 0) return null;

@@ -55,7 +55,7 @@ export interface CoarseCells {
   readonly width: number;
 }
 
-/** Which rows have the same cell; null where nobody has found out so far, which asking sets about. */
+/** Which rows have the same cell; null before the first reader asked, which starts the count. */
 export interface DistinctColumn {
   cells(): DistinctCells | null;
 }
@@ -74,7 +74,7 @@ export interface Dictionary {
   text(code: number): string;
   /** -1 when absent. */
   codeOf(text: string): number;
-  /** UTF-8 of a code where it lies, for whoever needs no string: never to be written to, and valid until a text is added. */
+  /** UTF-8 of a code where it lies, for readers that need no string: never to be written to, and valid until a text is added. */
   bytesOf?(code: number): Uint8Array;
   /** The same of all codes, one after the other: code c is heap[offsets[c] .. offsets[c+1]]. */
   readonly utf8?: { readonly offsets: Uint32Array; readonly heap: Uint8Array };

@@ -1,6 +1,6 @@
 /**
- * Things that have a name within a tenant, or within the whole store. To a tenant a name means its own thing, else the
- * store's; to whoever has no tenant it means the store's. Two tenants never meet each other's names. Pure.
+ * Things that have a name within a tenant, or within the whole store. To a tenant a name means its own thing, else the store's;
+ * to a caller without a tenant it means the store's. Two tenants never meet each other's names. Pure.
  */
 export class TenantNames<T> {
   readonly #named = new Map<string, T>();

@@ -1,7 +1,7 @@
 /**
- * Frames of one file for `verify.ts`, in order. Where there is a worker, their bodies are opened and recomputed some batches
- * ahead, by it and by the calling thread at once: whoever is free takes the next batch. What neither vouches for is left to
- * the caller to look at, so no finding is made here.
+ * Frames of one file for `verify.ts`, in order. Where there is a worker, it and the calling thread open and recompute bodies some
+ * batches ahead: the one that is free takes the next batch. The caller checks the bodies that neither vouches for, so no finding
+ * is made here.
  */
 import type { BodyKeys } from '../entries/entry-codec.ts';
 import {
@@ -27,7 +27,7 @@ export class BodyChecker {
   readonly #keyring: BodyKeys;
   readonly #opener: FrameOpener;
   readonly #poison: boolean;
-  /** Buffers for bodies that nobody reads now; null where bodies are only looked at. */
+  /** Buffers for bodies that are not in use; null where bodies are only checked. */
   readonly #free: SharedArrayBuffer[] | null;
 
   constructor({ startWorker, poison = false }: OpenBeside, keyring: BodyKeys, bodies: boolean) {
@@ -49,7 +49,7 @@ export class BodyChecker {
     return openFrames({ ...requestFor(frames, true), bodies }, this.#keyring);
   }
 
-  /** Nobody reads the bodies of a reply any more. */
+  /** Returns the bodies of a reply, which are not read any more. */
   release({ bodies }: OpenReply): void {
     if (!bodies) return;
     this.spoil(bodies);

@@ -15,7 +15,7 @@ export interface FoundFrame {
 /** Why a frame that reads otherwise is none. */
 export const failsChecksum = 'a frame that fails its checksum';
 
-/** The frame at an offset, or why there is none. Unless it is `check`ed, whoever takes it must look whether it is whole. */
+/** The frame at an offset, or why there is none. Unless it is `check`ed, the caller must check that it is whole. */
 export async function frameAt(
   window: FileWindow,
   file: number,
@@ -89,7 +89,7 @@ export class FileWindow {
     return this.#bytes.subarray(offset - this.#at, offset - this.#at + size);
   }
 
-  /** Nobody looks at views of this memory any more: what is read later may lie in it. False while the window itself does. */
+  /** Returns memory whose views are not in use: later reads may fill it. False while the window itself uses it. */
   release(memory: ArrayBufferLike): boolean {
     if (memory === this.#bytes.buffer || memory === this.#next?.memory.buffer) return false;
     this.#free.push(memory);

@@ -127,7 +127,7 @@ interface Vouched {
 class Verification {
   readonly #options: VerifyOptions;
   readonly #log: string;
-  /** Null: bodies are opened where they are come by. */
+  /** Null: opens bodies inline. */
   #checker: BodyChecker | null = null;
   readonly #findings: Finding[] = [];
   readonly #notes: string[] = [];
@@ -448,7 +448,7 @@ class Verification {
     }
   }
 
-  /** `vouched`: its body has been opened and is what the leaf says. Gives what whoever takes the entry is at. */
+  /** `vouched`: its body has been opened and is what the leaf says. Returns the work of the entry's receiver. */
   #checkEntry({ leaf: bytes, payload, redacted }: FrameEntry, place: string, vouched: Vouched | null): void | Promise<void> {
     const { onEntry } = this.#options;
     const hash = leafHashOf(bytes);

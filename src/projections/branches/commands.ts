@@ -1,6 +1,6 @@
 /**
- * Forking and deleting branches: a command and the registry to a `branch` entry. What a tenant forks has its name within the
- * tenant; what another tenant has under the name is no hindrance, and not told of. Pure.
+ * Forking and deleting branches: a command and the registry to a `branch` entry. A tenant's fork has its name within the tenant;
+ * another tenant's branch of that name is no conflict, and stays hidden. Pure.
  */
 import { ServiceError } from '../../errors.ts';
 import { mainBranch, type BranchBody, type EntryDraft } from '../../log/entries/entry.ts';

@@ -22,7 +22,7 @@ export interface BranchRecord {
   /** Nanosecond of the fork. */
   readonly instant: bigint;
   readonly shares: BranchBody['shares'];
-  /** Organisation path of the one who made it; null: somebody without one. */
+  /** Organisation path of the caller who made it; null: a caller without one. */
   readonly owner: string | null;
 }
 

@@ -84,7 +84,7 @@ export class BranchTypes {
     this.#scopes.set(tenant, scope);
   }
 
-  /** A tenant that is purged leaves no names behind: whoever comes by its id later begins with what everybody inherits. */
+  /** Drops the names of a purged tenant: a later tenant of its id begins with the inherited ones. */
   forget(tenant: string): void {
     const scope = this.#scopes.get(tenant);
     if (scope) this.#scopes.set(tenant, { types: new Map(), shared: false, changes: scope.changes + 1 });
@@ -102,7 +102,7 @@ class TenantTypes implements CatalogReader {
     this.#tenant = tenant;
   }
 
-  /** Rises with every change that this tenant sees, and with no other: it tells nobody how much others define. */
+  /** Rises with every change that this tenant sees, and with no other: it must not reveal how much others define. */
   get ontologyVersion(): number {
     const own = this.#tenant === null ? 0 : this.#branch.changesOf(this.#tenant);
     return this.#branch.changesOf(null) + own;

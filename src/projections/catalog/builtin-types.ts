@@ -14,7 +14,7 @@ const property = (type: ColumnType, subject = false): PropertyDefinition => ({
   dims: 0,
 });
 
-/** Says whose a row is, as whoever stores it tells. */
+/** The subject of a row, as its writer names it. */
 const whose = property('string', true);
 
 function builtin(name: string, columns: Readonly<Record<string, ColumnType | PropertyDefinition>>): TypeDefinition {

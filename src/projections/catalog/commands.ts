@@ -89,7 +89,7 @@ export function decideEvolve(
     const before = properties.get(name);
     const property = before?.references === undefined ? given : { references: before.references, ...given };
     if (before && sameProperty(before, property)) continue;
-    // Rows have an `id` from the first one on: text, where nobody said otherwise.
+    // Rows have an `id` from the first one on: text, unless it is declared otherwise.
     if (!before && name === 'id' && property.type !== 'string')
       throw new ServiceError('REL_CONFLICT', 'id is text in a type that was registered without it');
     if (before) checkWidening(existing, name, before, property, stored, command.mayTakeBack === true);
@@ -273,7 +273,7 @@ function guardOf(given: Partial<TypeGuard> | undefined): Pick<TypeDefinition, 'g
   return isProtected || accessScope ? { guard: { protected: isProtected, accessScope } } : {};
 }
 
-/** A guard is raised by whoever may define types, and taken back by an administrator alone: else it would guard nothing. */
+/** Any caller who may define types raises a guard; only an administrator takes it back: else it would guard nothing. */
 function changedGuard(type: TypeDefinition, { guard: given = {}, mayTakeBack }: EvolveType): Pick<TypeDefinition, 'guard'> {
   const lowered = (['protected', 'accessScope'] as const).find((word) => type.guard?.[word] === true && given[word] === false);
   if (lowered !== undefined && mayTakeBack !== true) {

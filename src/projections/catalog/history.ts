@@ -141,7 +141,7 @@ export class CatalogHistory implements Projection {
     };
   }
 
-  /** Nobody replays what a purged tenant asked: nothing of it is left. */
+  /** Drops the history of a purged tenant: none of its recipes can be replayed. */
   #forget(tenant: string): void {
     for (const { types } of this.#lives) {
       for (const [name, steps] of types) {

@@ -39,7 +39,7 @@ export class Catalog implements Projection {
     return this.#typesOn(branch).of(tenant);
   }
 
-  /** Every definition that a name has on a branch, whoever's it is. */
+  /** Every definition of a name on a branch, in every scope. */
   definitions(branch: number, name: string): readonly TypeDefinition[] {
     return this.#typesOn(branch)
       .scopes()

@@ -1,6 +1,6 @@
 /**
- * The property that says whose a row is. Its cell's text names a subject of the tenant; NULL: the row is nobody's. Texts and
- * integers can: what names somebody has to be spelled one way only, and the same text in another type is the same subject.
+ * The property that holds a row's subject. Its cell names a subject of the tenant; NULL: the row has none. Texts and integers are
+ * allowed: a subject must have one spelling only, and the same text in another type is the same subject.
  */
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
@@ -11,7 +11,7 @@ export function canBeSubject(type: ColumnType): boolean {
 
 const known = new WeakMap<TypeDefinition, string | null>();
 
-/** Null where rows of the type are nobody's. */
+/** Null where rows of the type have no subject. */
 export function subjectProperty(type: TypeDefinition): string | null {
   let found = known.get(type);
   if (found === undefined) {

@@ -10,7 +10,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 import type { BranchRows } from '../rows/tables/branch-rows.ts';
 import { subjectText } from '../rows/edges/subjects.ts';
 
-/** Versions that are gone by now have no vector: while the model was asked, somebody may have been erased. */
+/** Versions that are gone by now get no vector: their subject may have been erased while the model was asked. */
 export function decideEmbed(
   command: EmbedRows,
   catalog: CatalogReader,

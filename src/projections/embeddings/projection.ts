@@ -1,7 +1,7 @@
 /**
  * Vectors of stored versions, as models gave them: by position of the version, each from the entry on that brought it, so that an
- * earlier basis does not see a later one. What a version is seen by is nobody's business here: a reader asks for versions that it was
- * shown. Those of versions that were removed for good, or erased, go with them.
+ * earlier basis does not see a later one. Visibility is decided elsewhere: a reader asks only for versions that it may see.
+ * Vectors of versions that were removed for good, or erased, go with them.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';
@@ -266,7 +266,7 @@ function storedOf(content: Embedded, position: number, { branch, path }: EntryCo
   );
 }
 
-/** A copy: what was appended belongs to whoever appended it. */
+/** A copy: the appended arrays belong to their writer. */
 function rowsOf(stored: Stored, rows: readonly number[]): Stored {
   const { dims } = stored;
   const vectors = new Float32Array(rows.length * dims);

@@ -56,7 +56,7 @@ export function decideComplete(command: CompleteErasure, erasures: Erasures, con
     mentions: [],
     statement,
   };
-  // It is of the tenant whose subject it was, whoever goes on with it.
+  // The entry belongs to the subject's tenant, whichever caller completes the erasure.
   return decideOne('complete-erasure', id, [{ context: { ...context.entry, tenant }, body }], next);
 }
 

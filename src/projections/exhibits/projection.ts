@@ -1,7 +1,7 @@
 /**
- * Exhibits and their chains of links: seals and where each link's entry is. Recipes stay in the log and are read from
- * there, so memory grows with links and not with what was asked or noted. An id is a tenant's: two tenants, and whoever has
- * none, may each have an exhibit of the same id.
+ * Exhibits and their chains of links: seals and where each link's entry is. Recipes stay in the log and are read from there, so
+ * memory grows with links, not with their texts. An id is a tenant's: two tenants, and callers without one, may each have an
+ * exhibit of the same id.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

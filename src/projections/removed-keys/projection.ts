@@ -1,7 +1,7 @@
 /**
- * Which keys were removed for good, when and in which organisation path: of a hard delete no version is left to tell, and
- * whoever follows a type has to learn of it. As a hard delete does, its memory reaches the branch that it was asked on and
- * what was forked from it. It grows with the keys removed; their rows are gone.
+ * Keys removed for good, with the time and the organisation path: a hard delete leaves no version, but subscribers of the type
+ * must learn of it. Like the delete itself, the record covers the branch that it was made on and branches forked from it. It
+ * grows with the keys removed; their rows are gone.
  *
  * For keys of a subject's rows, and for what was erased, it records that something went, never what. What led from a removed row to
  * others that were made of it rests here as the log has it: sealed.

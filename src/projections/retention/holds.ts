@@ -34,7 +34,7 @@ export function rowsOfKept({ fork, path }: Kept, { catalog }: HeldState): RowsOf
   return rowsOf(catalog, fork, tenantOf(path));
 }
 
-/** The ids of all of these holds, at most so many of them told. */
+/** The ids of these holds as text, up to a maximum. */
 export function heldBy(ids: readonly string[]): string {
   const told = ids.slice(0, idsTold).join(', ');
   return ids.length > idsTold ? `${told} and ${ids.length - idsTold} more` : told;

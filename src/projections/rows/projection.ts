@@ -63,7 +63,7 @@ export class Rows implements Projection {
   #entering = false;
   /** Segments have their indexes begun as they are sealed. */
   #indexing = false;
-  /** By tenant and type: its indexes are being filled for those who write. */
+  /** By tenant and type: index fills that writes wait for. */
   readonly #filling = new Map<string, Promise<void>>();
 
   /** The timeline must have applied an entry before this projection does. */
@@ -79,7 +79,7 @@ export class Rows implements Projection {
     return this.#scopes;
   }
 
-  /** The memory of its columns, for who reads blocks of them. */
+  /** The memory of its columns, for readers of blocks. */
   get space(): ColumnSpace {
     return this.#storage.space;
   }
@@ -90,8 +90,8 @@ export class Rows implements Projection {
   }
 
   /**
-   * Indexes of texts made anew, of every tenant and branch: those of columns that were searched, or of every column of texts of one
-   * type. Undefined where nobody has rows of it.
+   * Rebuilds indexes of texts, of every tenant and branch: those of columns that were searched, or of every column of texts of
+   * one type. Undefined where no tenant has rows of it.
    */
   renewIndexes(type: string | null, options?: RenewOptions): Promise<Renewed> | undefined {
     const tables = [...this.#ordered()]
@@ -166,8 +166,8 @@ export class Rows implements Projection {
   }
 
   /**
-   * All versions of a subject at positions from `from` on, of every type, on every branch that somebody reads, at every basis.
-   * A slice a step; what comes meanwhile is for the next call, from the `end` that this one returns.
+   * All versions of a subject at positions from `from` on, of every type, on every branch with readers, at every basis. A slice a
+   * step; rows that arrive meanwhile are for the next call, from the `end` that this one returns.
    */
   versionsOf(tenant: string | null, subject: string, from = 0): Generator<undefined, SubjectVersions> {
     return findVersions(tenant, subject, from, this.timeline.end, this.#ordered(), this.#scopes);
@@ -191,7 +191,7 @@ export class Rows implements Projection {
     return cellsOf(versions, this.#ordered(), say);
   }
 
-  /** Keys and texts of these versions are told, a column of a segment a step. */
+  /** Reports keys and texts of these versions, a column of a segment a step. */
   textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void> {
     return textsOf(versions, this.#ordered(), told);
   }
@@ -217,7 +217,7 @@ export class Rows implements Projection {
     return new StandingVersions(() => this.#ordered());
   }
 
-  /** Texts that are stored under these paths, on every branch that somebody reads; none of them comes into memory for that. */
+  /** Texts stored under these paths, on every branch with readers; none of them is loaded into memory for that. */
   texts(
     paths: ReadonlySet<number>,
     only: { readonly type: string; readonly column: string } | null = null,
@@ -267,7 +267,7 @@ export class Rows implements Projection {
     };
     const filled = fill();
     this.#filling.set(name, filled);
-    // The first of those who go on: whoever comes after that goes on behind them.
+    // The first waiter to continue removes the entry: later callers continue after it.
     const forget = (): void => void this.#filling.delete(name);
     filled.then(forget, forget);
     return filled;
@@ -409,7 +409,7 @@ export class Rows implements Projection {
     this.#layers.delete(id);
   }
 
-  /** The tables of a purged tenant are empty: whoever comes by its id later may declare other columns. */
+  /** The tables of a purged tenant are empty: a later tenant of its id may declare other columns. */
   #forget(tenant: string): void {
     for (const layer of this.#layers.values()) this.#letGo(layer.forget(tenant));
   }

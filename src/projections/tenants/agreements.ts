@@ -93,7 +93,7 @@ export function decideMove(command: MoveAgreement, tenants: Tenants, context: De
   return decide('move-agreement', { kind: 'agreement', change: move.change, agreement: moved }, context, next);
 }
 
-/** Terms change while nobody has consented to them; the same terms again are a no-op. */
+/** Terms may change until a side has consented to them; the same terms again are a no-op. */
 export function decideChange(command: ChangeAgreement, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
   const { id, terms } = command;
   const agreement = known(id, tenants);

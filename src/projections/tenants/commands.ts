@@ -32,7 +32,7 @@ const membersMax = 1_000;
 const nameMax = 1_024;
 const searchTextMax = 65_536;
 
-/** An id that stands is left as it is, at the cap too: whoever asks again gets the same answer. */
+/** A known id is left as it is, at the cap too: a repeated request gets the same answer. */
 export function decideCreateTenant(command: CreateTenant, tenants: Tenants, context: DecideContext, next: NextPlace): Decision {
   const { id, name, tier, tenantsMax } = command;
   checkTenantId(id, 'the id of a tenant');
@@ -98,7 +98,7 @@ const thoroughness: Readonly<Record<DeletionManner, number>> = { soft: 1, tombst
  * Its agreements end and its tokens are revoked in the same append. A soft deletion keeps the record as it was; the others
  * keep id and instants. A purge says that rows are to go: `purge-tenant` removes them.
  */
-/** `held`: ids of the holds on rows of its paths. Nobody could release them afterwards. */
+/** `held`: ids of the holds on rows of its paths. After the deletion no caller could release them. */
 export function decideDeleteTenant(
   command: DeleteTenant,
   tenants: Tenants,

@@ -94,7 +94,7 @@ export class Tenants implements Projection {
   /** Search defaults of a tenant for reads of what was believed at this instant. */
   searchAt(id: string | null, instant: bigint): SearchConfig {
     const found = id === null ? undefined : this.#searches.get(id)?.findLast(({ time }) => time <= instant);
-    // An earlier tenant of the id is nobody's business.
+    // Records of an earlier tenant of the id are not this one's.
     if (found === undefined || found.time < (this.sinceOf(id)?.time ?? 0n)) return noSearchConfig;
     return (found.config ??= searchConfigOf(found.search));
   }

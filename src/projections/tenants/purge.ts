@@ -1,10 +1,10 @@
 /**
- * Removing for good what a deleted tenant left: rows of its paths, of every type on every branch, some keys a command. What
- * was removed isn't found again, so a purge that was cut off starts anew with no cursor and comes to the same end. Nobody
- * writes under the paths of a deleted tenant, so one pass finds everything. Pure.
+ * Removing for good the rows of a deleted tenant: rows of its paths, of every type on every branch, some keys a command. Removed
+ * rows aren't found again, so an interrupted purge starts anew with no cursor and comes to the same end. No caller can write
+ * under the paths of a deleted tenant, so one pass finds everything. Pure.
  *
- * Branches go in the order of their forks, main first: a removal reaches what was forked from where it was asked for. Those
- * of the tenant end with it, so that a later tenant of its id starts without them.
+ * Branches go in the order of their forks, main first: a removal reaches the branches forked from its own. Those of the tenant
+ * end with it, so that a later tenant of its id starts without them.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import { type EntryDraft, mainBranch, type TypeDefinition } from '../../log/entries/entry.ts';

@@ -9,7 +9,7 @@ import { type DecideContext, type Decision, decideOne } from '../decision.ts';
 const refreshSecsMax = 31_536_000;
 const viewsMax = 1_000;
 
-/** `views` are those of the branch. A view and a type of one tenant never share a name; another path's views are not told of. */
+/** `views` are those of the branch. A view and a type of one tenant never share a name; another path's views stay hidden. */
 export function decideCreateView(
   command: CreateView,
   catalog: CatalogReader,
@@ -34,7 +34,7 @@ export function decideCreateView(
   return decideOne('create-view', name, [{ context: context.entry, body: { kind: 'view', name, sql, refreshSecs } }], next);
 }
 
-/** Throws REL_CONFLICT where a view of the tenant has the name: a type would take its place for whoever reads the view. */
+/** Throws REL_CONFLICT where a view of the tenant has the name: the type would take its place for readers of the view. */
 export function refuseNameOfView(name: string, views: readonly ViewRecord[], { entry }: DecideContext): void {
   const tenant = tenantOf(entry.path);
   if (views.some((view) => view.name === name && tenantOf(view.owner) === tenant)) {
@@ -42,7 +42,7 @@ export function refuseNameOfView(name: string, views: readonly ViewRecord[], { e
   }
 }
 
-/** `views` are those of the branch. One of another path, above or below, is not told from none. */
+/** `views` are those of the branch. A view of another path, above or below, gets the same answer as none. */
 export function decideDropView(
   { name }: DropView,
   views: readonly ViewRecord[],

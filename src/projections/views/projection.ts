@@ -1,8 +1,8 @@
 /**
- * Materialized views by name: what each stands for. A view belongs to the organisation path of whoever made it, so that a
- * name and the literals of a query are nobody else's to find. A branch starts with its source's views. What is cached of
- * a view's answer is no state: it lives with those who ask. One that was dropped is known still to whoever reads an earlier
- * instant. A view that names an erased subject is gone with it, on every branch and at every instant.
+ * Materialized views by name, and their statements. A view belongs to the organisation path of its maker, so that no other path
+ * finds its name and the literals of its query. A branch starts with its source's views. Cached rows of a view are no state:
+ * planners hold them. A dropped view is still known to reads of an earlier instant. A view that names an erased subject is gone
+ * with it, on every branch and at every instant.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

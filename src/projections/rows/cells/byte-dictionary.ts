@@ -35,7 +35,7 @@ export class ByteDictionary implements Dictionary {
   #cells: Int32Array = new Int32Array(16);
   #heap: Uint8Array = new Uint8Array(256);
   #view = viewOf(this.#heap);
-  /** Open addressing, interleaved: [code + 1, hash]. Of a restored one not there until somebody looks for a string. */
+  /** Open addressing, interleaved: [code + 1, hash]. A restored dictionary fills it on the first search for a string. */
   #slots: Int32Array = new Int32Array(64);
   #mask = 31;
   /** Decoded on first use. */

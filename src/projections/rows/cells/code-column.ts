@@ -30,7 +30,7 @@ export class CodeColumn {
 
   at(row: number): number {
     const values = this.#values;
-    // Rows that nobody set since the array was made lie beyond its end.
+    // Rows that were never set lie beyond the end of the array.
     return values !== null && row < values.length ? values[row]! : this.#constant;
   }
 
@@ -94,7 +94,7 @@ export class CodeColumn {
     const holds = before instanceof Int32Array || (value >= 0 && value < (before instanceof Uint8Array ? 256 : 65_536));
     if (before && holds && before.length >= atLeast) return before;
     const size = Math.max(capacity, atLeast);
-    // Rows that nobody set yet keep the constant: chains rely on "none" being the default.
+    // Rows that are not set yet keep the constant: chains rely on "none" being the default.
     const wide = new Int32Array(size).fill(this.#constant, before?.length ?? 0);
     if (before) {
       wide.set(before);

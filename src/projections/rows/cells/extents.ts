@@ -1,10 +1,9 @@
 /**
- * The arrays of one segment in column memory. What must hold:
+ * The arrays of one segment in column memory. Invariants:
  *
- * - an array that is given back may still be looked at by a reader of the running turn, and by one that took a block before
- *   and has not come back for the next: its bytes are used again only once neither can be (`ColumnSpace.retire`);
- * - a segment that nobody can reach any more gives back what it held: a branch that was deleted while readers were at it
- *   has no other end;
+ * - an array that is given back may still be read by a reader of the running turn, and by one that took a block before and has
+ *   not come back for the next: its bytes are used again only once neither can be (`ColumnSpace.retire`);
+ * - an unreachable segment gives back its arrays: a branch that was deleted while it was read has no other end;
  * - an array's length is that of its extent, and its first contents are undefined.
  */
 import type { ColumnMemory } from '../../../log/values/column-memory.ts';
@@ -17,7 +16,7 @@ export interface FixedKind<T extends FixedArray> {
   new (buffer: ArrayBufferLike, offset: number, length: number): T;
 }
 
-/** Since when a reader may hold what it was given last: epochs are stretches of turns, told apart as arrays are given back. */
+/** The epoch since which a reader may hold its last block. An epoch is a run of turns; it ends when arrays are given back. */
 interface BlockReader {
   since: number;
   /** Its place among the open ones. */
@@ -151,7 +150,7 @@ export class Extents {
     return to;
   }
 
-  /** In its place: nobody reads what lies behind, and copying a column keeps everybody waiting for milliseconds. */
+  /** Shortens in place: no reader looks behind the end, and copying a column would block the event loop for milliseconds. */
   #shortened<T extends FixedArray>(from: T, length: number): T {
     const to = new (from.constructor as unknown as FixedKind<T>)(from.buffer, from.byteOffset, length);
     this.#held!.delete(from);

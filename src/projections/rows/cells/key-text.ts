@@ -13,10 +13,10 @@ export function keyBytes(key: string): Uint8Array | null {
 
 /** How long a key is in `keyScratch`, or -1 when it can't be anybody's. */
 export function encodeKey(key: string): number {
-  // A key has at most so many bytes; what is longer is nobody's.
+  // A key has a maximum length; no row has a longer one.
   if (key.length > limits.keyBytes) return -1;
   const { written } = encoder.encodeInto(key, scratch);
-  // The encoder would turn half a character into another one, which may be somebody's key.
+  // The encoder would replace half a character, and the result may be the key of another row.
   return written !== key.length && !key.isWellFormed() ? -1 : written;
 }
 

@@ -73,7 +73,9 @@ export class LettersInARow {
     return others.#bits.every((byte, i) => (byte & ~this.#bits[i]!) === 0);
   }
 
-  /** Something that begins so may be in one of the texts. Null: nobody knows how texts of the column begin. */
+  /**
+   * Whether a text with one of these beginnings may be among the texts. Null: the beginnings of the column's texts are unknown.
+   */
   mayHold(beginnings: Uint8Array | null): boolean {
     return beginnings === null || isFull(beginnings) || beginnings.some((byte, i) => (byte & this.#bits[i]!) !== 0);
   }

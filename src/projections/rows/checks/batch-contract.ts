@@ -20,7 +20,7 @@ export interface CheckedBatch {
   /** True when a `type` entry must come before the rows. */
   readonly definitionChanged: boolean;
   readonly length: number;
-  /** The property that says whose rows are; null: nobody's. */
+  /** The property that holds a row's subject; null: none. */
   readonly subject: string | null;
   /** Properties that no row is without. */
   readonly required: readonly string[];
@@ -116,13 +116,13 @@ function named(columns: readonly NamedColumn[], name: string): NamedColumn | und
   return undefined;
 }
 
-/** Columns that are read apart: key, bounds, provenance, and an `id` that nobody declared, be it as primary key. */
+/** Columns that are read apart: key, bounds, provenance, and an undeclared `id`, be it as primary key. */
 function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>, primaryKey: string | null): boolean {
   if (name === 'id') return !properties.has('id') && primaryKey !== 'id';
   return name === '_pk' || name === 'valid_from' || name === 'valid_to' || name === provenanceColumn;
 }
 
-/** The definition of a column that nobody declared, or why it is refused. */
+/** The definition of an undeclared column, or why it is refused. */
 function inferred(column: NamedColumn, type: TypeDefinition, length: number): PropertyDefinition | string {
   const { name } = column;
   if (isReservedName(name)) return 'is kept by the store';

@@ -19,14 +19,14 @@ export interface RemovedSource {
 /** How what removed rows leave for an erasure is sealed. */
 export interface SourceSealing {
   readonly seals: RemovalSeals;
-  /** Whether one of these names a row that is somebody's, was made from one, or was removed. */
+  /** Whether one of these names a row that has a subject, was made from one, or was removed. */
   readonly leadsToSomebody: (names: readonly string[]) => boolean;
 }
 
 /**
- * Names the keys to remove. A key that was some version's subject is in its rows only, where its seal covers it. Without `sealing`
- * nothing is left of whose rows they were: whoever purges a tenant removes all that was made of them as well. `madeFrom` has keys of
- * rows that no cell of these names, since they are edges: of those that they go with.
+ * Names the keys to remove. A key that was some version's subject is in its rows only, where its seal covers it. Without
+ * `sealing` no link to the subjects is left: a purge of a tenant also removes everything made from its rows. `madeFrom` has keys
+ * of edges, which no cell of these names: keys of the rows that the edges go with.
  */
 export function removalOf(
   type: TypeDefinition,

@@ -1,7 +1,7 @@
 /**
- * Rows that may not be written, told one by one before anything is. What governance asks of rows of a type is asked of each
- * row as it would be stored, and of the versions that it supersedes, ends or removes. Refusals have one wording, whatever
- * they are for: what stands under a key that the caller may not see is not told by them.
+ * Finds rows that may not be written, one by one, before any is. The row check of governance is applied to each row as it would
+ * be stored, and to the versions that it supersedes, ends or removes. All refusals have one wording: they must not reveal a row
+ * under a key that the caller may not see.
  */
 import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
@@ -129,7 +129,7 @@ export function storedColumn(name: string, batch: StoredRows, { path, at }: Pick
   }
 }
 
-/** Where nobody declared an id: the one that was sent, else the key. */
+/** Without a declared id: the one that was sent, else the key. */
 function idsOf(own: NamedColumn | undefined, { keys, length }: StoredRows): Vector {
   if (own === undefined) return keys;
   if (own.vector.kind !== 'null' && !own.vector.nulls) return own.vector;

@@ -1,7 +1,7 @@
 /**
- * Whom rows are sealed for of which no cell says whose they are, but which were made from rows that are somebody's: each is sealed by
- * itself, under a key that goes with an erasure of any of those. What must hold: what ends, patches or takes the place of a version that
- * was sealed so is sealed so, too, whatever it says of its own. Pure.
+ * Seals rows without a subject cell that were made from rows with a subject: each under a key of its own, which an erasure of any
+ * of those subjects destroys. Invariant: a version that ends, patches or replaces one sealed so is sealed so too, whatever its
+ * own cells say. Pure.
  */
 import { rowOp, type RowsBody, type TypeDefinition } from '../../../log/entries/entry.ts';
 import { ownSubject } from '../../../log/keys/subjects.ts';
@@ -23,7 +23,7 @@ const lookUpsMax = 16_384;
 /** Versions of a key that are looked at, the newest first. */
 const versionsMax = 64;
 
-/** Rows that may be somebody's, and rows that are made from others. */
+/** Rows that may have a subject, and rows that are made from others. */
 interface SourceTable {
   readonly versions: StoredVersions;
   readonly property: string | null;
@@ -33,7 +33,7 @@ interface SourceTable {
 export class SourceSeals implements RowSeals {
   readonly #catalog: CatalogReader;
   readonly #rows: BranchRows;
-  /** Keys of rows that are somebody's, of steps of this command that are not stored yet. */
+  /** Keys of rows with a subject, from steps of this command that are not stored yet. */
   readonly #written = new Set<string>();
   readonly #known = new Map<string, boolean>();
   #tables: readonly SourceTable[] | null = null;
@@ -104,7 +104,7 @@ export class SourceSeals implements RowSeals {
     return { subjects: builder.build() };
   }
 
-  /** Whether one of these names a row that is somebody's, or was made from one. */
+  /** Whether one of these names a row that has a subject, or was made from one. */
   leadsToSomebody(names: readonly string[]): boolean {
     return names.some((name) => this.#isSomebodys(name));
   }
@@ -141,7 +141,7 @@ export class SourceSeals implements RowSeals {
       for (const column of naming) yield* namesIn(table!.cellOf(each, column));
   }
 
-  /** Whether a row of this key is somebody's, or was made from one that is. */
+  /** Whether a row of this key has a subject, or was made from one that has. */
   #isSomebodys(id: string): boolean {
     const known = this.#known.get(id);
     if (known !== undefined) return known;
@@ -174,7 +174,7 @@ export class SourceSeals implements RowSeals {
   }
 }
 
-/** How what a removal for good leaves is sealed; null where nobody erases. */
+/** The sealing of the records that a removal for good leaves; null without erasures. */
 export function sourceSealing(
   { catalog, rows, path, removed }: RemovalPlace,
   { removalSeals }: Pick<DecideContext, 'removalSeals'>,

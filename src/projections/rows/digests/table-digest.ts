@@ -39,8 +39,8 @@ export class TableDigest {
   readonly #columns: readonly { readonly name: string; readonly hashes: () => CellHashes }[];
 
   /**
-   * Columns in `elsewhere` are hashed by somebody else, who is asked at the end. `afterSegment` is called where no view of a
-   * column is held.
+   * Columns in `elsewhere` are hashed by another thread, whose digests are fetched at the end. `afterSegment` is called while no
+   * view of a column is held.
    */
   constructor(
     table: Table,
@@ -85,7 +85,7 @@ function addHashes(hash: CanonicalHash, name: string, hashes: CellHashes): void 
   for (const each of hashes) hash.text(each);
 }
 
-/** `texts`: of the dictionary, where somebody has them already. */
+/** `texts`: of the dictionary, where the caller has them already. */
 export function cellsOf(vector: Vector, texts: (dictionary: ByteDictionary) => Texts = ({ utf8 }) => utf8): Cells {
   if (vector.kind !== 'dict') return vector;
   const { kind, values, nulls, dictionary } = vector;

@@ -6,9 +6,9 @@
  *   derived_from   system_from of the row's version, 16 hex digits
  *   subject        whose the row is
  *
- * Every version of a row has edges of its own bounds and its own kind (put, remainder, end), so whoever reads at any instants of both
- * axes finds the edges of the rows that he finds there. Where a row names other ends from now on, the version that ends its old edge
- * holds nowhere: what was true before is no longer said of the row either. Edges fire nothing. Pure.
+ * Every version of a row has edges of its own bounds and its own kind (put, remainder, end), so a read at any instants of both
+ * axes finds the edges of the rows that it finds there. Where a row names other ends from now on, the version that ends its old
+ * edge holds nowhere: the former edge is no longer claimed of the row either. Edges fire no triggers. Pure.
  */
 import type { EntryDraft, Provenance, RowsBody, TypeDefinition } from '../../../log/entries/entry.ts';
 import { rowOp } from '../../../log/entries/entry.ts';

@@ -27,7 +27,7 @@ export interface OpenEdge {
   readonly op: number;
   readonly derivedFrom: string | null;
   readonly subject: string | null;
-  /** Stored version that has what else somebody wrote to the edge; -1: none. */
+  /** Stored version with cells that others wrote to the edge; -1: none. */
   readonly base: number;
 }
 

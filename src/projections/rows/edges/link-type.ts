@@ -1,6 +1,6 @@
 /**
- * The type that edges of a graph trigger are rows of: made, open, with the first edge, and given what it lacks. Edges are read by
- * whoever may read the link type, so it asks of readers what the type of the rows asks. Pure.
+ * The type of a graph trigger's edges: made, open, with the first edge, and given the columns it lacks. Any caller who may read
+ * the link type reads its edges, so it has the guards of the rows' type. Pure.
  */
 import type { PropertyDefinition, TypeDefinition, TypeGuard } from '../../../log/entries/entry.ts';
 import { meaningOf } from '../../catalog/meaning.ts';

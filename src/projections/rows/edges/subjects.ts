@@ -9,7 +9,7 @@ import type { Cell } from '../../../log/values/value.ts';
 import { cellAt, VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { keyText } from '../checks/fit-column.ts';
 
-/** `property`: the one that says it; null: rows are nobody's, or of the subject that the command names. A text column is taken as it is. */
+/** `property` holds the subject; null: rows have none, or the one that the command names. A text column is taken as it is. */
 export function subjectsOf(cells: RowBatch, property: string | null, subject?: string): Pick<RowsBody, 'subjects'> {
   if (property === null && subject !== undefined) return { subjects: ofAll(subject, cells.length) };
   const column = property === null ? undefined : cells.columns.find(({ name }) => name === property);

@@ -1,7 +1,7 @@
 /**
- * Digests of which versions of a type stand, before an erasure and after it. A version is named by its position: what it says is
- * what the log committed to there, so a digest that stays for ever tells nothing of what is erased, and whoever folds the log
- * (rows in, removals and erasures out) comes to the same one, with the subjects' keys or without.
+ * Digests of the live versions of a type, before an erasure and after it. A version is named by its position, and the log
+ * committed to its content there; so a permanent digest reveals no erased data, and folding the log (rows in, removals and
+ * erasures out) gives the same one, with the subjects' keys or without.
  *
  *   block  = SHA-256 over runs of standing positions within 65,536 of them, as long as they can be: first, count
  *   digest = SHA-256 over the type, then of each branch that has some, main first: its fork, and of each block number and hash

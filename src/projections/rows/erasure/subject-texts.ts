@@ -17,7 +17,7 @@ export interface ToldTexts {
   /** Texts that keys, and cells, must occur in: a column whose texts begin otherwise is skipped. Null: reports all keys. */
   readonly keysIn: LettersInARow | null;
   readonly cellsIn: LettersInARow;
-  /** Whether a cell of this text has to be told: where none of a column's has, the column is not read. */
+  /** Whether a cell with this text must be reported: a column without one is not read. */
   concerns(text: string): boolean;
 }
 
@@ -119,11 +119,11 @@ function tell(rows: readonly number[], vector: Vector, type: ColumnType, say: (t
   }
 }
 
-/** Which columns have a text in their dictionary that has to be told. */
+/** Columns whose dictionary has a text that must be reported. */
 class Dictionaries {
   readonly #table: Table;
   readonly #told: ToldTexts;
-  /** How many texts were found to concern nobody; Infinity once one does. */
+  /** Texts examined that concern no erasure; Infinity once one does. */
   readonly #looked = new Map<string, number>();
 
   constructor(table: Table, told: ToldTexts) {

@@ -1,6 +1,7 @@
 /**
- * Ends of the edges of a sealed segment: which rows have the same cell in one of its columns, and the first row that has each. Whoever
- * numbers the nodes of many segments looks each of them up once a segment. It holds no text: what a cell says is in the column alone.
+ * Ends of the edges of a sealed segment: which rows have the same cell in one of its columns, and the first row that has each.
+ * Numbering the nodes of many segments then looks each of them up once a segment. It holds no text: texts are in the column
+ * alone.
  */
 import type { DistinctCells } from '../../../log/values/columns.ts';
 import type { Progress, SteppedJob } from '../../../log/threads/stepping-job.ts';

@@ -418,11 +418,11 @@ export class SegmentIndexes {
     this.graphs?.rested(segment);
   }
 
-  /** Once what it was made of rests on a file. One of rows that have been removed since is nobody's to write. */
+  /** Saves the indexes once their segment rests on a file. Indexes of rows that have been removed since are not written. */
   async #save(kept: Kept): Promise<void> {
     const { segment, whole } = kept;
     if (!this.files || whole === null || !segment.sealed || whole.rows !== segment.length) return;
-    // Bytes that leave memory meanwhile are used again by nobody before they are written.
+    // Bytes that leave memory meanwhile are not reused before they are written.
     const hold = this.#space.read([null]);
     hold.next();
     const isCurrent = (): boolean => keepers.get(segment)?.get(nameOf(kept)) === kept && kept.removals === segment.removals;

@@ -2,8 +2,8 @@
  * The keys of a restored table into its index, by hash alone and in the order of their hashes: places that lie together are
  * filled together, which costs a fraction of what keys in the order of rows do.
  *
- * It is most of what a start from saved state has to do, and nobody who reads whole columns needs it: a large index is filled a
- * slice at a time while the store answers already, and at once by the first who looks for a key or brings rows.
+ * Most of a start from saved state is this work, and reads of whole columns don't need it: a large index is filled a slice at a
+ * time while the store answers already, and at once by the first look-up of a key or write of rows.
  */
 import type { PrimaryKeyIndex } from './primary-key-index.ts';
 import type { KeyHashes } from './removing.ts';

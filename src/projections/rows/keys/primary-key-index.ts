@@ -102,7 +102,7 @@ export class PrimaryKeyIndex {
     this.#added(part);
   }
 
-  /** Gives the place of a row to an older version of its key, or to nobody (-1). The row of no key is passed over. */
+  /** Gives the slot of a row to an older version of its key, or empties it (-1). A row without a key is passed over. */
   pass(hash: number, row: number, heir: number): void {
     const part = (hash >>> 24) & this.#mask;
     const slots = this.#memories[this.#memoryOf[part]!]!;
@@ -176,7 +176,7 @@ export class PrimaryKeyIndex {
     this.#gone[part] = 0;
   }
 
-  /** Room for so many keys, before the first of them, a part a step: until the last step nobody uses the index. */
+  /** Makes room for so many keys, before the first of them, a part a step: until the last step the index is not used. */
   *expect(count: number): Generator<undefined, void> {
     if (this.#size > 0 || this.#mask > 0) return;
     if (count * 4 > WHOLE_SLOTS * 3) return yield* this.#cutting(count / PARTS);

@@ -51,7 +51,7 @@ export function passOn(rows: readonly number[], table: Versions, index: PrimaryK
     while (heir !== NO_ROW && going.has(heir)) heir = table.previousOf(heir);
     const segment = table.segmentOf(row);
     const known = hashes.get(row);
-    // A key that is out of memory is not read for this: its place in the index will match nobody.
+    // A key that is out of memory is not read for this: its slot in the index will match no key.
     if (known === undefined && heir === NO_ROW && segment.cells.isAbsent(null)) continue;
     index.pass(known ?? hashOf(segment, row), row, heir);
   }

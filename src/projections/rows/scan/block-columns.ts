@@ -149,7 +149,7 @@ export class BlockColumns {
     return this.#inherited ? this.#inherited.column(segment, name) : segment.column(name);
   }
 
-  /** The `id` as declared or sent; where nobody declared one and a row was sent without, its key. */
+  /** The `id` as declared or sent; where none was declared and a row was sent without, its key. */
   #id(chosen: ChosenRows, compact: boolean): Vector {
     const { segment, rows, first, count } = chosen;
     const column = this.#column(segment, 'id');

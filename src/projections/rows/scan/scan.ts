@@ -34,7 +34,7 @@ const SUMMARIES_A_TURN = 1;
 /** Below this share of a stretch, rows are gathered instead of being pointed at when system columns must be made. */
 const SPARSE = 1 / 16;
 
-/** So few rows are gathered wherever they lie: columns in segment row numbers would be made for rows that nobody asked for. */
+/** So few rows are gathered wherever they lie: columns in segment row numbers would be made for rows that were not requested. */
 const FEW = 512;
 
 /** Columns that are made for each block: in segment row numbers they cost the stretch, gathered they cost the rows. */
@@ -261,7 +261,7 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
   if (request.keys) {
     let rows = 0;
     for (const layer of layers) {
-      // As long as its keys are not there, nobody waits for them to learn more than what is asked for.
+      // Until its keys are loaded, the scan does not wait for them to learn more than was requested.
       if (layer.table.isEntering) rows += request.keys.length;
       else rows += keyRows(layer.table, request, readerOf(layer, source, request), scopes).length;
     }

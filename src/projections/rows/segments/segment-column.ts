@@ -1,6 +1,6 @@
 /**
- * One column of one segment: grows by ranges of vectors, in the narrowest layout that holds every value so far. Rows
- * that an entry did not mention are padded with NULL when somebody looks.
+ * One column of one segment: grows by ranges of vectors, in the narrowest layout that holds every value so far. Rows that an
+ * entry did not mention are padded with NULL on the next read.
  */
 import { assert, unreachable } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
@@ -45,11 +45,11 @@ export class SegmentColumn {
   #heapUsed = 0;
   #dictionary: ByteDictionary | null;
   #vector: Vector | null = null;
-  /** Null for a copy, which nobody seals. */
+  /** Null for a copy, which is never sealed. */
   readonly #extents: Extents | null;
   #sealed = false;
   readonly #heapExpected: number;
-  /** Somebody asked for the column since this was last taken back: it stays in memory rather than another. */
+  /** The column was read since the hand last passed: others leave memory first. */
   recent = false;
 
   /**
@@ -323,7 +323,7 @@ export class SegmentColumn {
     }
   }
 
-  /** Gives back every array. Nobody asks the column for anything afterwards. */
+  /** Gives back every array. The column must not be read afterwards. */
   release(): void {
     const arrays = [this.#nulls, this.#i32, this.#f64, this.#i64, this.#bool, this.#floats, this.#offsets, this.#heap];
     for (const array of arrays) if (array) this.#extents?.giveBack(array);

@@ -1,11 +1,11 @@
 /**
- * Keys and columns of one segment, in memory or on the file that it rests on. What must hold:
+ * Keys and columns of one segment, in memory or on the file that it rests on. Invariants:
  *
- * - `keys` and `column` bring back within the turn what is out of memory, and are the only ways to it;
+ * - `keys` and `column` load a column within the turn if it is out of memory, and are the only ways to it;
  * - a column leaves memory only while the file says what it holds: a hard delete or a wider type that the file can't be read
  *   as makes it wrong until it is written again;
- * - cells of rows that were removed are wiped when somebody says so, and before they could get into a file or a copy: who reads a
- *   column passes over removed rows, and taking out the rows of a subject, which lie in all segments, is one turn;
+ * - cells of removed rows are wiped on request, and before they could get into a file or a copy: readers of a column pass over
+ *   removed rows, and removing the rows of a subject, which lie in all segments, is one turn;
  * - what a column was before it was widened is kept for as long as branches may read it as that.
  */
 import { assert } from '../../../errors.ts';
@@ -195,8 +195,8 @@ export class SegmentColumns {
   }
 
   /**
-   * The cells of rows are nobody's to read from here on. What is out of memory stays there for now: the file that the columns are
-   * written to next is made from what they are then, and until then nothing can be removed from the one that they are read from.
+   * The cells of these rows must not be read from here on. Columns out of memory stay there for now: the next file is made from
+   * their state by then, and until then the file that they are read from keeps all cells.
    */
   clear(rows: readonly number[]): void {
     for (const name of [null, ...this.#columns.keys()]) {
@@ -310,7 +310,7 @@ export class SegmentColumns {
     return this.#rest?.version === this.#version;
   }
 
-  /** Nobody keeps the segment any more: what is read of it from here on is its reader's. */
+  /** The segment has no keeper any more: columns that are loaded from here on belong to their reader. */
   leave(): void {
     const rest = this.#rest;
     if (!rest) return;

@@ -1,4 +1,4 @@
-/** A segment at rest: what is written of it, and what its columns ask of whoever keeps them. */
+/** A segment at rest: its saved form, and what its columns need from their keeper. */
 import type { ColumnType } from '../../../log/values/value.ts';
 import type { ByteDictionary } from '../cells/byte-dictionary.ts';
 import type { SavedCodes } from '../cells/code-column.ts';

@@ -1,5 +1,5 @@
 /**
- * Up to 65,536 row versions of one type in position order, as columns. What must hold:
+ * Up to 65,536 row versions of one type in position order, as columns. Invariants:
  *
  * - positions rise with the row; a version is known below its bound, so "known at P" is a prefix of the rows;
  * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` once it was removed for
@@ -306,7 +306,7 @@ export class Segment {
     this.#ownLive();
   }
 
-  /** Takes versions out of every scan at every basis for good; nobody is given their cells, keys and bounds any more. */
+  /** Takes versions out of every scan at every basis for good; their cells, keys and bounds are not readable any more. */
   remove(rows: readonly number[], timeline: Timeline): void {
     for (const row of rows) {
       this.#takeOut(row);

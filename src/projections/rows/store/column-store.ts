@@ -1,12 +1,12 @@
 /**
- * Which columns of sealed segments are in memory, and which rest on files only. What must hold:
+ * Which columns of sealed segments are in memory, and which rest on files only. Invariants:
  *
  * - a segment is written to a file of its own in the background after it was sealed, and again under another name when a hard
  *   delete or a wider type changed it; only columns that a file has may leave memory;
- * - while rows pour in, segments gather: nobody needs their files but a checkpoint, which asks for them, and memory that runs
- *   short, which is looked at with each of them;
- * - a column leaves in a turn of its own, when resident columns exceed what the budget leaves for them: those that nobody
- *   asked for since the hand last passed go first;
+ * - during bulk writes segments gather: only a checkpoint, which asks for their files, and a shortage of memory, checked with
+ *   each of them, need the files;
+ * - a column leaves in a turn of its own, when resident columns exceed what the budget leaves for them: those that were not read
+ *   since the hand last passed go first;
  * - a file that the newest checkpoint rests on stays until the next one is in place;
  * - files are derived: one that can't be written leaves its segment in memory, one that can't be read ends the question, and
  *   the next start rebuilds everything from the log.
@@ -240,8 +240,8 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
   }
 
   /**
-   * For who brings rows faster than segments are written: undefined while there is room, otherwise it resolves when some were
-   * put away. Memory that can't be put away is nobody's to wait for.
+   * For writers that are faster than segments are written: undefined while there is room, otherwise it resolves when some were
+   * written. Memory that can't be freed is not waited for.
    */
   room(): Promise<void> | undefined {
     return this.#queue.room();

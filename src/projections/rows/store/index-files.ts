@@ -1,12 +1,12 @@
 /**
- * Indexes of sealed segments as derived files, so that one that left memory, or was made before the last start, is read and not made
- * again. What must hold:
+ * Indexes of sealed segments as derived files, so that one that left memory, or was made before the last start, is read and not
+ * made again. Invariants:
  *
  * - a file is of one index of one column, and of one state of its segment's cells: its name begins with the id that the segment's
  *   own file has for its contents, and its head says how the column is read and how the index was made. One that says anything else
  *   than what is asked for is not read;
- * - whatever changes cells leaves the files of their segment with nothing to rest on from that turn on: they are deleted, and until
- *   they are they are strays, which keep an erasure from its certificate;
+ * - a change of cells leaves the files of their segment without use from that turn on: they are deleted, and until then they are
+ *   strays, which keep an erasure from its certificate;
  * - one that can't be read, or was not finished, is deleted, and the index made anew. No checkpoint names any of them.
  */
 import { DerivedFile, DerivedFileWriter, type DerivedHome } from '../../../log/blobs/derived-file.ts';
@@ -44,7 +44,7 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
   #sweeping = false;
   #said = false;
   #closed = false;
-  /** Is told of a segment that came to rest: its indexes can be saved. */
+  /** Called when a segment came to rest: its indexes can be saved. */
   onRested: (segment: Segment) => void = () => undefined;
   readonly counts = { read: 0, written: 0, refused: 0 };
 
@@ -161,7 +161,7 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
 
   async #unlink({ disk, directory }: DerivedHome, name: string): Promise<void> {
     if (!this.#names.delete(name)) return;
-    // One that stays is a stray, and told as one.
+    // A file that stays is a stray, and reported as one.
     await disk.unlink(`${directory}/${name}`).catch(() => undefined);
   }
 
@@ -182,7 +182,7 @@ export class IndexFiles implements DerivedKind, SegmentWatcher {
 
 function headOf(segment: Segment, key: IndexKey): Head {
   const { kind, format, column, path, language, rows } = key;
-  // Words are told apart by the characters that this version of the engine knows.
+  // The boundaries of words depend on the characters that this version of the engine knows.
   const unicode = kind === 'text' ? process.versions.unicode! : '';
   return {
     kind,

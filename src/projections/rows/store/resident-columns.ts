@@ -1,6 +1,6 @@
 /**
  * Columns in memory that could leave it. They leave in a turn of their own, when they exceed what the budget leaves for them:
- * those that nobody asked for since the hand last passed go first.
+ * those that were not read since the hand last passed go first.
  */
 import type { SegmentColumn } from '../segments/segment-column.ts';
 import type { SegmentColumns } from '../segments/segment-columns.ts';

@@ -1,6 +1,6 @@
 /**
- * A sealed segment as a derived file: what never changes about it. The head of the file is read when it is opened; keys and
- * columns are chunks of their own, read when somebody asks for them.
+ * A sealed segment as a derived file: the part of it that never changes. The head of the file is read when it is opened; keys and
+ * columns are chunks of their own, read on demand.
  *
  *   head      rows, positions, bounds, codes, shapes of all columns, how their texts begin; columns as they were before they
  *             were widened

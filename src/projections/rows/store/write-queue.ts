@@ -1,6 +1,6 @@
 /**
- * Segments that wait to be written, one after the other in turns of their own. While rows pour in, segments gather: nobody needs
- * their files but a checkpoint, which asks for them, and memory that runs short, which is looked at with each of them.
+ * Segments that wait to be written, one after the other in turns of their own. During bulk writes segments gather: only a
+ * checkpoint, which asks for their files, and a shortage of memory, checked with each of them, need the files.
  */
 import type { ColumnStoreOptions } from './store-contract.ts';
 

@@ -35,7 +35,7 @@ export class BranchTable implements StoredVersions {
   columnTypes(): ReadonlyMap<string, { readonly type: ColumnType }> {
     const types = new Map<string, { readonly type: ColumnType }>();
     for (const name of this.#names) types.set(name, { type: this.#types(name)! });
-    // An `id` that nobody declared is kept as it was sent.
+    // An undeclared `id` is kept as it was sent.
     if (!types.has('id') && this.#layers.some(({ table }) => table.columnTypes().has('id'))) types.set('id', { type: 'string' });
     return types;
   }

@@ -1,6 +1,6 @@
 /**
  * Rows of sealed segments ordered by when they were superseded, so that a read of long ago over much history gathers the few
- * versions that were open then instead of comparing every closing. Made when a read first gains from one. What must hold:
+ * versions that were open then instead of comparing every closing. Made when a read first gains from one. Invariants:
  *
  * - rows that were open when an order was made come last, in row order: whatever closes them later is younger than all that
  *   was closed before, so that the versions open at a bound lie behind one place of the order, closed since or not;

@@ -1,6 +1,6 @@
 /**
- * How many versions of each organisation path a branch inherited, and how many of them it still has open. Counted when
- * somebody asks for the first time: a fork copies nothing, counts included.
+ * How many versions of each organisation path a branch inherited, and how many of them it still has open. Counted on the first
+ * request: a fork copies nothing, counts included.
  */
 import { HIDDEN, type Inherited } from './overlay.ts';
 import type { Segment } from '../segments/segment.ts';
@@ -43,7 +43,7 @@ function countsBelow(segment: Segment, end: number): ReadonlyMap<number, PathCou
   for (let row = 0; row < rows; row++) {
     if (!segment.isRemoved(row)) add(counts, segment.paths.at(row), 1, segment.closingOf(row) >= end ? 1 : 0);
   }
-  // Branches come and go: whoever asks again after so many others counts again.
+  // Branches come and go: a request after so many others counts again.
   if (known.size === forksKept) known.clear();
   known.set(end, { removals: segment.removals, counts });
   return counts;

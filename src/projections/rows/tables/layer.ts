@@ -1,6 +1,6 @@
 /**
- * The rows of one branch: tables of what was written on it, and what it changed about rows that it inherited. It holds
- * on to the layers below it, so that what a deleted branch wrote lives as long as somebody reads it.
+ * The rows of one branch: tables of its own writes, and its changes to inherited rows. It holds on to the layers below it, so
+ * that rows of a deleted branch live as long as a branch reads them.
  */
 import { builtinSubjects } from '../../catalog/builtin-types.ts';
 import { assert } from '../../../errors.ts';

@@ -1,4 +1,4 @@
-/** Rows that are written over those of a branch for one reader alone. They never reach the log, and end with whoever holds them. */
+/** Rows written over those of a branch for one reader alone. They never reach the log, and end with their reader. */
 import { type CommittedEntry, positionsOf, scopeOfName } from '../../../log/entries/entry.ts';
 import type { ForkedTimeline } from '../../../log/values/forked-timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';

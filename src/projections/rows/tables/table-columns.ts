@@ -18,7 +18,7 @@ interface TableColumn {
   coding: boolean;
   /** Cells coded so far. */
   coded: number;
-  /** Somebody searched it: its indexes are made as segments are sealed, and begun again after a start. */
+  /** A query has searched it: its indexes are made as segments are sealed, and begun again after a start. */
   searched: boolean;
 }
 

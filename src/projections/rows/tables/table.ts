@@ -97,7 +97,7 @@ export class Table implements StoredKeys, StoredVersions {
     return this.#entering !== null;
   }
 
-  /** Somebody searches these columns. */
+  /** A query searches these columns. */
   noteSearched(names: readonly string[]): void {
     this.#columns.noteSearched(names);
   }
@@ -205,9 +205,9 @@ export class Table implements StoredKeys, StoredVersions {
   }
 
   /**
-   * Versions at these positions go for good; positions of other tables, and of what is gone already, are passed over. Keys of
-   * which nothing is left are free again, others fall back to their newest version that stands. With `wipes` at `later` their cells
-   * are in memory until `wipe` was run, or somebody asks for the columns.
+   * Removes the versions at these positions for good; positions of other tables, and of versions already gone, are passed over.
+   * Keys without a version are free again, others fall back to their newest live version. With `wipes` at `later` the cells stay
+   * in memory until `wipe` has run, or a query reads the columns.
    */
   remove(positions: ArrayLike<number>, wipes: 'now' | 'later' = 'now'): void {
     const rows = Array.from(positions, (position) => this.at(position)).filter((row) => row !== NO_ROW);

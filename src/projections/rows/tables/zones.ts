@@ -1,10 +1,10 @@
 /**
  * Least and greatest value of each 2,048 rows of a segment's columns, found on first use and kept: a predicate that no value
- * between them can meet skips those rows. Never more than a necessary condition. What must hold:
+ * between them can meet skips those rows. Never more than a necessary condition. Invariants:
  *
  * - cells below a segment's length never change but by being removed, so extremes stay true; of a segment that still grows
  *   only whole stretches are summarised;
- * - whoever removes cells, or changes what a column rests as, calls `forgetZones`: extremes are values.
+ * - every removal of cells, and every change of a column's stored type, calls `forgetZones`: extremes are values.
  */
 import type { Vector } from '../../../log/values/columns.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
@@ -395,7 +395,7 @@ function mayHold(zones: TextZones, leastOf: number, mostOf: number, op: ZonePred
   const end = ends[mostOf * 2 + 1]!;
   const most = compareBytes(bytes, start, end, value, 0, value.length);
   if (op === '>' ? most > 0 : most >= 0) return true;
-  // A text that was cut off is greater than what is kept of it, by nobody knows how much.
+  // A text that was cut off is greater than its kept beginning, by an unknown amount.
   return end - start === TEXT_BYTES && compareBytes(bytes, start, end, value, 0, Math.min(value.length, TEXT_BYTES)) === 0;
 }
 

@@ -96,7 +96,7 @@ function refusing(number: number, decide: () => Decision): Decision {
   }
 }
 
-/** Rows of a step before are not stored yet, so nobody can tell whether they would fit a wider column. */
+/** Rows of an earlier step are not stored yet, so it is unknown whether they would fit a wider column. */
 function refuseWidened(definition: TypeDefinition, before: TypeDefinition | undefined): void {
   const widened = Object.keys(before?.properties ?? {}).find(
     (name) => before!.properties[name]!.type !== definition.properties[name]!.type,

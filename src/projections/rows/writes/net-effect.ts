@@ -147,8 +147,8 @@ function versionsOf(
 }
 
 /**
- * Versions that were to go and are sealed for somebody stay where nothing else leads to whose they are: what took the place of one was
- * made from what it alone names, or what is left names its key.
+ * Keeps versions that would be dropped but are sealed for a subject, where no other version leads to that subject: the version in
+ * its place was made from a row that it alone names, or a kept version names its key.
  */
 function keepNaming(versions: readonly Version[], left: ReadonlyMap<string, readonly Version[]>): void {
   const named = new Set<string>();
@@ -178,7 +178,7 @@ function keepNaming(versions: readonly Version[], left: ReadonlyMap<string, read
   }
 }
 
-/** It leads to the same somebody. */
+/** It leads to the same subject. */
 function carries(heir: Version, version: Version): boolean {
   const names = new Set(namesOf(heir));
   return subjectOf(heir) === subjectOf(version) && namesOf(version).every((each) => names.has(each));

@@ -71,7 +71,7 @@ export function* distinct(
   const heap = new Uint8Array(size);
   let rested = 0;
   for (const [code, number] of numbers) {
-    // Wiped meanwhile, a text may be shorter than it was, never longer: whoever made this drops it then.
+    // A text wiped meanwhile may be shorter than it was, never longer: the index is dropped then.
     heap.set(bytesOf(code), offsets[number]);
     if (offsets[number + 1]! - rested < STEP_BYTES) continue;
     rested = offsets[number + 1]!;

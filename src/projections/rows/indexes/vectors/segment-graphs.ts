@@ -1,7 +1,8 @@
 /**
- * Graphs of the vectors of segments that take no more rows, one for each organisation path, so that none holds a row that its reader may
- * not see. They are begun once somebody asks, made a slice at a time beside the event loop, and forgotten as texts' indexes are. Those that
- * nobody asked for lately leave memory for others. One that was made rests on a file once its segment does, and is read from there.
+ * Graphs of the vectors of full segments, one for each organisation path, so that none holds a row that its reader may not see. A
+ * first search begins them; they are made a slice at a time beside the event loop, and forgotten as texts' indexes are. Those
+ * that were not searched lately leave memory for others. A finished one rests on a file once its segment does, and is read from
+ * there.
  */
 import type { Vector } from '../../../../log/values/columns.ts';
 import { MEMORY_DIRECTORY } from '../../../../log/disk/memory-file.ts';
@@ -310,7 +311,7 @@ export class SegmentGraphs {
     }
   }
 
-  /** One that can't be saved answers all the same. One of rows that have been removed since is nobody's to write. */
+  /** Saves a graph. One that can't be saved still answers. One of rows that have been removed since is not written. */
   async #save(graph: Graph): Promise<void> {
     const { files } = this.#shared;
     const { segment, number, rows } = graph;
