@@ -1,6 +1,6 @@
 /**
- * Backups of a store that runs, and restores beside it. What is captured and how it is checked is the log's (`log/backup.ts`);
- * how a store is made of it is told in `restores.ts`. What a restore is compared with:
+ * Backups of a running store, and restores beside it. The log captures and checks its files (`log/backup.ts`); `restores.ts`
+ * rebuilds a store from them. A restore is compared with:
  *
  * - digests of all projections at the head of the backup, where they are had within a turn of some milliseconds;
  * - else those of the state that the store saved right before that head was taken. They are made beside it, from its files
@@ -67,7 +67,7 @@ export type DigestBeside = (request: SavedStateRequest, signal: AbortSignal) => 
 export interface CreateOptions extends UpkeepOptions {
   /** Instead of SERVICE_BACKUP_DIR. */
   readonly target?: string;
-  /** Nobody else asks for the turn, so that all projections can be digested in it. */
+  /** Digests of all projections, within the turn; absent where other work waits for it. */
   readonly digests?: () => Readonly<Record<string, string>>;
 }
 
@@ -169,7 +169,7 @@ export class Backups implements BackupDesk {
     return copyLog(request, { disk, yieldTurn: this.#pace(asked), onProgress });
   }
 
-  /** Aborts with the store, and with whoever asked. */
+  /** Aborts with the store, and with the caller. */
   #signal(asked: AbortSignal | undefined): AbortSignal {
     const { signal } = this.#parts;
     return asked === undefined ? signal : AbortSignal.any([signal, asked]);

@@ -14,7 +14,7 @@ export interface HttpEmbedderOptions {
   readonly model: string;
   /** Sent as a bearer token. */
   readonly key: string | null;
-  /** Which of the models of that name it is, as whoever runs it says. */
+  /** Tells models of one name apart, as their operator numbers them. */
   readonly revision?: string | null;
 }
 

@@ -155,7 +155,8 @@ async function comparisonOf(
   const { artefact } = restored;
   const why = incomparable(options, artefact, restored.erased.length);
   if (why === null && artefact.projections) {
-    if (!digests) throw new ServiceError('REL_UNPROCESSABLE', 'the backup has digests of a place that its log does not come by');
+    if (!digests)
+      throw new ServiceError('REL_UNPROCESSABLE', 'the backup has digests for a position that its log does not contain');
     const at = digestedAt(artefact)!;
     const place = at === artefact.tree_size ? '' : `, as it was at ${at} of ${artefact.tree_size} entries`;
     return { digests, expected: artefact.projections, with: `the store that was backed up${place}` };

@@ -141,7 +141,7 @@ export class Service {
   readonly backups: Backups;
   /** Finds bodies that no row names. */
   readonly bodies: BlobSweep;
-  /** Long work that somebody asked for. */
+  /** Long work that callers started. */
   readonly jobs: JobRunner;
   /** Long work of the store's own and of doors. */
   readonly workers: WorkerKeeper;
@@ -322,7 +322,7 @@ export class Service {
     const { signal } = this.#closing;
     const chores = new TenantChores({ gate, tenants: this.projections.tenants, clock, ids, yieldTurn: this.#chore });
     const erasing = new ErasureChores({ gate, desk: this.erasures, retention: this.projections.retention, clock, ids });
-    const failed = (error: unknown): void => this.#say(`what goes by the clock has stopped: ${messageOf(error)}`);
+    const failed = (error: unknown): void => this.#say(`background work has stopped: ${messageOf(error)}`);
     const { log, projections } = this;
     const onRemoved = (): Promise<void> => this.bodies.round();
     const redacting = new RedactionChore({ log, redactions: projections.redactions, clock, yieldTurn: this.#chore, onRemoved });

@@ -273,14 +273,14 @@ describe('never restores quietly', () => {
     expect((await refusal(one, backup)).differing).toEqual(['strange']);
   });
 
-  it('with digests of a place that its log does not come by', async () => {
+  it('with digests for a position that its log does not contain', async () => {
     const one = await world();
     const backup = await digested(one);
     const artefact = await artefactOf(one, backup);
     const { signer } = one.service.keyring;
     for (const [at, what] of [
-      [0, /does not come by/],
-      [artefact.tree_size + 1, /more than it holds/],
+      [0, /does not contain/],
+      [artefact.tree_size + 1, /more leaves than it holds/],
       [3, /differ/],
     ] as const) {
       const moved = formatArtefact({ ...artefact, digest_tree_size: at }, signer);

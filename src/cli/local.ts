@@ -39,7 +39,7 @@ export async function withService<T>(
   rebuild?: Rebuild,
 ): Promise<T> {
   const settings = directorySettings(options);
-  // Commands that ask a running server come by here too, and never need it.
+  // Commands to a running server load this file too, and never need the service.
   const { checkBoot, Service } = await import('../service.ts');
   checkBoot(settings);
   await requireLog(settings.SERVICE_DATA_DIR);

@@ -10,7 +10,7 @@ import type { LookupFiles } from '../planner/standing/lookup-tables.ts';
 
 const pathCharactersMax = 1_024;
 
-/** One text for every refusal of a path: what lies outside the root, and whether it is there, is not told. */
+/** One text for every refusal of a path: it must not reveal whether a file outside the root exists. */
 const refusal = (): ServiceError => new ServiceError('REL_INVALID', 'the path names no regular file below SERVICE_LOOKUP_ROOT');
 
 export function lookupFiles(root: string): LookupFiles {
@@ -38,7 +38,7 @@ async function readBelow(root: string, path: string, bytesMax: number): Promise<
   const full = join(root, path);
   // A link anywhere on the way would make another path of it.
   if ((await realpath(full)) !== full) throw refusal();
-  // Without O_NONBLOCK a pipe would hold the opening until somebody writes into it.
+  // Without O_NONBLOCK opening a pipe would block until a writer opens it too.
   const file = await open(full, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const opened = await file.stat();

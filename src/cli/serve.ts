@@ -82,7 +82,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   const limits = rateLimits(settings);
   const door = await orClose(service, () => openHttpDoor(service, settings, () => statuses, limits));
   const others = await orClose(service, () => openSocketDoors(service, settings, statuses, limits), door);
-  // Listened for before the first line is printed: whoever reads it may send one at once, and it has to drain.
+  // Listens for signals before the first line is printed: its reader may send one at once, and the server has to drain.
   const signalled = untilSignal();
   void service.settle();
   service.tend();
@@ -111,7 +111,7 @@ export async function serveCommand(options: ServeOptions, version: string): Prom
   return drained ? exitCode.ok : exitCode.undrained;
 }
 
-/** A start that comes to nothing leaves nobody waiting for a signal. */
+/** A failed start closes the service, so that nothing waits for a signal. */
 async function orClose<T>(service: Service, step: () => Promise<T>, door?: HttpDoor): Promise<T> {
   try {
     return await step();

@@ -1,7 +1,7 @@
 /**
- * Access records on their way into the log: those of two turns of the event loop share one entry, so that recording costs
- * a fraction of a write. What comes in by sockets while the first turn's are worked on is recorded with them; who is alone
- * waits for one look at sockets that have nothing. The log, which gathers commits, writes records at once.
+ * Access records on their way into the log: those of two turns of the event loop share one entry, so that recording costs a
+ * fraction of a write. Requests that arrive by sockets during the first turn are recorded with it; a lone one waits for one look
+ * at idle sockets. The log, which gathers commits, writes records at once.
  * A record's promise settles when the log has handed its bytes to the operating system.
  */
 import { hash } from 'node:crypto';

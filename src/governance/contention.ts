@@ -27,7 +27,7 @@ export function isStale(error: unknown): boolean {
 }
 
 interface Line {
-  /** Those who decide about it, or wait to. */
+  /** Attempts that are deciding, or wait to. */
   inside: number;
   /** When the last one of the line has left it; null: there is none. */
   last: Promise<void> | null;

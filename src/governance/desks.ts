@@ -43,7 +43,7 @@ export interface LicenceView extends Omit<Licence, 'graceEndsAt'> {
 
 export interface OwnTenant {
   readonly tenant: TenantView;
-  /** False: the caller is told nothing of others in it. */
+  /** False: the caller gets nothing of others in it. */
   readonly looksAfter: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Exhibits as one caller may use them. An exhibit is known to whoever's path covers its own; re-deriving a link needs the
- * replay right and a path that covers the recipe's. What was read then is read again under the scope of then, never
- * under a wider one, and leaves as seals only.
+ * Exhibits as one caller may use them. A caller knows an exhibit if its path covers the exhibit's; re-deriving a link needs the
+ * replay right and a path that covers the recipe's. A past read is repeated under the scope of then, never under a wider one, and
+ * leaves as seals only.
  */
 import { tenantOf } from '../log/values/value.ts';
 import { assert, ServiceError } from '../errors.ts';
@@ -62,7 +62,7 @@ export class GovernedExhibits implements ExhibitDesk {
       const { resultHash: _, recipe, ...rest } = body;
       return { ...rest, recipe: this.#parts.openRecipe(recipe) };
     }
-    throw new ServiceError('REL_STORAGE', 'the entry of the link is not there');
+    throw new ServiceError('REL_STORAGE', 'the log has no entry of the link');
   }
 
   policyDigest({ position }: GovernedSnapshot): string {

@@ -40,7 +40,7 @@ export interface GovernedSnapshot extends Omit<AccessPaths, 'embeddings' | 'eras
   hides(type: string, column: string): boolean;
   /** Notices for an answer that reads these columns of a type: which parts of rows shared by others are missing. */
   notices(type: string, columns: readonly string[]): readonly string[];
-  /** Whether names of the type and its columns may be told to whoever misspelt one: the caller may read rows of it. */
+  /** Whether error messages may suggest names of the type and its columns: the caller may read rows of it. */
   offers(type: string): boolean;
   /**
    * Whether the organisation path alone decides that a row of a type is visible, or also its cells, its past or an agreement's
@@ -119,7 +119,7 @@ export interface InvocationRequest {
   readonly keysRead?: number;
   /** Hears what it cost, in units, when it is over. */
   readonly onCost?: (costUnits: number) => void;
-  /** Aborts when whoever asked is gone, or cancels it: then nothing is left waiting for a place to run, nor written after several turns. */
+  /** Aborts when the caller is gone, or cancels: then nothing is left waiting for a slot, nor written after several turns. */
   readonly gone?: AbortSignal;
   /** It was refused before it came here, and only leaves its record. */
   readonly recordOnly?: boolean;
@@ -138,7 +138,9 @@ export interface Transaction {
   readonly caller: Caller;
   /** The basis of its reads; null before its first statement. */
   readonly basis: Basis | null;
-  /** Before its first statement: until those have ended that write rows of which its client met a conflict; null: it waits for nobody. */
+  /**
+   * Before its first statement: waits for others that write rows in which its client met a conflict; null: nothing to wait for.
+   */
   waits(gone: AbortSignal | undefined): Promise<void> | null;
   /** From now on it reads what stands now, as its first statement would have it. REL_NOT_FOUND where the branch is not there. */
   fix(): Basis;
@@ -264,7 +266,7 @@ export interface Invocation {
   bodies(): BodyDesk;
   /** Exhibits that the caller may know of, and what re-deriving their links takes. */
   exhibits(): ExhibitDesk;
-  /** Branches that stand, by name; main, which nobody forked, is none of them: the tenant's own and the store's. */
+  /** Live branches by name, the tenant's own and the store's; without main, which was never forked. */
   branches(): readonly BranchView[];
   /** Registered tokens that the caller may know of, by id, without their hashes. */
   tokens(): readonly TokenView[];
@@ -370,7 +372,7 @@ export interface PinnedGrant {
 
 /** A link without the stored result. */
 export interface LinkEntry extends Omit<ExhibitBody, 'resultHash' | 'recipe'> {
-  /** null: it named somebody who was erased. */
+  /** null: it named an erased subject. */
   readonly recipe: string | null;
 }
 
@@ -449,9 +451,9 @@ export interface GateContract {
    */
   invoke<T>(caller: Caller, request: InvocationRequest, run: (invocation: Invocation) => Promise<T>): Promise<T>;
   /**
-   * A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may. `after`: the
-   * one that its client had before, or its id, which gives nobody else a turn; where that met a conflict, the first invocation waits a
-   * while for others that write the same rows.
+   * A transaction of this caller, for the invocations that are in it. REL_QUEUE_FULL where the tenant has as many as it may.
+   * `after`: the previous transaction of its client, or its id, which affects no other client's turn; where that met a conflict,
+   * the first invocation waits a while for others that write the same rows.
    */
   begin(caller: Caller, after?: Transaction | string | null): Transaction;
   /** The one of this id that the caller began, on whatever branch, and has not ended. REL_NOT_FOUND where there is none. */

@@ -45,7 +45,7 @@ export interface GovernedState {
   snapshotOf(instant: bigint, branch: string, tenant: string | null): AccessPaths;
   /** Null where keys of a tenant's type are found within a turn; else what brings them within reach, a slice a `turn`. */
   keysWithin(tenant: string | null, type: string, turn: () => Promise<void>): Promise<void> | null;
-  /** A fork of a branch that nobody else sees and the log never hears of. Throws REL_NOT_FOUND as `snapshot` does. */
+  /** A private fork of a branch that never reaches the log. Throws REL_NOT_FOUND as `snapshot` does. */
   privately(basis: Basis, branch: string, tenant: string | null): PrivateBranch;
   /** Rises when rows of a path or below it are removed for good. */
   removals(path: string | null): number;

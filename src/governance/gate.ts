@@ -148,7 +148,7 @@ export class Gate implements GateContract {
     return caller === undefined ? this.#transactions.all() : this.#transactions.shownTo(caller);
   }
 
-  /** Ends transactions that were left alone for too long: what they pin is free, though nobody asks for them any more. */
+  /** Ends transactions that were idle for too long: their pins are freed, even if no client uses them again. */
   endIdle(): void {
     this.#transactions.sweep();
   }

@@ -142,7 +142,7 @@ export class GatedInvocation implements Invocation {
 
   bodies(): BodyDesk {
     const { bodies } = this.#core.parts;
-    if (bodies === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this store keeps no bodies beside its rows');
+    if (bodies === undefined) throw new ServiceError('REL_NOT_IMPLEMENTED', 'this store has no storage for large bodies');
     const { path } = this.caller;
     const { storage } = this.#core;
     return (this.#bodiesMade ??= new LargeBodies(bodies, path, {

@@ -1,6 +1,6 @@
 /**
- * Blocks of rows that one organisation path may see, whole and as they are. Storage was told which paths; every block is
- * looked at again here, where rows leave: a reader that ignored the scope would still let nothing out.
+ * Blocks of rows that one organisation path may see, whole and as they are. Storage was given the paths; every block is checked
+ * again here, where rows leave: a reader that ignored the scope would still let nothing out.
  */
 import { assert } from '../errors.ts';
 import type { Vector } from '../log/values/columns.ts';

@@ -125,7 +125,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     let sum = rows.estimate({ ...asked, paths: counted.all }).rows;
     const now = { ...asked.time, system: instant };
     if (counted.open.length > 0) sum += rows.estimate({ ...asked, time: now, paths: counted.open }).rows;
-    // Whether such rows exist is not told either.
+    // The count must not reveal whether such rows exist either.
     const isUncounted = grant.lanes.some((lane, i) => lane.rows !== null || typeof lanes.history[i] === 'object');
     if (isUncounted) sum += uncounted;
     return { access, rows: sum, segments: Math.ceil(sum / segmentRows) };
@@ -145,7 +145,7 @@ export class GovernedRows implements RowReader<GovernedBlock> {
     return isVisible ? found : { ...found, derivedFrom: null };
   }
 
-  /** Which organisations exist is nobody's business above the gate. */
+  /** Above the gate nothing may learn which organisations exist. */
   pathCodes(): PathCodes {
     return noPathCodes;
   }

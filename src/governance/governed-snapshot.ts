@@ -140,7 +140,7 @@ class GovernedCatalog implements CatalogReader {
     return this.#isView(name) ? undefined : this.#types.find(name)?.definition;
   }
 
-  /** A view of the tenant comes before a type that it inherits, or that others share: nobody else can take its place. */
+  /** A view of the tenant comes before an inherited or shared type of its name: no other tenant can replace it. */
   #isView(name: string): boolean {
     return this.#views.some((view) => view.name === name) && !this.#catalog.isOwn(name);
   }

@@ -1,6 +1,6 @@
 /**
  * The writes of one invocation: admitted, authorised, decided, appended and applied in one turn, then waited for until the
- * log has acknowledged them. What must hold: no await stands between admission and append.
+ * log has acknowledged them. Invariant: no await stands between admission and append.
  */
 import { assert, ServiceError } from '../errors.ts';
 import {
@@ -239,7 +239,7 @@ export class GovernedWrites {
     const isCancelled = (): boolean => rows > rowsPerTurn && this.#asked.request.gone?.aborted === true;
     for (let tries = 1; ; tries++) {
       // Once it is appended, nothing calls it off any more.
-      if (isCancelled()) throw new ServiceError('REL_CANCELLED', 'it was cancelled before anything of it was written');
+      if (isCancelled()) throw new ServiceError('REL_CANCELLED', 'it was cancelled before any row was written');
       const isInTurns = rows > rowsPerTurn && tries <= decidingNs.length;
       const aheadNs = isInTurns ? BigInt(rows * decidingNs[tries - 1]!) : 0n;
       const { position, time } = log.next();
@@ -335,10 +335,7 @@ export class GovernedWrites {
     if (command.kind !== 'put-rows' && command.kind !== 'delete-rows' && command.kind !== 'batch')
       throw new ServiceError('REL_NOT_IMPLEMENTED', `${command.kind} is not part of a transaction: send it outside of one`);
     if (partsOf(command).some((part) => part.kind === 'put-rows' && part.receipt !== undefined))
-      throw new ServiceError(
-        'REL_INVALID',
-        'an idempotency key is not for what a transaction writes: it is written once, by its commit',
-      );
+      throw new ServiceError('REL_INVALID', 'a transaction takes no idempotency key: its commit writes once');
     transaction.enter(caller);
     this.#admit(command, false);
     const checks = writeChecks(this.#core.judge, this.#asked.judged, command, this.#core.parts.clock.now());

@@ -27,7 +27,7 @@ export function grantedSnapshot(
   return governSnapshot(paths, { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning }, core.reading);
 }
 
-/** The types of such a snapshot alone, for who reads no row. */
+/** The types of such a snapshot alone, for callers that read no row. */
 export function grantedTypes(core: Granting, paths: AccessPaths, judged: Judged, now: bigint): VisibleTypes {
   const { grant, guardsOf } = granted(core, judged, now);
   return new VisibleTypes({ paths, grant, visiting: judged.caller.sharedFrom !== null, guardsOf });
@@ -46,7 +46,10 @@ interface Granted {
   guardsOf(paths: TenantPaths): Guards;
 }
 
-/** Under the scope and the policies of then, read as it was, whoever derives it again; never cached with plans of now. */
+/**
+ * The snapshot of a recipe, under the scope and the policies of then, for any caller who derives it again; never cached with
+ * plans of now.
+ */
 export function pinnedSnapshot(
   core: Granting,
   paths: AccessPaths,

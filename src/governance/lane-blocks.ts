@@ -1,6 +1,6 @@
 /**
- * Blocks of storage as a grant lets them through: each row by the first lane that covers its path and lets it pass, and its
- * cells as that lane shows them. Nothing leaves here that was not looked at: what a lane does not say, nobody sees.
+ * Blocks of storage as a grant lets them through: each row by the first lane that covers its path and lets it pass, and its cells
+ * as that lane shows them. Every row is checked before it leaves: rows that no lane covers stay hidden.
  */
 import { assert } from '../errors.ts';
 import type { Vector } from '../log/values/columns.ts';
@@ -79,7 +79,7 @@ export class LaneBlocks implements Iterator<GovernedBlock, void> {
     return columns[number] ?? { kind: 'null' };
   }
 
-  /** Others get a turn: that there was something to pass over is not told. */
+  /** Gives other work a turn, without revealing that rows were passed over. */
   #nothing(): RowBlock {
     const { plan } = this.#scan;
     return { columns: plan.own.map(() => ({ kind: 'null' })), selection: null, first: 0, count: 0, scanned: 0, path: 0 };
@@ -123,7 +123,7 @@ class JudgedBlock {
     return lanes.some((lane) => history[lane] === 'nothing') ? lanes.filter((lane) => history[lane] !== 'nothing') : lanes;
   }
 
-  /** Storage was told which paths to leave out; what it left in is looked at all the same. */
+  /** Storage was given the paths to leave out; the rest is checked all the same. */
   #isAllOf(group: number): boolean {
     const codes = this.#pathsOfRows();
     const { groups } = this.#scan.scope;
@@ -151,7 +151,7 @@ class JudgedBlock {
   /** Without what only the gate may ask of it. */
   #whole(lane: number): Omit<RowBlock, 'columns'> {
     const { selection, first, count, scanned: looked, path, sift } = this.#block;
-    // Versions that ended before the lane began are not told of, not even by their number.
+    // Versions that ended before the lane began are hidden, even from the count.
     const scanned = this.#scan.lanes[lane]!.history === 'full' ? looked : Math.min(looked, count);
     return sift === undefined ? { selection, first, count, scanned, path } : { selection, first, count, scanned, path, sift };
   }
@@ -233,7 +233,7 @@ class JudgedBlock {
     return { flags };
   }
 
-  /** The block with those of its rows that passed; null when none did. How many were looked at is told of these only. */
+  /** The block with those of its rows that passed; null when none did. Only then is the number of examined rows reported. */
   #keep(passed: Passed): Omit<RowBlock, 'columns'> | null {
     const { selection, first, count, sift, scanned, path } = this.#block;
     if (sift !== undefined || (selection === null && 'bits' in passed)) {

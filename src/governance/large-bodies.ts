@@ -1,8 +1,8 @@
 /**
- * Bodies that are too large for rows, as one invocation is handed them: a row holds a reference in one of its cells, and whoever is
- * shown the cell may read the body. What must hold:
+ * Bodies that are too large for rows, as one invocation uses them: a row holds a reference in one of its cells, and a caller who
+ * sees the cell may read the body. Invariants:
  *
- * - a reference is good in the row that it was made for and in no other, so nobody reads a body by a row of his own making;
+ * - a reference is good in the row that it was made for and in no other, so no caller reads a body by a row of its own making;
  * - what is written belongs to the caller's tenant, and is let in as a row of the type is, the bytes that come meanwhile too;
  * - a body that no row names yet is held until the invocation that means to is over, and is removed then if none came to name it.
  */
@@ -45,7 +45,7 @@ export interface LargeBodiesParts {
 
 const reference = /^body:1:([0-9a-f]{64}):(\d{1,15}):([0-9a-f]{64})$/;
 
-/** Digest of the body that a cell refers to, whoever it was made for; null where it refers to none. */
+/** Digest of the body that a cell refers to, in any row; null where it refers to none. */
 export const referredTo = (cell: string): string | null => reference.exec(cell)?.[1] ?? null;
 
 /** Lets in bytes of a body. Throws REL_STORAGE_CAP. */
@@ -120,14 +120,15 @@ export class LargeBodies implements BodyDesk {
   }
 
   refer({ scope, sha256, size }: StoredBody, { type, key }: Pick<BodyRow, 'type' | 'key'>): string {
-    if (scope !== this.#scope) throw new ServiceError('REL_XORG', 'a body of another tenant is copied, not referred to');
+    if (scope !== this.#scope) throw new ServiceError('REL_XORG', 'a body of another tenant cannot be referenced: copy it');
     this.#referred.add(this.#parts.blobs.address({ scope, sha256 }));
     return `body:1:${sha256}:${size}:${macOf(this.#parts.key, sha256, size, { type, key, path: this.#path }).toString('hex')}`;
   }
 
   named(cell: string, row: BodyRow): StoredBody {
     const body = bodyNamed(this.#parts.key, cell, row);
-    if (body === null) throw new ServiceError('REL_UNPROCESSABLE', 'what the row has for a body was not made for it');
+    if (body === null)
+      throw new ServiceError('REL_UNPROCESSABLE', 'the row’s body reference is invalid: it was made for another row');
     return body;
   }
 

@@ -1,13 +1,13 @@
 /**
- * Proofs for a caller: of entries whose organisation path the caller's own covers, and of rows that it may read. What it
- * may not see is not found, and said so in the same words as what does not exist.
+ * Proofs for a caller: of entries whose organisation path the caller's own covers, and of rows that it may read. Entries that it
+ * may not see get the same answer as entries that do not exist.
  *
  *   rows, removals, types, tokens, branches, views, exhibits, receipts   the path that the leaf names
  *   access records of one flush                                          one of them is of the caller's scope
  *   genesis, seals                                                       everybody: they name nobody
  *
- * A leaf says who wrote what where; node hashes, tree heads and sizes say nothing of any entry, and are for whoever may
- * audit. Types, branches and tokens belong to all of the store, but their leaves name who made them.
+ * A leaf says who wrote what where; node hashes, tree heads and sizes reveal nothing of any entry, and are for callers who may
+ * audit. Types, branches and tokens belong to all of the store, but their leaves name their makers.
  */
 import { ServiceError } from '../errors.ts';
 import { type EntryContext, splitParts } from '../log/entries/entry.ts';
@@ -107,7 +107,7 @@ export class GovernedProofs implements ProofReader {
       return { position: fork };
     }
     if (leaf !== undefined) return { leaf };
-    if (position === undefined) throw new ServiceError('REL_INVALID', 'a proof is of a position, an instant, a leaf or a branch');
+    if (position === undefined) throw new ServiceError('REL_INVALID', 'a proof needs a position, an instant, a leaf or a branch');
     return { position };
   }
 
@@ -162,7 +162,7 @@ export class GovernedProofs implements ProofReader {
     return proof;
   }
 
-  /** Hard-deleted rows are still in the log until they are dropped from it; nobody is shown them. */
+  /** Hard-deleted rows are still in the log until they are dropped from it; no caller sees them. */
   #readable(context: EntryContext, type: string, systemFrom: bigint): boolean {
     return !isClassified(type) && this.#sources.readable(context, type, systemFrom);
   }

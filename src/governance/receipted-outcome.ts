@@ -17,7 +17,7 @@ export async function receiptedOutcome(
     const { ids } = outcome;
     return { ...outcome, ids: typeof ids === 'number' ? await keysOf(log, timeline, outcome, ids) : ids };
   }
-  throw new ServiceError('REL_STORAGE', 'the receipt of the request is not where it was put');
+  throw new ServiceError('REL_STORAGE', 'the log has no receipt of the request');
 }
 
 /** Keys of the rows themselves, as far as they are not erased. */
@@ -32,7 +32,7 @@ async function keysOf(
   const last = timeline.positionAt(systemFromLast);
   for (let position = timeline.positionAt(systemFrom); position <= last && keys.length < count; ) {
     const entry = (await log.proofs.entry({ position }))?.open().entry;
-    if (entry === undefined) throw new ServiceError('REL_STORAGE', 'the rows of the request are not where they were put');
+    if (entry === undefined) throw new ServiceError('REL_STORAGE', 'the log does not have the rows of the request');
     for (const body of rowBodiesOf(entry.body)) keys.push(...putKeys(body));
     position = entry.position + entry.positions;
   }

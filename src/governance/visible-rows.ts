@@ -117,7 +117,7 @@ export class VisibleRows implements RowReader<GovernedBlock> {
     return undefined;
   }
 
-  /** Which organisations exist is nobody's business above the gate. */
+  /** Above the gate nothing may learn which organisations exist. */
   pathCodes(): PathCodes {
     return noPathCodes;
   }

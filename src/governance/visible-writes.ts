@@ -18,7 +18,7 @@ type BranchIds = (branch: string, tenant: string | null) => number | undefined;
 export class VisibleWrites {
   /** By type. */
   readonly #listeners = new Map<string, Set<Listener>>();
-  /** Told, and not called yet: many writes of one turn are one call. */
+  /** Listeners that are due and not called yet: many writes of one turn are one call. */
   readonly #due = new Set<Listener>();
   readonly #defer: (task: () => void) => void;
   readonly #idOf: BranchIds;

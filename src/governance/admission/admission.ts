@@ -35,8 +35,8 @@ export class Admission {
   }
 
   /**
-   * Takes a place among the running queries; null where that takes no waiting, as nearly always. Who is not let in takes
-   * none, and is told so by routes too that ask nothing else of the invocation.
+   * Takes a slot among the running queries; null where that takes no waiting, as nearly always. A caller that is not let in takes
+   * none, and gets the refusal even on routes that need nothing else of the invocation.
    */
   enter(): Promise<void> | null {
     const { action, recordOnly, keysRead } = this.#asked.request;

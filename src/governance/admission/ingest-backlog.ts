@@ -1,8 +1,8 @@
 /**
- * How much may be taken in ahead of the disk: bytes of rows that were placed in the log and not acknowledged yet. Beyond the
- * bound a batch waits, first come first served, or its sender is told to come again. What must hold: batches of one stream
- * keep their order, so nobody passes a batch that waits; and a batch larger than the bound is taken when nothing else is
- * under way, or it could never be.
+ * How many rows may be accepted ahead of the disk: bytes of rows that were placed in the log and not acknowledged yet. Beyond the
+ * bound a batch waits, first come first served, or its sender gets a refusal to retry later. Invariants: batches of one stream
+ * keep their order, so none passes a waiting batch; and a batch larger than the bound is taken when nothing else is under way, or
+ * it could never be.
  */
 import { ServiceError } from '../../errors.ts';
 import { bytesOfCells, type RowBatch } from '../../log/values/columns.ts';
@@ -47,7 +47,7 @@ export class IngestBacklog {
 }
 
 export const backlogFull = (): ServiceError =>
-  new ServiceError('REL_QUEUE_FULL', 'more rows wait for the disk than the store takes ahead of it', { retryAfterSecs: 1 });
+  new ServiceError('REL_QUEUE_FULL', 'too many rows wait for the disk; retry later', { retryAfterSecs: 1 });
 
 /** Bytes of a row beside its cells: position, key, organisation and provenance. */
 const rowBytes = 64;

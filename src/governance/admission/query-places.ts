@@ -31,8 +31,8 @@ interface Waiter {
 }
 
 /**
- * Exports, deliveries of standing queries and renewed views can wait for those whom somebody looks at; the token attribute
- * `priority` can put its holder further back, never further ahead.
+ * Exports, deliveries of standing queries and renewed views can wait for queries with a user in front of them; the token
+ * attribute `priority` can put its holder further back, never further ahead.
  */
 export function priorityOf(action: Action, continues: boolean, { attributes }: Pick<Caller, 'attributes'>): Priority {
   const ofAction = continues || action === 'export' ? 1 : 0;

@@ -101,7 +101,7 @@ export class Quota {
     if (limiter === undefined) this.#paces.set(pace, (limiter = new RateLimiter(pace)));
     const { allowed, retryAfterSecs } = limiter.take(tenant, nowMs);
     if (allowed) return;
-    throw new ServiceError('REL_QUOTA', `this tenant may ask ${pace} times in a second`, {
+    throw new ServiceError('REL_QUOTA', `this tenant may send ${pace} requests a second`, {
       retryAfterSecs: Number.isFinite(retryAfterSecs) ? retryAfterSecs : 1,
     });
   }

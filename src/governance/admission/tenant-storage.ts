@@ -1,7 +1,7 @@
 /**
- * How much one tenant may store, where that was agreed. Rows are measured, which takes a while, only when a limit is near or
- * nothing is known yet; in between what is written is counted. What must hold: whoever is over the limit is measured before
- * being refused, at most once a second, so that what was removed makes room.
+ * How much one tenant may store, where a limit was agreed. Rows are measured, which takes a while, only when a limit is near or
+ * the size is unknown; in between writes are counted. Invariant: a tenant over its limit is measured before a write is refused,
+ * at most once a second, so that removals make room.
  */
 import { ServiceError } from '../../errors.ts';
 
@@ -36,7 +36,7 @@ export class TenantStorage {
     if (max === null) return;
     const known = this.#at(tenant, max, nowMs);
     if (known.bytes >= max) {
-      throw new ServiceError('REL_STORAGE_CAP', `the ${max} bytes that this tenant may store are reached`);
+      throw new ServiceError('REL_STORAGE_CAP', `the storage limit of this tenant, ${max} bytes, is reached`);
     }
     const high = known.bytes >= max * 0.9;
     if (high && !known.warned) {

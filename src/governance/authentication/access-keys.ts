@@ -1,7 +1,7 @@
 /**
  * Access keys of the object door, and the secret that signs requests under each. A registry token has two public words of its
- * own: its access key is the token without its secret part, its secret key is derived from the whole token. What must hold: an
- * access key proves nothing, and the secret key of one token signs for no other.
+ * own: its access key is the token without its secret part, its secret key is derived from the whole token. Invariants: an access
+ * key proves nothing, and the secret key of one token signs for no other.
  *
  * A signature is checked with the secret that made it, so the server must be able to derive the secret key from what it stores
  * of a token. That is the token's hash, which rests sealed like every entry.

@@ -1,6 +1,6 @@
 /**
- * From what a request carries to a `Caller`: the one place where a door learns who asks. Data routes take registry
- * tokens only; the bootstrap secret and the admin credential never pass here.
+ * From the credentials of a request to a `Caller`: the one place where a door authenticates. Data routes take registry tokens
+ * only; the bootstrap secret and the admin credential never pass here.
  */
 import type { Clock, Random } from '../../clock.ts';
 import type { Settings } from '../../config.ts';
@@ -25,7 +25,7 @@ export interface Credentials {
   /** `X-Organization-Id` header as sent. */
   readonly organization?: string | readonly string[] | undefined;
   readonly door: string;
-  /** Address of whoever sent it, where there is one. */
+  /** Address of the sender, where there is one. */
   readonly clientIp?: string | undefined;
 }
 
@@ -215,7 +215,7 @@ export class Authenticator {
   }
 }
 
-/** Signs for access keys that are nobody's: a refusal takes as long as one of a key that exists. */
+/** Signs for unknown access keys: their refusal takes as long as one of a key that exists. */
 const noSecretKey = secretKeyOf({ secretHash: '' });
 
 function bearer(authorization: string | undefined): string {

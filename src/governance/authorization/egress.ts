@@ -1,6 +1,6 @@
 /**
- * Classified types never enter or leave through a door, whoever asks and whether or not they hold anything: the reply
- * is the same before and after the first row, so it tells nobody what exists.
+ * Classified types never enter or leave through a door, for any caller and whether or not they hold rows: the reply is the same
+ * before and after the first row, so it does not reveal what exists.
  */
 import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';

@@ -1,6 +1,6 @@
 /**
- * Why somebody reads what they read of a type: from the decision, the guards and the grant that a read goes by, so that the
- * explanation is no second implementation. Refuses nothing.
+ * Explains what a caller sees of a type: from the decision, the guards and the grant of its reads, so that the explanation is no
+ * second implementation. Refuses nothing.
  */
 import { ServiceError } from '../../errors.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';

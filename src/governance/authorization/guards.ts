@@ -63,7 +63,7 @@ export class Guards {
   #checkGlass(type: string): void {
     const refusal = this.#glass(type);
     if (refusal === 'no reason')
-      throw new ServiceError('REL_HUMINT', `${type} is a protected type: break_glass states the reason`);
+      throw new ServiceError('REL_HUMINT', `${type} is a protected type: state the reason in break_glass`);
     if (refusal === 'no right') {
       throw new ServiceError('REL_ACL', `${type} is a protected type: neither the role break-glass nor a policy opens it`);
     }

@@ -1,6 +1,6 @@
 /**
- * Decisions of one store: the rules that always hold, and the policies in force. Whoever asks, by whatever way, is judged
- * here, so that a policy which is installed counts from the next decision on.
+ * Decisions of one store: the rules that always hold, and the policies in force. Every request is judged here, by whatever way it
+ * comes, so that an installed policy counts from the next decision on.
  */
 import { tenantOf } from '../../log/values/value.ts';
 import type { Clock } from '../../clock.ts';

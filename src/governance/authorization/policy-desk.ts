@@ -37,7 +37,7 @@ export class GovernedPolicyDesk implements PolicyDesk {
 
   checkText(id: string, text: string): readonly string[] {
     // Policies of a text are named <text>/<policy>: with a slash of its own, two could have one name.
-    if (id.includes('/')) throw new ServiceError('REL_INVALID', 'the id of a policy holds no slash');
+    if (id.includes('/')) throw new ServiceError('REL_INVALID', 'the id of a policy must not contain a slash');
     return warningsOf(readPolicies(id, text, this.#typesOf), this.#typesOf);
   }
 

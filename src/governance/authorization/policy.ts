@@ -11,7 +11,7 @@ import type { CallerPolicies } from './cedar/decision.ts';
 import { isClassified } from './egress.ts';
 import { cedarActionOf } from './policy-set.ts';
 
-/** One thing that somebody wants to do. */
+/** One request to be decided. */
 export interface PolicyRequest {
   readonly caller: Caller;
   readonly action: Action;
@@ -19,7 +19,7 @@ export interface PolicyRequest {
   readonly objectType: string | null;
   /** Token that the action is about (rotating, revoking): whose it is. */
   readonly token?: { readonly id: string; readonly principal: string; readonly tenant: string | null };
-  /** Branch that is to be deleted: the organisation path of whoever made it. */
+  /** Branch that is to be deleted, and the organisation path of its maker. */
   readonly branch?: { readonly name: string; readonly owner: string | null };
   /** Part of the registry of tenants that the action is about. */
   readonly registry?: RegistryPart;
@@ -104,7 +104,7 @@ function ruleOf(effect: Rule['effect']): (id: string) => Rule {
   return (id) => ({ id, effect, says: `the policy ${id} ${effect}s it`, matches: () => true });
 }
 
-/** The administrator in all that they do; whoever opened the data directory itself where nobody's rows are read or written. */
+/** The administrator in all actions; the operator, who opened the data directory, where no tenant's rows are read or written. */
 function runsTheStore({ credential }: Caller, { because }: Decision): boolean {
   return credential === 'admin' || (credential === 'operator' && because.some(({ id }) => id === 'permit-administrator'));
 }

@@ -1,5 +1,5 @@
 /**
- * Why somebody asks. Purposes form a hierarchy by colon: registering `fraud` admits `fraud:aml`, never `fraudulent`.
+ * Purposes of requests. They form a hierarchy by colon: registering `fraud` admits `fraud:aml`, never `fraudulent`.
  * Strict mode admits registered purposes only; open mode, for development, any that is well formed.
  */
 import { ServiceError } from '../../errors.ts';

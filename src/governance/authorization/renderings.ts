@@ -1,7 +1,6 @@
 /**
- * How masked cells are shown, and how they read to everything else: as NULL. Texts are rendered when somebody looks at one,
- * so that a scan of many costs nothing until rows leave. What a rendering tells of a cell is all that it may tell: `***`
- * stands for NULL too.
+ * How masked cells are shown, and how everything else reads them: as NULL. A text is rendered when it is read, so that a scan of
+ * many costs nothing until rows leave. A rendering must reveal nothing else of a cell: `***` stands for NULL too.
  */
 import { createHmac } from 'node:crypto';
 import type { Dictionary, Vector } from '../../log/values/columns.ts';
@@ -31,7 +30,7 @@ export function withoutCells(vector: Vector, rows: Rows, masked: Uint8Array): Ve
   }
   if (hidden === 0) return vector;
   if (hidden === count) return { kind: 'null' };
-  // Which rows have the same cell is not told of those that are masked.
+  // Masked cells must not reveal which rows have the same cell.
   return vector.kind === 'text' ? { kind: 'text', offsets: vector.offsets, heap: vector.heap, nulls } : { ...vector, nulls };
 }
 

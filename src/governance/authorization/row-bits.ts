@@ -9,7 +9,7 @@ import type { RowCondition } from './grant.ts';
 
 const bytesKept = 64 * 1024 * 1024;
 const conditionsKept = 4096;
-/** Segments that were ever met, at most; conditions are told apart above it. */
+/** Maximum number of segments ever met; the number of a condition is counted above it. */
 const stretches = 2 ** 28;
 
 export class RowBits {

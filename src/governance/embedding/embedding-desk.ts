@@ -91,7 +91,7 @@ export class EmbeddingDesk {
     this.#parts = parts;
   }
 
-  /** Somebody asked about the type by the model: its rows are embedded from now on. */
+  /** A caller searched the type by the model: its rows are embedded from now on. */
   want(tenant: string | null, type: string): void {
     if (this.#parts.embedder === null) return;
     const wanted = { tenant, type };

@@ -1,6 +1,6 @@
 /**
- * Bodies that no row names any more leave the disk: their rows were removed for good, were erased, or never came to be. In slices:
- * others have their turn in between. What must hold: a body that somebody is about to name stays.
+ * Removes bodies that no row names any more from the disk: their rows were removed for good, were erased, or never came to be. In
+ * slices, with turns for other work in between. Invariant: a body that an invocation is about to name stays.
  */
 import { referredTo } from '../large-bodies.ts';
 import type { Blobs } from '../../log/blobs/blobs.ts';
@@ -34,7 +34,7 @@ export class BlobSweep {
     return this.#parts.blobs.bytes;
   }
 
-  /** One at a time: who comes meanwhile waits for one that begins after it came. */
+  /** One round at a time: a later caller waits for a round that begins after its call. */
   async round(): Promise<void> {
     while (this.#running !== null) await this.#running;
     this.#running = this.#sweep().finally(() => (this.#running = null));

@@ -1,7 +1,7 @@
 /**
- * The words of what is erased: sentences long enough to be nobody else's. A row that says who it is not about, and repeats one of
- * them, is a copy that no column leads to: where rows are made from others in any case, elsewhere where it came after what was
- * erased, since what was there before may be a form that many fill in. Pure.
+ * The words of erased rows: sentences long enough to be theirs alone. A row that names another subject, and repeats one of them,
+ * is a copy that no column leads to: always where rows are made from others, elsewhere where it came after the erased row, since
+ * an earlier one may be a form that many fill in. Pure.
  */
 import { hasWord, spellingsOf } from '../../projections/names.ts';
 

@@ -3,7 +3,7 @@
  *
  *   ask       may the caller? -> find, and what repeats the subject -> one turn: what came meanwhile, check, append the intent,
  *             retire the keys
- *             -> intent on disk: nobody is shown the rows any more, on any branch, at any basis; answers that are being made begin anew
+ * -> intent on disk: the rows are hidden from every caller, on any branch, at any basis; running answers begin anew
  *   run       keys destroyed -> caches let go -> derived files replaced -> scan -> completion on disk
  *   certify   the receipt, made from the log
  *
@@ -11,7 +11,7 @@
  * - Nothing is destroyed before the intent is on disk; from there on every step may be done again, so a run that is cut off at
  *   any point is gone on with by the next start (`erasure-chores.ts`) and comes to the same end.
  * - There is one run of an erasure at a time. It is an invocation of its own: whoever asked may go away.
- * - The subject itself is in nothing that is kept, told or logged.
+ * - The subject itself is in nothing that is kept, sent or logged.
  */
 import type { Clock } from '../../clock.ts';
 import { assert, ServiceError } from '../../errors.ts';
@@ -75,7 +75,7 @@ export interface ErasedState extends BranchesRead {
     derivable(tenant: string | null): ReadonlySet<string>;
     /** Every text in cells of versions is said. */
     cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void>;
-    /** Keys and texts of versions are told. */
+    /** Reports keys and texts of versions. */
     textsOf(versions: readonly ErasedVersions[], told: ToldTexts): Generator<undefined, void>;
     /** Applying an erasure of these versions takes little time once this was done. */
     expectErasure(versions: readonly ErasedVersions[]): Generator<undefined, void>;
@@ -120,9 +120,9 @@ export interface ErasureDeskParts {
   readonly yieldTurn: {
     /** Before the intent: whose rows they are waits for them to go. */
     readonly soon: () => Promise<void>;
-    /** Somebody waits for the receipt. */
+    /** A caller waits for the receipt. */
     readonly awaited: () => Promise<void>;
-    /** Nobody does. */
+    /** No caller waits. */
     readonly later: () => Promise<void>;
   };
   /** One line for the operator. */
@@ -146,13 +146,13 @@ export interface EraseRequest {
 
 export interface Erased {
   readonly id: string;
-  /** Versions that nobody is shown any more. */
+  /** Versions that are hidden from every caller. */
   readonly versions: number;
   /** Completed: the scan found nothing. */
   readonly certified: boolean;
   /** Where it was asked for. */
   readonly receipt: Envelope | null;
-  /** Salt of the commitment in the receipt, in hex: told to whoever erased the subject first, and never again. */
+  /** Salt of the commitment in the receipt, in hex: sent to the first requester of the subject's erasure, and never again. */
   readonly salt: string | null;
   /** Public key that verifies receipts, in hex. */
   readonly verificationKey: string;
@@ -180,9 +180,9 @@ export class ErasureDesk {
   readonly #running = new Map<string, Promise<void>>();
   /** Each writes files of the log anew: erasures that run beside each other share them. */
   readonly #redactions: Rounds<number>;
-  /** Somebody waits for their receipt. */
+  /** A caller waits for their receipt. */
   readonly #awaited = new Set<string>();
-  /** Something of the subject is left: they go on when somebody asks again, or after a start. */
+  /** Something of the subject is left: they continue with the next request, or after a start. */
   readonly #waiting = new Set<string>();
   /** Erasures that are made ready. */
   #expected = 0;
@@ -219,7 +219,7 @@ export class ErasureDesk {
     const { caller } = invocation;
     const tenant = tenantOf(caller.path);
     if (caller.path !== tenant) {
-      throw new ServiceError('REL_ACL', 'a subject is its tenant’s as a whole: it is erased under the tenant’s own path');
+      throw new ServiceError('REL_ACL', 'an erasure covers the whole tenant: send it under the tenant’s own path');
     }
     const salt = saltOf(this.#parts.hmacKey, tenant, subject);
     const commitment = commitmentOf(salt, subject);
@@ -258,7 +258,7 @@ export class ErasureDesk {
     await proofs.head(leaf + 1);
     const head = await proofs.headAt(leaf + 1);
     const stored = await proofs.entry({ leaf });
-    if (stored === undefined) throw new ServiceError('REL_STORAGE', 'the entry of the erasure is not there');
+    if (stored === undefined) throw new ServiceError('REL_STORAGE', 'the log has no entry of the erasure');
     const proof = tlogProof({ leaf: stored.leaf, leafIndex: leaf, path: proofs.inclusion(leaf, leaf + 1), head });
     return receiptOf(erasure.statement, { position, issuedAt: formatInstant(time), proof }, this.#parts.signer);
   }
@@ -437,7 +437,7 @@ export class ErasureDesk {
       if (!(await derived.renew())) {
         throw new ServiceError(
           'REL_STORAGE',
-          `the rows of the erasure ${id} are out of reach; files of before can’t be replaced`,
+          `the rows of the erasure ${id} are hidden, but older derived files can’t be replaced`,
         );
       }
       await this.#inSlices(state.rows.wipe(), nextStep);
@@ -505,7 +505,7 @@ export class ErasureDesk {
     if (this.#closing) {
       throw new ServiceError(
         'REL_UNAVAILABLE',
-        'the service is draining; the rows are out of reach, and the erasure goes on after a start',
+        'the service is draining; the rows are hidden, and the erasure continues after the next start',
       );
     }
   }
@@ -544,7 +544,7 @@ function residual(id: string, hits: readonly ResidualHit[]): ServiceError {
   const places = hits.map(({ where, what, count }) => `${where}${what === null ? '' : ` ${what}`}: ${count}`).join('; ');
   return new ServiceError(
     'REL_UNPROCESSABLE',
-    `erasure incomplete: the rows are out of reach, but the subject still appears in ${places}. Remove it there and erase again: there is no certificate until then`,
+    `erasure incomplete: the rows are hidden, but the subject still appears in ${places}. Remove it there and erase again: there is no certificate until then`,
     { extras: { erasure: id, residuals: hits.map(({ where, what, count }) => ({ where, what, count })) } },
   );
 }

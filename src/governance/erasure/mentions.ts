@@ -1,6 +1,7 @@
 /**
- * Entries that repeat a subject in texts of their own: what was asked or noted on exhibits, queries of views, keys of removed
- * rows, and whatever an entry of a kind that has no design yet holds. Their positions stand in the intent of the erasure; nobody is shown them from there on, and their texts leave the log.
+ * Entries that repeat a subject in texts of their own: recipes and notes of exhibits, queries of views, keys of removed rows, and
+ * texts of open entries. The intent of the erasure lists their positions; from there on no caller sees them, and their texts
+ * leave the log.
  */
 import { isOpen } from '../../log/entries/entry.ts';
 import { sealedKeyOf } from '../../log/keys/sealed-text.ts';

@@ -1,4 +1,7 @@
-/** Bodies that rows of a log name, and that are not there: what an fsck has to find, for nobody else looks before a client asks. */
+/**
+ * Finds bodies that rows of a log name and that are missing: an fsck must find them, for no other check does before a client
+ * asks.
+ */
 import { type BlobName, listBlobs } from '../../log/blobs/blobs.ts';
 import type { Disk } from '../../log/disk/disk.ts';
 import { type CommittedEntry, splitParts, type WholeEntry } from '../../log/entries/entry.ts';

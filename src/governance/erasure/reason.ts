@@ -5,8 +5,8 @@ const instead = '[erased]';
 const lengthMin = 3;
 
 /**
- * The reason without any of these texts, however they are capitalised and composed. The subject goes at any length; of cells
- * those that are long enough to mean somebody.
+ * The reason without any of these texts, however they are capitalised and composed. The subject is removed at any length; cells
+ * only if they are long enough to identify a subject.
  */
 export class Reason {
   #text: string;

@@ -22,7 +22,7 @@ export interface Remainder {
   readonly state: 'undecryptable' | 'absent';
 }
 
-/** Copies that hold the rows still, under keys that nobody has any more. */
+/** Copies that still hold the rows, under keys that are destroyed. */
 export function sealedCopies(backups: number): readonly Remainder[] {
   return backups === 0 ? [] : [{ where: `${backups} backups taken before`, state: 'undecryptable' }];
 }
@@ -58,7 +58,7 @@ export interface IntentStatement {
 export interface ErasureStatement {
   readonly version: 1;
   readonly receipt_id: string;
-  /** Lower-case hex HMAC-SHA-256 of the subject in UTF-8 under the salt that the requester was told. */
+  /** Lower-case hex HMAC-SHA-256 of the subject in UTF-8 under the salt that the requester got. */
   readonly subject_commitment: string;
   readonly reason: string;
   readonly requested_by: string;
@@ -149,8 +149,8 @@ export function commitmentOf(salt: Uint8Array, subject: string): string {
 }
 
 /**
- * Salt of a subject's commitment: the same for each of its erasures, and nobody's to work out without the store's own key. So
- * an erasure that is asked for again is found without the subject being kept anywhere.
+ * Salt of a subject's commitment: the same for each of its erasures, and impossible to compute without the store's own key. So a
+ * repeated request finds its erasure without the subject being kept anywhere.
  */
 export function saltOf(hmacKey: Uint8Array, tenant: string | null, subject: string): Uint8Array {
   const hmac = createHmac('sha256', hmacKey).update(saltScope(tenant), 'utf8').update(subject, 'utf8');

@@ -220,7 +220,7 @@ class Scan {
     }
   }
 
-  /** Rows of nobody that repeat words of what was erased. */
+  /** Rows without a subject that repeat words of erased rows. */
   async words(tenant: string | null): Promise<void> {
     const { state, words, yieldTurn } = this.#parts;
     const search = words.search();

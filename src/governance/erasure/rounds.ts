@@ -1,4 +1,4 @@
-/** Work for many who ask at once, in rounds: whoever comes while a round runs is served by the next, together with all others who came. Pure. */
+/** Shared work in rounds: callers who come while a round runs are all served by the next. Pure. */
 
 interface Round<T> {
   readonly items: T[];

@@ -1,4 +1,4 @@
-/** Rows of a tenant on all branches as they are now. Ungoverned: whoever reads them here shows them to nobody. */
+/** Rows of a tenant on all branches as they are now. Ungoverned: callers here must not show them. */
 import { mainBranch } from '../../log/entries/entry.ts';
 import type { CatalogReader } from '../../projections/access-paths.ts';
 import type { Branches } from '../../projections/branches/projection.ts';

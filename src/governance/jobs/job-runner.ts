@@ -1,7 +1,7 @@
 /**
- * Long work that somebody asked for, in one list: who asked, how far it is, and an end before its time. A job runs within an
- * invocation of its own, which whoever starts it has entered, so that it is admitted, recorded and waited for as any other; here is
- * only its turn, its progress and its cancellation. In memory: a start forgets them. Nothing of any row is in the list.
+ * Long work that callers started, in one list: the caller, the progress, and a way to cancel it. A job runs within an invocation
+ * of its own, which its starter has entered, so that it is admitted, recorded and waited for as any other; here are only its
+ * turn, its progress and its cancellation. In memory: a start forgets them. Nothing of any row is in the list.
  *
  *   queued -> running -> done | failed | cancelled
  */
@@ -24,7 +24,7 @@ export interface JobView {
   /** Null while it is not known. */
   readonly total: number | null;
   readonly principal: string;
-  /** Organisation path of whoever asked. */
+  /** Organisation path of the caller. */
   readonly path: string | null;
   /** Nanoseconds. */
   readonly queuedAt: bigint;
@@ -150,7 +150,7 @@ export class JobRunner {
     return view;
   }
 
-  /** Takes no more jobs, and cancels those that nobody was promised. */
+  /** Takes no more jobs, and cancels those that were not promised to a caller. */
   drain(): void {
     this.#draining = true;
     for (const { view, onDrain, ending } of this.#jobs.values()) {
@@ -222,7 +222,7 @@ export class JobRunner {
     });
   }
 
-  /** The place goes on to the next without being given back, so that nobody comes in between. */
+  /** Hands the slot to the next job without a release, so that none comes in between. */
   #pass(lane: JobLane): void {
     const state = this.#lanes.get(lane)!;
     const next = state.running > lane.runningMax ? undefined : state.waiting.shift();

@@ -21,8 +21,8 @@ export function checkAgreementTerms(
 ): void {
   const { assigner, types, where, columns, permission, masking, onwardSharing, aggregateMinGroup } = terms;
   if (!covers(tenant, assigner)) throw invalid('the assigner is a path of the tenant that shares');
-  if (onwardSharing) throw new ServiceError('REL_NOT_IMPLEMENTED', 'onward sharing is not implemented');
-  if (aggregateMinGroup !== null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'a smallest group is not implemented');
+  if (onwardSharing) throw new ServiceError('REL_NOT_IMPLEMENTED', 'onward_sharing is not implemented');
+  if (aggregateMinGroup !== null) throw new ServiceError('REL_NOT_IMPLEMENTED', 'aggregate_min_group is not implemented');
   const unknown = permission.find((action) => !sharedActions.includes(action));
   if (unknown !== undefined) {
     throw invalid(`${JSON.stringify(unknown)} is nothing that can be shared; there are ${sharedActions.join(', ')}`);

@@ -1,6 +1,6 @@
 /**
- * A tenant may have an id that was another's before. Whatever goes by its paths and is older (records of access, entries,
- * views, exhibits) was the other's, and is nobody's to see but the administrator's.
+ * A tenant may have the id of an earlier one. Older records under its paths (access records, entries, views, exhibits) belonged
+ * to that one, and only the administrator may see them.
  */
 import { tenantOf } from '../../log/values/value.ts';
 import type { AuditQuery, AuditReader } from '../../projections/access-paths.ts';

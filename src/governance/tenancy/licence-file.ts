@@ -47,11 +47,11 @@ function licenceIn(text: string, settings: LicenceSettings): Licence {
   checkSignature(signed, signature, publicKeyOf(settings));
   const { tier, max_tenants, storage_max_gb, capabilities, expires_unix_secs, licensee, ...more } = signed;
   const [unknown] = Object.keys(more);
-  if (unknown !== undefined) throw refused(`this version does not know what ${JSON.stringify(unknown)} asks for`);
-  if (tier !== profile) throw refused(`it is of the tier ${JSON.stringify(tier)}, and SERVICE_PROFILE is ${profile}`);
+  if (unknown !== undefined) throw refused(`this version does not know the member ${JSON.stringify(unknown)}`);
+  if (tier !== profile) throw refused(`its tier is ${JSON.stringify(tier)}, but SERVICE_PROFILE is ${profile}`);
   if (typeof licensee !== 'string' || licensee === '') throw refused('it names no licensee');
   if (!Array.isArray(capabilities) || !capabilities.every((each) => typeof each === 'string')) {
-    throw refused('capabilities is a list of texts');
+    throw refused('capabilities must be a list of strings');
   }
   const tenantsMax = wholeNumber('max_tenants', max_tenants, 1_000_000);
   const storageBytesMax = wholeNumber('storage_max_gb', storage_max_gb, 9_000_000) * bytesPerGb;
@@ -74,7 +74,7 @@ function termOf(expires: Json | undefined, graceDays: number): Pick<Licence, 'ex
 
 function wholeNumber(name: string, value: Json | undefined, max: number): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0 || value > max) {
-    throw refused(`${name} is a whole number from 0 to ${max}`);
+    throw refused(`${name} must be a whole number from 0 to ${max}`);
   }
   return value;
 }
@@ -96,7 +96,7 @@ function checkSignature(signed: Record<string, Json>, signature: Json | undefine
   const key = crypto.createPublicKey({ key: Buffer.concat([spkiPrefix, publicKey]), format: 'der', type: 'spki' });
   const bytes = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
   if (bytes.length !== 64 || !crypto.verify(null, Buffer.from(canonicalOf(signed)), key, bytes)) {
-    throw refused('its signature is not that of the licence key');
+    throw refused('its signature does not match the licence key');
   }
 }
 
@@ -104,7 +104,7 @@ function canonicalOf(signed: Record<string, Json>): string {
   try {
     return canonicalJson(signed);
   } catch {
-    throw refused('it holds what JSON can not say');
+    throw refused('it holds values that JSON cannot represent');
   }
 }
 

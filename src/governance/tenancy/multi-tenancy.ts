@@ -10,7 +10,7 @@ import type { Tenants } from '../../projections/tenants/projection.ts';
 import type { Caller } from '../caller.ts';
 import { platformAdmin, type Rule } from '../authorization/policy.ts';
 
-/** Credentials that speak for somebody; the others run the store. */
+/** Credentials of callers within tenants; the others run the store. */
 const speaking: ReadonlySet<Caller['credential']> = new Set(['token', 'shared-secret', 'none']);
 
 export function multiTenancyRules(tenants: Pick<Tenants, 'tenant'>): readonly Rule[] {
@@ -42,7 +42,7 @@ export function checkMinted(token: Pick<TokenRecord, 'tenant' | 'roles'>, tenant
   if (!stands(tenants, token.tenant)) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
 }
 
-/** Suspended ones are told so by their standing. */
+/** Suspended tenants count: `checkStanding` refuses them. */
 function stands(tenants: Pick<Tenants, 'tenant'>, path: string): boolean {
   return tenants.tenant(tenantOf(path)!)?.manner === null;
 }

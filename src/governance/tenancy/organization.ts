@@ -1,6 +1,6 @@
 /**
  * Organisation paths: `tenant/unit/…`, compared segment by segment and byte by byte as sent. No percent-decoding, no case
- * folding, no Unicode normalisation: two spellings are two organisations, so nobody reaches a neighbour by respelling.
+ * folding, no Unicode normalisation: two spellings are two organisations, so no caller reaches a neighbour by respelling.
  */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';

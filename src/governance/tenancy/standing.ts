@@ -1,6 +1,6 @@
 /**
- * Whether the tenant that a caller acts in may be used: a suspended one pays first, a deleted one is gone. Organisations
- * that were never registered have no standing to lose. Whoever runs the store is not stopped: only they can end it.
+ * Whether the tenant that a caller acts in may be used: a suspended one pays first, a deleted one is gone. Organisations that
+ * were never registered cannot be suspended. The operator of the store is not stopped: only the operator can end it.
  */
 import { tenantOf } from '../../log/values/value.ts';
 import { ServiceError } from '../../errors.ts';

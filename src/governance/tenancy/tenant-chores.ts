@@ -39,7 +39,8 @@ export class TenantChores {
     const { tenants, clock, yieldTurn } = this.#parts;
     const nextStep = async (): Promise<void> => {
       await yieldTurn();
-      if (signal?.aborted) throw new ServiceError('REL_UNAVAILABLE', 'the service is draining; the purge goes on after a start');
+      if (signal?.aborted)
+        throw new ServiceError('REL_UNAVAILABLE', 'the service is draining; the purge continues after the next start');
     };
     for (const id of tenants.purging()) await this.#invoke((invocation) => purgeTenant(invocation, id, nextStep));
     const now = clock.now();

@@ -1,7 +1,7 @@
 /**
- * Tenants, members and agreements as far as a caller may know of them, and what a caller may ask to become of them. Whoever
- * looks after one tenant is told the same of every other: that there is none. What is changed goes through `submit`, where
- * the same rules are asked again.
+ * Tenants, members and agreements as far as a caller may see them, and the caller's commands about them. The manager of one
+ * tenant gets the same answer for every other: that there is none. Changes go through `submit`, where the same rules are checked
+ * again.
  */
 import { ServiceError } from '../../errors.ts';
 import type { AgreementRecord, AgreementState, AgreementTerms, TypeDefinition } from '../../log/entries/entry.ts';
@@ -76,14 +76,14 @@ export class GovernedTenants implements TenantDesk {
     const id = caller.tenant ?? tenantOf(caller.path);
     if (id === null) {
       this.checkRunsStore();
-      throw new ServiceError('REL_NOT_FOUND', 'the caller speaks for no tenant');
+      throw new ServiceError('REL_NOT_FOUND', 'the credential belongs to no tenant');
     }
     return id;
   }
 
   checkRunsStore(): void {
     if (!this.#parts.may({ tenant: null, own: false })) {
-      throw new ServiceError('REL_ACL', 'the registry of tenants is for who runs the store');
+      throw new ServiceError('REL_ACL', 'only the operator of the store may use the tenant registry');
     }
   }
 
@@ -92,7 +92,7 @@ export class GovernedTenants implements TenantDesk {
     if (may({ tenant: id, own: true })) return;
     // The manager of another tenant learns nothing about this one, not even whether it exists.
     if (caller.tenant !== null && may({ tenant: caller.tenant, own: true })) throw unknownTenant();
-    throw new ServiceError('REL_ACL', 'tenants are looked after by their own administrators, or by who runs the store');
+    throw new ServiceError('REL_ACL', 'only its own administrators and the operator of the store may manage a tenant');
   }
 
   agreements(tenant: string): readonly AgreementView[] {
@@ -113,7 +113,7 @@ export class GovernedTenants implements TenantDesk {
   amendment(tenant: string, id: string, terms: AgreementTerms): ChangeAgreement {
     const { record } = this.#known(tenant, id);
     if (tenantOf(record.assigner) !== tenant)
-      throw new ServiceError('REL_ACL', 'the terms of an agreement are for the assigner to say');
+      throw new ServiceError('REL_ACL', 'only the assigner may set the terms of an agreement');
     checkAgreementTerms(tenant, terms, (name) => this.#parts.typeOf(terms.assigner, name));
     return { kind: 'change-agreement', id, terms };
   }
@@ -147,7 +147,7 @@ export class GovernedTenants implements TenantDesk {
     const { now, periodNs } = this.#parts;
     const end = until ?? now;
     const period = { since: since ?? end - periodNs, until: end };
-    if (period.since >= period.until) throw new ServiceError('REL_INVALID', 'a period ends after it begins');
+    if (period.since >= period.until) throw new ServiceError('REL_INVALID', 'the period must end after it begins');
     return period;
   }
 

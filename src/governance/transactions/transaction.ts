@@ -1,10 +1,10 @@
 /**
- * A transaction: what one caller writes to a branch in memory, over the snapshot of its first statement, until a commit decides all of
- * it again on what stands then. What must hold:
+ * A transaction: one caller's writes to a branch in memory, over the snapshot of its first statement, until a commit decides all
+ * of it again on the state of then. Invariants:
  *
- * - nothing of it is in the log, an index, a change set or an answer to anybody else before the commit;
- * - it holds no lock, no place and no fsync: who writes what it wrote too, and commits first, wins, and this one is refused as stale;
- *   the next one of its client waits then for those who write the same (`turns.ts`);
+ * - nothing of it is in the log, an index, a change set or another caller's answer before the commit;
+ * - it holds no lock, no slot and no fsync: of two that write the same rows the first to commit wins, and the other is refused as
+ *   stale; the next one of its client then waits for others that write the same (`turns.ts`);
  * - it is its opener's alone, and what governs rows now governs its own rows at every statement.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -34,7 +34,7 @@ export interface TransactionBounds {
 /** One command, decided once. */
 interface Step {
   readonly command: WaitingCommand;
-  /** Keys that were made for rows that brought none: they are told already, so a later decision makes the same. */
+  /** Keys that were made for rows that brought none: the client has them already, so a later decision makes the same. */
   readonly keys: readonly string[];
   readonly drafts: readonly EntryDraft[];
   readonly rows: number;

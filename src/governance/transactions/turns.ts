@@ -1,7 +1,7 @@
 /**
- * Turns of transactions about rows of which their clients met a conflict: who would run at once, to be refused again, waits before its
- * first statement for those who came before it and write the same. What must hold: who waits holds nothing, and waits no longer than
- * `waitMsMax`; nobody waits longer than `turnMs` for one that does not end; nobody else waits at all.
+ * Turns of transactions about rows in which their clients met a conflict: instead of running at once, to be refused again, such a
+ * transaction waits before its first statement for earlier ones that write the same. Invariants: a waiting one holds nothing, and
+ * waits no longer than `waitMsMax`; none waits longer than `turnMs` for one that does not end; no other waits at all.
  */
 import type { Clock } from '../../clock.ts';
 
@@ -31,7 +31,7 @@ export class Turn {
     this.#tenant = tenant;
   }
 
-  /** Null where nobody is before it, or too many are. */
+  /** Null where none is before it, or too many are. */
   begin(gone: AbortSignal | undefined): Promise<void> | null {
     if (this.#line !== null) return null;
     const line = this.#turns.lineOf(this.#tenant);

@@ -63,14 +63,14 @@ export function openArtefact(bytes: Uint8Array, publicKeys: readonly Uint8Array[
   const signed = typeof signature === 'string' ? Buffer.from(signature, 'base64') : Buffer.alloc(0);
   const message = attempt(() => signedBytes(rest));
   if (!publicKeys.some((key) => verifySignature(key, message, signed))) {
-    throw refused('is signed by no key of this log, or was edited since');
+    throw refused('is not signed by a key of this log, or was edited since');
   }
   const artefact = readArtefact(rest);
   const head = attempt(() => openCheckpoint(artefact.head, artefact.origin, publicKeys));
   if (head.size !== artefact.tree_size || hexOf(head.root) !== artefact.root) {
     throw refused('has a signed head of another tree');
   }
-  if ((artefact.digest_tree_size ?? 0) > artefact.tree_size) throw refused('has digests of more than it holds');
+  if ((artefact.digest_tree_size ?? 0) > artefact.tree_size) throw refused('has digests of more leaves than it holds');
   return artefact;
 }
 
@@ -153,7 +153,7 @@ function readFiles(value: unknown, pattern: RegExp): CopiedFile[] {
   const seen = new Set<string>();
   return readList(value, 'files').map((item) => {
     const { name, length, sha256 } = (item ?? {}) as Fields;
-    if (typeof name !== 'string' || !pattern.test(name) || seen.has(name)) throw refused('lists a strange file');
+    if (typeof name !== 'string' || !pattern.test(name) || seen.has(name)) throw refused('lists a file with an invalid name');
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) throw refused('lists a file without a digest');
     seen.add(name);
     return { name, length: count(length, name), sha256 };

@@ -291,7 +291,7 @@ export class Blobs {
   }
 
   address({ scope, sha256 }: BlobName): string {
-    if (!/^[0-9a-f]{64}$/.test(sha256)) throw new ServiceError('REL_INVALID', 'a body is named by 64 hex digits');
+    if (!/^[0-9a-f]{64}$/.test(sha256)) throw new ServiceError('REL_INVALID', 'the name of a body must be 64 hex digits');
     return createHmac('sha256', this.#options.keyring.hmacKey).update(`blob\0${scope}\0${sha256}`).digest('hex');
   }
 
@@ -448,7 +448,7 @@ async function frameOf(file: DiskFile): Promise<Frame> {
 }
 
 function pathOf(directory: string, address: string): string {
-  if (!/^[0-9a-f]{64}$/.test(address)) throw new ServiceError('REL_INVALID', 'a blob is named by 64 hex digits');
+  if (!/^[0-9a-f]{64}$/.test(address)) throw new ServiceError('REL_INVALID', 'the name of a blob must be 64 hex digits');
   return `${directory}/blobs/${address.slice(0, 2)}/${address}`;
 }
 

@@ -164,5 +164,5 @@ class Keeper implements WorkerKeeper {
 }
 
 function cancelled(): ServiceError {
-  return new ServiceError('REL_CANCELLED', 'the work was given up before it was done');
+  return new ServiceError('REL_CANCELLED', 'the work was cancelled before it was done');
 }

@@ -97,10 +97,7 @@ export function decideEvolve(
     if (property.masked && before?.masked !== true && isEnd) throw maskedEnd(name);
     if (property.subject && before?.subject !== true && stored.wasWritten(existing.name)) {
       const what = `property ${JSON.stringify(name)} of ${JSON.stringify(existing.name)}`;
-      throw new ServiceError(
-        'REL_CONFLICT',
-        `${what} can't say whose rows are: rows that are there already are not sealed for anybody`,
-      );
+      throw new ServiceError('REL_CONFLICT', `${what} cannot hold the subject: stored rows are not sealed for one`);
     }
     properties.set(name, property);
     changed = true;
@@ -133,14 +130,14 @@ export function evolved(
 export function checkProperty(name: string, property: PropertyDefinition): void {
   checkIdentifier(name, 'a property name');
   const what = `property ${JSON.stringify(name)}`;
-  if (!columnTypes.includes(property.type)) throw new ServiceError('REL_INVALID', `${what} has no such type`);
-  if (isReservedName(name)) throw new ServiceError('REL_INVALID', `${what} has a name that the store keeps for itself`);
+  if (!columnTypes.includes(property.type)) throw new ServiceError('REL_INVALID', `${what} has an unknown type`);
+  if (isReservedName(name)) throw new ServiceError('REL_INVALID', `${what} has a reserved name`);
   if (property.references !== undefined) {
     checkIdentifier(property.references, `the type that ${what} references`);
     refuseClassified(property.references);
   }
   if (property.subject && !canBeSubject(property.type)) {
-    throw new ServiceError('REL_INVALID', `${what} can't say whose a row is: a string or an integer does`);
+    throw new ServiceError('REL_INVALID', `${what} cannot hold the subject: only a string or an integer can`);
   }
   if (name.startsWith(embeddingPrefix) && property.type !== 'vector')
     throw new ServiceError('REL_INVALID', `${what} must be a vector`);
@@ -182,7 +179,7 @@ function checkCount(count: number): void {
 
 function checkSubjects(properties: readonly (readonly [string, PropertyDefinition])[]): void {
   const subjects = properties.filter(([, { subject }]) => subject);
-  if (subjects.length > 1) throw new ServiceError('REL_INVALID', 'one property of a type says whose its rows are');
+  if (subjects.length > 1) throw new ServiceError('REL_INVALID', 'a type has at most one subject property');
 }
 
 function checkPrimaryKey(command: RegisterType): void {
@@ -199,7 +196,7 @@ function checkTriggers(command: RegisterType): void {
   for (const trigger of command.graphTriggers) {
     checkIdentifier(trigger.linkType, 'a link type');
     refuseClassified(trigger.linkType);
-    if (trigger.linkType === command.name) throw new ServiceError('REL_INVALID', 'the edges of a type are of another type');
+    if (trigger.linkType === command.name) throw new ServiceError('REL_INVALID', 'the link type must be another type');
     for (const field of [trigger.sourceField, trigger.targetField]) {
       checkIdentifier(field, 'a field of a graph trigger');
       const property =
@@ -211,7 +208,10 @@ function checkTriggers(command: RegisterType): void {
         );
       if (property?.masked === true) throw maskedEnd(field);
       if (property?.type === 'vector')
-        throw new ServiceError('REL_INVALID', `graph trigger names ${JSON.stringify(field)}, and a vector names no row`);
+        throw new ServiceError(
+          'REL_INVALID',
+          `graph trigger names ${JSON.stringify(field)}, which is a vector and cannot name a row`,
+        );
     }
   }
 }

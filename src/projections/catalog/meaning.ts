@@ -40,13 +40,13 @@ export function checkMeaning(
     const guess = didYouMean(name, properties.keys());
     throw new ServiceError(
       'REL_UNKNOWN_COLUMN',
-      `${what} is a property of the type, and ${JSON.stringify(name)} is none${guess}`,
+      `${what} must name a property of the type, and ${JSON.stringify(name)} is none${guess}`,
     );
   };
   if (edge) {
     const ends = [named(edge.from, 'from of an edge'), named(edge.to, 'to of an edge')];
     if (edge.from === edge.to) throw new ServiceError('REL_INVALID', 'an edge has two ends: from and to name two properties');
-    if (ends.includes('vector')) throw new ServiceError('REL_INVALID', 'a vector names no end of an edge');
+    if (ends.includes('vector')) throw new ServiceError('REL_INVALID', 'a vector cannot be an end of an edge');
   }
   if (role !== undefined) checkIdentifier(role, 'the role of a type');
   if (identifier) {
@@ -59,6 +59,6 @@ export function checkMeaning(
     }
   }
   if (language !== undefined && !/^[a-z]{2,8}(-[a-z0-9]{1,8}){0,8}$/i.test(language)) {
-    throw new ServiceError('REL_INVALID', 'the language of a type is a BCP 47 tag, such as de or pt-BR');
+    throw new ServiceError('REL_INVALID', 'the language of a type must be a BCP 47 tag, such as de or pt-BR');
   }
 }

@@ -19,7 +19,7 @@ export function decideIntend(
   const { id, commitment, reason, keys, mentions, statement } = command;
   checkIdentifier(id, 'the id of an erasure');
   assert(/^[0-9a-f]{64}$/.test(commitment), 'a commitment is 64 lower-case hex digits');
-  if (erasures.of(id)) throw new ServiceError('REL_CONFLICT', 'there is an erasure of this id already');
+  if (erasures.of(id)) throw new ServiceError('REL_CONFLICT', 'an erasure with this id exists');
   const versions = command.versions.map(inOrder).sort((a, b) => compareText(a.type, b.type));
   const held = versions.flatMap(({ type, positions }) => holds.on(type, positions));
   if (held.length > 0) {

@@ -26,7 +26,7 @@ export function decideKeep(
 ): Decision {
   const { kind, id, type, key } = command;
   checkIdentifier(id, 'the id of a retention');
-  if (retention.of(id)) throw new ServiceError('REL_CONFLICT', 'there is a schedule or hold of this id already');
+  if (retention.of(id)) throw new ServiceError('REL_CONFLICT', 'a schedule or hold with this id exists');
   const definition = catalog.type(type);
   if (!definition) throw new ServiceError('REL_UNKNOWN_TYPE', `no type ${JSON.stringify(type)}`);
   const until = kind === 'hold-row' ? FOREVER : command.until;
@@ -62,7 +62,8 @@ export function decideExpire(
   next: NextPlace,
 ): Decision {
   const kept = inForce(command.id, state.retention);
-  if (!kept.scheduled || kept.until > next.time) throw new ServiceError('REL_CONFLICT', 'the time of the row is not over');
+  if (!kept.scheduled || kept.until > next.time)
+    throw new ServiceError('REL_CONFLICT', 'the retention time of the row is not over');
   const row = rowOf(kept, state);
   if (!row) throw new ServiceError('REL_NOT_FOUND', 'no such row');
   const ids = holds.on(kept.type, row.positions);

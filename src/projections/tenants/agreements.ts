@@ -73,7 +73,7 @@ export function decidePropose(command: ProposeAgreement, tenants: Tenants, conte
   const assigner = tenantOfPath(terms.assigner);
   const standing = tenants.agreementsOf(assigner).filter((each) => !isEnded(each) && tenantOfPath(each.assigner) === assigner);
   if (standing.length >= standingMax) {
-    throw new ServiceError('REL_CONFLICT', `a tenant shares under at most ${standingMax} agreements`);
+    throw new ServiceError('REL_CONFLICT', `a tenant shares rows under at most ${standingMax} agreements`);
   }
   const agreement: AgreementRecord = { ...termsOf(terms), id, state: 'proposed', createdAt: next.time, activatedAt: null };
   return decide('propose-agreement', { kind: 'agreement', change: 'proposed', agreement }, context, next);
@@ -85,7 +85,7 @@ export function decideMove(command: MoveAgreement, tenants: Tenants, context: De
   const agreement = known(id, tenants);
   const move = moves[agreement.state][to];
   if (!move) throw wrongMove(agreement.state, to);
-  if (!mayMove(agreement, to, side)) throw new ServiceError('REL_ACL', `${to} is not for ${sideNames[side]} to say`);
+  if (!mayMove(agreement, to, side)) throw new ServiceError('REL_ACL', `${sideNames[side]} may not make an agreement ${to}`);
   const past = stateAt(agreement, next.time) === 'expired';
   if (past !== (to === 'expired')) throw past ? wrongMove('expired', to) : new ServiceError('REL_CONFLICT', 'it has not expired');
   const activatedAt = to === 'active' ? (agreement.activatedAt ?? next.time) : agreement.activatedAt;
@@ -99,9 +99,9 @@ export function decideChange(command: ChangeAgreement, tenants: Tenants, context
   const agreement = known(id, tenants);
   checkTerms(terms, tenants, next);
   const state = stateAt(agreement, next.time);
-  if (state !== 'proposed') throw new ServiceError('REL_CONFLICT', `the terms of an agreement that is ${state} stand`);
+  if (state !== 'proposed') throw new ServiceError('REL_CONFLICT', `the terms of an agreement that is ${state} cannot change`);
   if (terms.assigner !== agreement.assigner || terms.assignee !== agreement.assignee) {
-    throw new ServiceError('REL_CONFLICT', 'the sides of an agreement stay');
+    throw new ServiceError('REL_CONFLICT', 'assigner and assignee of an agreement cannot change');
   }
   const changed = { ...agreement, ...termsOf(terms) };
   if (isDeepStrictEqual(changed, agreement)) return decideOne('change-agreement', id, [], next);
@@ -181,23 +181,23 @@ function checkTerms(terms: AgreementTerms, tenants: Tenants, next: NextPlace): v
   checkNames(terms.purposes, 'purpose', 0);
   checkNames(Object.keys(terms.masking), 'masked column', 0);
   if (!Object.values(terms.masking).every((kind) => maskKinds.includes(kind))) {
-    throw new ServiceError('REL_INVALID', `a mask is one of ${maskKinds.join(', ')}`);
+    throw new ServiceError('REL_INVALID', `a mask must be one of ${maskKinds.join(', ')}`);
   }
   if (!sharedHistories.includes(terms.history)) {
-    throw new ServiceError('REL_INVALID', `the history of an agreement is one of ${sharedHistories.join(', ')}`);
+    throw new ServiceError('REL_INVALID', `the history of an agreement must be one of ${sharedHistories.join(', ')}`);
   }
   if (where !== null) {
     checkText(where, 'the condition of an agreement');
     if (where.length > whereMax) throw new ServiceError('REL_INVALID', `a condition has at most ${whereMax} characters`);
   }
   if (terms.validTo <= terms.validFrom || terms.validTo <= next.time) {
-    throw new ServiceError('REL_INVALID', 'an agreement ends after it begins, and not before now');
+    throw new ServiceError('REL_INVALID', 'an agreement must end after it begins, and in the future');
   }
   if (aggregateMinGroup !== null && (!Number.isSafeInteger(aggregateMinGroup) || aggregateMinGroup < 1)) {
-    throw new ServiceError('REL_INVALID', 'the smallest group is a whole number of 1 or more');
+    throw new ServiceError('REL_INVALID', 'aggregate_min_group must be a whole number of 1 or more');
   }
   if (termsDigest !== null && !/^[0-9a-f]{64}$/.test(termsDigest)) {
-    throw new ServiceError('REL_INVALID', 'the digest of the terms is a SHA-256 in lower-case hex');
+    throw new ServiceError('REL_INVALID', 'the digest of the terms must be a SHA-256 in lower-case hex');
   }
 }
 

@@ -161,7 +161,7 @@ function quotaOf(given: Partial<TenantQuota>, before: TenantQuota): TenantQuota 
       throw new ServiceError('REL_INVALID', `there is no quota ${JSON.stringify(name.slice(0, limits.identifierLength))}`);
     }
     if (amount !== null && (!Number.isSafeInteger(amount) || amount < 0)) {
-      throw new ServiceError('REL_INVALID', `the quota ${name} is a whole number of 0 or more, or null`);
+      throw new ServiceError('REL_INVALID', `the quota ${name} must be a whole number of 0 or more, or null`);
     }
   }
   return { ...before, ...given };

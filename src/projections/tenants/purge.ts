@@ -47,7 +47,8 @@ export function decidePurge(
   const tenant = state.tenants.tenant(id);
   if (!tenant) throw new ServiceError('REL_NOT_FOUND', 'no such tenant');
   if (tenant.purged) return decideOne('purge-tenant', id, [], next);
-  if (tenant.manner !== 'purge') throw new ServiceError('REL_CONFLICT', 'rows are purged of a tenant that was deleted with them');
+  if (tenant.manner !== 'purge')
+    throw new ServiceError('REL_CONFLICT', 'only a tenant that was deleted with its rows can be purged');
   const found = nextKeys(id, keysMax, command.cursor, state, next.position);
   if (found === null) {
     const body = { kind: 'tenant', change: 'purged', manner: null, tenant: { ...tenant.record, changedAt: next.time } } as const;

@@ -36,6 +36,6 @@ export function checkPath(path: string, what: string): void {
 export function checkTenantId(id: string, what: string): void {
   checkIdentifier(id, what);
   if (id.trim() !== id || id.includes('/') || id.includes(',')) {
-    throw new ServiceError('REL_INVALID', `${what} is no organisation path: it is padded, or holds a slash or a comma`);
+    throw new ServiceError('REL_INVALID', `${what} is not an organisation path: it is padded, or holds a slash or a comma`);
   }
 }

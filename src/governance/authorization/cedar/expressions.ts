@@ -1,6 +1,6 @@
 /**
- * The engine's condition trees as ours. What is refused, is refused because a row could not be decided exactly as the
- * engine would, or because it can never be true and nobody would notice.
+ * The engine's condition trees as ours. A condition is refused where a row could not be decided exactly as the engine would, or
+ * where it can never be true, which no author would notice.
  */
 import type { Expr as Json } from '@cedar-policy/cedar-wasm/nodejs';
 import type { TypeDefinition } from '../../../log/entries/entry.ts';

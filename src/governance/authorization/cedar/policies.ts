@@ -58,7 +58,7 @@ export function readPolicies(id: string, text: string, types: TypeLookup = () =>
   const policies = parts.map((part, i) => readPolicy(id, text, part, parts.length === 1 ? null : i + 1, types));
   const ids = new Set<string>();
   for (const policy of policies) {
-    if (ids.has(policy.id)) throw new ServiceError('REL_INVALID', `policy ${policy.id} stands twice in its text`);
+    if (ids.has(policy.id)) throw new ServiceError('REL_INVALID', `policy ${policy.id} is in its text twice`);
     ids.add(policy.id);
   }
   return policies;

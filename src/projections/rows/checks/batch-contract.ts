@@ -125,7 +125,7 @@ function isOwn(name: string, properties: ReadonlyMap<string, PropertyDefinition>
 /** The definition of an undeclared column, or why it is refused. */
 function inferred(column: NamedColumn, type: TypeDefinition, length: number): PropertyDefinition | string {
   const { name } = column;
-  if (isReservedName(name)) return 'is kept by the store';
+  if (isReservedName(name)) return 'is set by the store and cannot be written';
   if (name.startsWith(embeddingPrefix)) {
     const dims = dimsOf(column, length);
     return dims >= 1 && dims <= limits.vectorDims ? { ...plain, type: 'vector', dims } : 'must be a vector';

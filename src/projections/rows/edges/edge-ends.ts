@@ -57,7 +57,7 @@ export class EdgeEnds {
         const field = sources === null ? trigger.sourceField : trigger.targetField;
         return refusal(
           'REL_TYPE_MISMATCH',
-          `${JSON.stringify(field)} names no row: an end of an edge is a text or a list of texts`,
+          `${JSON.stringify(field)} cannot name a row: an end of an edge must be a text or a list of texts`,
         );
       }
       if (ends.length + sources.length * targets.length > edgesPerRow) {

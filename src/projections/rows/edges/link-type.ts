@@ -28,7 +28,7 @@ export function linkTypeOf(
   stored: Pick<StoredColumns, 'wasWritten'>,
   ontologyVersion: number,
 ): TypeDefinition | string {
-  if (name === source.name) return 'the edges of a type are of another type';
+  if (name === source.name) return 'the link type must be another type';
   if (known !== undefined && known.primaryKey !== null) return `${what(name)} has a primary key, and the key of an edge is made`;
   const properties = new Map(Object.entries(known?.properties ?? {}));
   const wanted = new Map<string, PropertyDefinition>();

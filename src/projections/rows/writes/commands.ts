@@ -61,7 +61,7 @@ export function* putSteps(
   if (patch !== undefined && command.replace)
     throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
   if (command.keepsPresent && command.when !== 'absent')
-    throw new ServiceError('REL_INVALID', "rows that are there are kept by a write of those that are not: when is 'absent'");
+    throw new ServiceError('REL_INVALID', "keeping present rows needs when: 'absent'");
   const known = catalog.type(type);
   if (!known && !command.createType) throw unknownType(type);
   if (!known) checkIdentifier(type, 'a type name');
@@ -155,7 +155,7 @@ export function* deleteSteps(
   const seen = new Set<string>();
   const { within } = command;
   if (within !== undefined && within.from >= (within.to ?? FOREVER)) {
-    throw new ServiceError('REL_INVALID', 'the time within which rows end has to end after it begins');
+    throw new ServiceError('REL_INVALID', 'the time range in which rows end must end after it begins');
   }
   const isEnded = (version: OpenVersion): boolean =>
     within === undefined
