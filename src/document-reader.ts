@@ -1,7 +1,7 @@
 /**
- * Documents read beside the store. Their parsers are not ours and some inputs keep them busy for hours: each document has a thread
- * of its own that ends when its time is over. What is too short for that is read at once. A tenant's documents wait for each other
- * before they wait for those of others.
+ * Documents read beside the store. Their parsers are not ours and some inputs keep them busy for hours: each document has a
+ * thread of its own that ends when its time is over. Documents too short for that are read at once. A tenant's documents wait for
+ * each other before they wait for those of others.
  */
 import type { Clock } from './clock.ts';
 import { formatOf } from './doors/documents/blocks.ts';

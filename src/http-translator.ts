@@ -1,6 +1,6 @@
 /**
- * A chat model behind an endpoint as OpenAI's: `POST {model, messages}` answers `{choices: [{message: {content}}]}`. What it
- * says is a statement and nothing else; what it may do is decided where the statement is run, under the asker's own grant.
+ * A chat model behind an endpoint as OpenAI's: `POST {model, messages}` answers `{choices: [{message: {content}}]}`. Its answer
+ * is a statement and nothing else; the statement runs under the caller's own grant, which decides what it may do.
  */
 import type { Settings } from './config.ts';
 import { askModel } from './http-model.ts';

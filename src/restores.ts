@@ -1,6 +1,6 @@
 /**
- * Stores made of backups. What is copied and how the log is checked is `log/backup/restore.ts`'s; here projections are rebuilt in the
- * same pass, and held against those of the store that was backed up.
+ * Stores made from backups. `log/backup/restore.ts` copies the files and checks the log; here projections are rebuilt in the same
+ * pass, and compared with those of the store that was backed up.
  */
 import { type Clock, Ids, type Random } from './clock.ts';
 import type { Settings } from './config.ts';

@@ -1,4 +1,7 @@
-/** Composition root: opens the rooms bottom-up, closes them top-down. What a room needs from outside arrives here as an argument. */
+/**
+ * Composition root: opens the rooms bottom-up, closes them top-down. Everything that a room needs from outside arrives here as an
+ * argument.
+ */
 import { join } from 'node:path';
 import { Backups, type CopyBeside, type DigestBeside } from './backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';

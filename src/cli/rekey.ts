@@ -1,4 +1,7 @@
-/** `annals rekey`: another key-encryption key for a data directory. What it wraps stays the same, so only one small file changes. */
+/**
+ * `annals rekey`: another key-encryption key for a data directory. The wrapped keys stay the same, so only one small file
+ * changes.
+ */
 import { join, resolve } from 'node:path';
 import { systemRandom } from '../clock.ts';
 import { parseKey, readSettingFile } from '../config.ts';

@@ -160,7 +160,7 @@ export interface Transaction {
   /** Rows of these keys and this path must stand at the commit as they were read in it. */
   lock(type: string, path: string | null, keys: Iterable<string>): void;
   savepoint(name: string): void;
-  /** False where there is none of the name. What was written since stays. */
+  /** False where no savepoint has the name. Later writes stay. */
   release(name: string): boolean;
   /** False where there is none of the name. All is as it was there, and the savepoint stays. */
   rollbackTo(name: string): boolean;
@@ -388,8 +388,8 @@ export interface ExhibitDesk {
   /** Digest of the policy set as it stood at the basis of a snapshot; empty while none was installed. */
   policyDigest(snapshot: GovernedSnapshot): string;
   /**
-   * A snapshot at the instant and under the scope of a recipe, by the policies of then: its rows leave as seals only. What
-   * agreements share is not among them, for it ends with them. REL_ACL unless the caller's path covers that scope,
+   * A snapshot at the instant and under the scope of a recipe, by the policies of then: its rows leave as seals only. Rows that
+   * agreements share are left out, for they end with the agreement. REL_ACL unless the caller's path covers that scope,
    * REL_UNPROCESSABLE where the log had another policy set then.
    */
   pin(grant: PinnedGrant, action?: 'query' | 'search'): GovernedSnapshot;

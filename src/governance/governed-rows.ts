@@ -1,6 +1,6 @@
 /**
- * Rows of one tenant as one grant lets them out: the security barrier. Whatever a reader asks of them, a predicate or a sum,
- * it asks of rows that have passed and of cells that are shown; figures about rows are of those alone.
+ * Rows of one tenant as one grant lets them out: the security barrier. Every predicate and sum of a reader runs over rows that
+ * have passed and cells that are shown; figures about rows count those alone.
  */
 import { assert, ServiceError } from '../errors.ts';
 import type { TypeDefinition } from '../log/entries/entry.ts';

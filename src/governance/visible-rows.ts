@@ -1,6 +1,6 @@
 /**
- * Rows of every tenant that a name stands for, each let out by the gate for itself and put in one order of `system_from`, as
- * if they lay in one table. What an assigner's rows do not have, or what means something else there, reads as NULL.
+ * Rows of every tenant that a name stands for, each let out by the gate for itself and put in one order of `system_from`, as if
+ * they lay in one table. Columns that an assigner's rows lack, or that mean something else there, read as NULL.
  */
 import { assert } from '../errors.ts';
 import type { Vector } from '../log/values/columns.ts';

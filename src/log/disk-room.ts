@@ -1,6 +1,6 @@
 /**
- * A disk that takes no more for now: full, over its quota, or read-only. What the log could not write is kept and written
- * again, the same bytes at the same place, until there is room. While it waits nothing new is taken.
+ * A disk that takes no more for now: full, over its quota, or read-only. Frames that the log could not write are kept and written
+ * again, the same bytes at the same offset, until there is room. Meanwhile the log takes no new appends.
  */
 import type { Clock } from '../clock.ts';
 import { ServiceError } from '../errors.ts';

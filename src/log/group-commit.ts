@@ -7,15 +7,15 @@
  *   10 ms; as a group begins as soon as the disk is free, it never has to.
  * - `off`: acknowledged and visible after the write; `sync` appends still wait for an fsync.
  * - A frame is written once the keys of subjects that its rows are sealed under are on disk.
- * - A group of access records alone is written and not fsynced: nobody waits for that. The next fsync covers it, and
- *   where only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded stretch of records.
- *   Answers wait for their records to be written, so these never wait for commits that are expected, nor for an fsync
- *   that is under way: what they need of the queue is written beside it, to the same file, and left to the next fsync.
- * - Where all who are expected wait for a small fsync there is nobody to serve meanwhile: it is made in the turn, which
- *   spares two changes of thread, for as long as the disk is fast.
+ * - A group of access records alone is written and not fsynced: no caller waits for that. The next fsync covers it, and where
+ *   only reads happen `syncSoon` asks for one now and then, so that a power cut takes a bounded number of records. Answers wait
+ *   for their records to be written, but never for expected commits, nor for a running fsync: the queued frames that they need
+ *   are written during it, to the same file, and left to the next fsync.
+ * - Where all expected callers wait for a small fsync no other work is pending: it is made in the turn, which spares two changes
+ *   of thread, for as long as the disk is fast.
  * - An append whose entries are not all linked, because a body is still being sealed, holds up those after it.
- * - A write that found no room is made again, the same frame at the same place, until there is some: whoever waits for it,
- *   or came after it, is told at once that the outcome is open. What was written before it gets its fsync meanwhile.
+ * - A write that found no room is repeated, the same frame at the same offset, until there is some: callers that wait for it, or
+ *   came after it, learn at once that the outcome is open. Earlier frames get their fsync meanwhile.
  * - After any other failed write, and after every failed fsync, nothing is tried again: every waiting and later append is
  *   refused, because what the disk holds is unknown.
  */
@@ -106,7 +106,10 @@ export class GroupCommit {
     return waiting;
   }
 
-  /** Runs `work` while no group is written and no fsync is under way. What it rejects with fails the log: the files are not what they were thought to be. */
+  /**
+   * Runs `work` while no group is written and no fsync is under way. A rejection fails the log: its files are then in an unknown
+   * state.
+   */
   async between(work: () => Promise<void>): Promise<void> {
     if (this.#state.at === 'failed') throw this.#state.error;
     if (this.#room.why !== null) throw this.#room.refusal();

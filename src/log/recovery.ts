@@ -1,11 +1,10 @@
 /**
- * Opening what a dead process left. Order matters: everything is fsynced before it is read (what was read once must not
- * vanish in a later power cut), every entry is followed down the chain, the tail is judged, and only then is anything
+ * Opens the files that a dead process left. Order matters: everything is fsynced before it is read (bytes that were read once
+ * must not vanish in a later power cut), every entry is followed down the chain, the tail is judged, and only then are files
  * changed. A crash anywhere inside leaves a state that opens the same way; a second recovery changes nothing.
  *
- * With a saved state only what follows it is read. What is refused of it is refused before an entry is replayed, and then the
- * log is opened as without: damage behind the place that it knows gets the same verdict either way, damage before it is for
- * `verify` to find.
+ * With a saved state only later entries are read. A state is refused before an entry is replayed, and then the log is opened as
+ * without one: damage behind the offset that it knows gets the same verdict either way, damage before it is for `verify` to find.
  *
  * Cut: bytes after the last whole frame of the last file which no later frame and no signed checkpoint claims as
  * durable; a log file that the manifest does not list yet and that holds no frame; other generations of files that it lists.

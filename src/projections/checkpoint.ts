@@ -79,7 +79,7 @@ export function captureCheckpoint(projector: Projector, filesToCome = false): Ca
   return { leaves, projections, files, complete: Promise.all(complete) };
 }
 
-/** Makes it the newest one. What it stands for must be durable by now. */
+/** Makes it the newest one. Its log entries must be durable by now. */
 export async function writeCheckpoint(home: DerivedHome, captured: Captured, log: SavedLog): Promise<CheckpointPlace> {
   const { disk, directory, logId } = home;
   assert(log.leaves === captured.leaves, 'log and projections are saved at one leaf');

@@ -180,8 +180,8 @@ export function decide(command: Command, state: CurrentState, context: DecideCon
 }
 
 /**
- * The same of rows, so many a step. What is decided holds where nothing was written and nothing ruled between its steps; where that is
- * not so, it may fail in any way.
+ * The same for rows, so many a step. The decision holds if no write and no policy came between its steps; otherwise it may fail
+ * in any way.
  */
 export function* decideInSteps(
   command: PutRows | DeleteRows,

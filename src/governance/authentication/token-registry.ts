@@ -1,4 +1,4 @@
-/** The registry as authentication sees it: standing tokens only. What was revoked or rotated away is as if never made. */
+/** The registry as authentication sees it: live tokens only. A token that was revoked or rotated away is as if never made. */
 import type { TokenRecord } from '../../log/entries/entry.ts';
 import type { Directory } from '../../projections/directory/projection.ts';
 import type { TokenDirectory } from './bearer-tokens.ts';

@@ -11,8 +11,8 @@ export interface RowCondition {
   /** Canonical text: equal keys, equal predicates. Constants of caller and context are folded in. */
   readonly key: string;
   /**
-   * Writes 1 for the rows that pass and 0 for the others to out[0 .. count). `columns` in the order of the condition's own;
-   * rows as `RowBlock` has them. What errs in a forbid denies, in a permit is ignored.
+   * Writes 1 for the rows that pass and 0 for the others to out[0 .. count). `columns` in the order of the condition's own; rows
+   * as `RowBlock` has them. An error in a forbid denies, in a permit it is ignored.
    */
   test(columns: readonly Vector[], selection: Int32Array | null, first: number, count: number, out: Uint8Array): void;
 }
@@ -36,7 +36,7 @@ export interface Lane {
   readonly rows: RowCondition | null | 'none';
   /** The strictest of each column: redact > null > hash > bucket > last4 = year. Columns that are not shared are among them. */
   readonly masks: ReadonlyMap<string, CellMask>;
-  /** Those that an agreement shares; null: all. What is not among them reads as NULL and is masked for aggregates. */
+  /** Columns that an agreement shares; null: all. Any other reads as NULL and is masked for aggregates. */
   readonly columns: ReadonlySet<string> | null;
   readonly history: 'full' | 'current_only' | { readonly from: bigint };
 }

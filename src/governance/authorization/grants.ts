@@ -380,8 +380,8 @@ function grantOf(lanes: readonly Lane[], because: readonly string[] = []): TypeG
 }
 
 /**
- * Columns that are not among those shared. What repeats the key is one of them with it; whose a row is, and since when, is
- * known of every row that is.
+ * Columns that are not shared. Columns that repeat the key are shared with it; the organisation and the instants of a shared row
+ * are always known.
  */
 function withheld(columns: readonly string[] | null, type: TypeDefinition): readonly string[] {
   if (columns === null) return [];
@@ -396,8 +396,8 @@ function keyColumns({ primaryKey }: TypeDefinition): readonly string[] {
 }
 
 /**
- * Those of the agreement, and those of policies on top: in a column that has both the stricter, in every row. What is not
- * shared at all shows nothing.
+ * The masks of the agreement, and those of policies on top: in a column that has both the stricter, in every row. A column that
+ * is not shared at all shows nothing.
  */
 function sharedMasks(
   { id, masking, columns }: AgreementRecord,

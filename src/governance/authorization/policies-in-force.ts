@@ -1,6 +1,6 @@
 /**
- * The policy set of the log, read once for each change of it, and what of it concerns one caller, worked out once for each
- * way in which that caller asks. What gate, guards and grants decide by is the same object, so they can't differ.
+ * The policy set of the log, read once for each change of it, and its part that concerns one caller, computed once for each way
+ * in which that caller asks. Gate, guards and grants decide by the same object, so they can't differ.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Policies, PolicySet as PolicyTexts } from '../../projections/policies/projection.ts';

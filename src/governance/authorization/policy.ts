@@ -70,10 +70,10 @@ export interface Installed {
 }
 
 /**
- * The decision once policies are installed: forbids of the rules hold as before, and their permits give way to those of the
- * set. Who administers the store, tenants or tokens is for the rules alone to say: no policy locks the administrator out, and
- * none that permits everything makes an administrator of everybody. An action about rows is allowed when any row may be
- * concerned; which ones are, the grant says, type by type.
+ * The decision once policies are installed: forbids of the rules hold as before, and their permits give way to those of the set.
+ * The rules alone decide who administers the store, tenants or tokens: no policy locks the administrator out, and none that
+ * permits everything makes every caller an administrator. An action about rows is allowed when any row may be concerned; the
+ * grant decides which ones, type by type.
  */
 export function decideInstalled(rules: readonly Rule[], request: PolicyRequest, installed: Installed): Decision {
   const ruled = decide(rules, request);

@@ -165,7 +165,7 @@ function yearOf(text: string): string | null {
   return isoDate.exec(text)?.[1] ?? null;
 }
 
-/** Texts by the places of one block. What is asked for by a text is never one of them. */
+/** Texts by the rows of one block. A text in a search is never one of them. */
 class RenderedTexts implements Dictionary {
   readonly size: number;
   readonly #render: (place: number) => string;

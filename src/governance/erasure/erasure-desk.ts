@@ -3,7 +3,7 @@
  *
  *   ask       may the caller? -> find, and what repeats the subject -> one turn: what came meanwhile, check, append the intent,
  *             retire the keys
- * -> intent on disk: the rows are hidden from every caller, on any branch, at any basis; running answers begin anew
+ *             -> intent on disk: the rows are hidden from every caller, on any branch, at any basis; running answers begin anew
  *   run       keys destroyed -> caches let go -> derived files replaced -> scan -> completion on disk
  *   certify   the receipt, made from the log
  *

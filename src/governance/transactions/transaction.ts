@@ -311,7 +311,7 @@ export class OpenTransaction implements Transaction {
     this.#savepoints.push({ name, steps: this.#steps.length });
   }
 
-  /** False where there is none of the name. What was written since stays. */
+  /** False where no savepoint has the name. Later writes stay. */
   release(name: string): boolean {
     const index = this.#savepoints.findLastIndex((each) => each.name === name);
     if (index < 0) return false;

@@ -1,7 +1,7 @@
 /**
- * Capture of a backup, while writes go on. What is sealed is copied whole, the open file up to a signed head, and the copy is
- * read back (`backup-copy.ts`): its chain must lead to that head. Only then its document is written (`backup-artefact.ts`), last
- * and whole, so a directory that a crash or a failure left is never taken for a backup; the next capture of the same log clears it.
+ * Captures a backup while writes go on. Sealed files are copied whole, the open file up to a signed head, and the copy is read
+ * back (`backup-copy.ts`): its chain must lead to that head. Only then its document is written (`backup-artefact.ts`), last and
+ * whole, so a directory that a crash or a failure left is never taken for a backup; the next capture of the same log clears it.
  */
 import { ServiceError } from '../../errors.ts';
 import { type Artefact, ARTEFACT_NAME, ARTEFACT_VERSION, formatArtefact } from './backup-artefact.ts';

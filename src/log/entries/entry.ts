@@ -118,7 +118,7 @@ export interface PropertyDefinition {
   readonly subject: boolean;
   /** Length of the vectors of a vector column; 0 elsewhere. */
   readonly dims: number;
-  /** Type whose rows the cells name; absent: none. What names rows of a protected type is as protected. */
+  /** Type whose rows the cells name; absent: none. A column that names rows of a protected type is as protected. */
   readonly references?: string;
 }
 

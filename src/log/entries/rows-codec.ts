@@ -1,7 +1,7 @@
 /**
- * Bodies of rows as canonical bytes. What they add to their contract is the secrets of its leaves: salts (a seed, or one each)
- * and, of rows that were dropped, their place and leaf hash, so that a frame without them still gives the root that its leaf
- * commits to. Rows that are sealed by subject are drawn in `subject-sections.ts`. Changing this needs a new version and a fixture.
+ * Bodies of rows as canonical bytes. They add to their contract the secrets of their leaves: salts (a seed, or one each) and, of
+ * rows that were dropped, their index and leaf hash, so that a frame without them still gives the root that its leaf commits to.
+ * Rows that are sealed by subject are drawn in `subject-sections.ts`. Changing this needs a new version and a fixture.
  */
 import { assert, ServiceError } from '../../errors.ts';
 import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads what `subject-seal.ts` wrote, from the schema on. Rows whose key is destroyed come without cells: of them their place
- * and leaf hash are left. Whatever the bytes say, no more memory is taken than they account for.
+ * Reads the sections of `subject-seal.ts`, from the schema on. Rows whose key is destroyed come without cells: their index and
+ * leaf hash are left. Malformed bytes never allocate more memory than they account for.
  */
 import { type ByteReader, malformed } from '../bytes/byte-stream.ts';
 import { checkBits, checkLayout, checkOffsets, kinds } from './column-codec.ts';

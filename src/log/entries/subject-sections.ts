@@ -1,7 +1,7 @@
 /**
- * Rows of a body that belong to subjects: which of them are whose, and what the bytes of such a body look like. What belongs
- * to one subject lies in a section of its own, sealed under the subject's key inside the body, which is sealed under the data
- * key like any other. Forgetting 32 bytes then erases these rows wherever the body was copied to, and no hash changes.
+ * Rows of a body that belong to subjects, and the bytes of such a body. The rows of one subject lie in a section of their own,
+ * sealed under the subject's key inside the body, which is sealed under the data key like any other. Forgetting 32 bytes then
+ * erases these rows wherever the body was copied to, and no hash changes.
  *
  *   body      +-----------+---------+-----------+----------+--------+--------+------------+
  *             | version 3 | kind u8 | type text | rows u32 | ops[n] | closes | provenance |  as in version 1

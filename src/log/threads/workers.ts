@@ -20,7 +20,7 @@ export interface Job<Data, Request, Reply> {
   /** `import.meta.url` of the file that exports the job, and the name that it is exported under. */
   readonly module: string;
   readonly name: string;
-  /** Called once, before the first request. What it gives may take its time: requests wait for each other. */
+  /** Called once, before the first request. A reply may take its time: requests wait for each other. */
   begin(data: Data): (request: Request) => Reply | Promise<Reply>;
 }
 

@@ -1,13 +1,13 @@
 /**
- * The tree kept for proofs: every fourth level of complete nodes, fed with each leaf as it is hashed. What lies between
- * is hashed again when it is asked for, at most seven hashes a node, so that an entry costs 34 bytes and a proof over
- * millions of entries, at any earlier size, reads no entry and takes some dozens of hashes.
+ * The tree kept for proofs: every fourth level of complete nodes, fed with each leaf as it is hashed. Nodes between are hashed
+ * again on demand, at most seven hashes a node, so that an entry costs 34 bytes and a proof over millions of entries, at any
+ * earlier size, reads no entry and takes some dozens of hashes.
  *
  * Levels 0, 8, 16 … are what C2SP tlog-tiles (c2sp.org/tlog-tiles) serves: 256 hashes a tile.
  *
- * Saved, the levels below 16 fall into groups of 65,536 leaves. A whole group never changes: it is a blob under the name of
- * its own root, written once, read back when a proof needs a node in it, and let go again. What is not a whole group, and
- * levels 16 and up (32 bytes a group), go with every saved state.
+ * Saved, the levels below 16 fall into groups of 65,536 leaves. A whole group never changes: it is a blob under the name of its
+ * own root, written once, read back when a proof needs a node in it, and let go again. Nodes outside whole groups, and levels 16
+ * and up (32 bytes a group), go with every saved state.
  */
 import { assert } from '../../errors.ts';
 import { type ByteReader, type ByteWriter, malformed } from '../bytes/byte-stream.ts';

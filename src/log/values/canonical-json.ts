@@ -1,6 +1,6 @@
 /**
  * JSON with one spelling per value (RFC 8785): no blanks, properties in the order of their UTF-16 units, numbers as
- * ECMAScript writes them, strings with the fewest escapes. What is hashed as JSON is hashed in this form. Pure.
+ * ECMAScript writes them, strings with the fewest escapes. All JSON is hashed in this form. Pure.
  */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from './value.ts';

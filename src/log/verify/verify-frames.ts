@@ -55,7 +55,7 @@ export async function onlyZeros(window: FileWindow, from: number, length: number
   return true;
 }
 
-/** A part of a file in memory, refilled when a view lies outside of it. What comes behind it is read while it is looked at. */
+/** A window of a file in memory, refilled when a view lies outside of it. The next window is read while this one is checked. */
 export class FileWindow {
   readonly #file: DiskFile;
   readonly #length: number;

@@ -571,7 +571,7 @@ class Verification {
     }
   }
 
-  /** Goes on at a later leaf. What lay between is unknown, so nothing can be compared across it. */
+  /** Continues at a later leaf. The leaves between are unknown, so nothing can be compared across them. */
   #skipTo(leaf: number): void {
     this.#leaf = leaf;
     this.#position = null;

@@ -1,6 +1,6 @@
 /**
- * The registry of branches: which stand, what each was forked from, where and by whom. A name is a tenant's, or the
- * store's. What a branch holds is the business of the projections that fork.
+ * The registry of branches: which are live, what each was forked from, where and by whom. A name is a tenant's, or the store's.
+ * The projections that fork hold the content of branches.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

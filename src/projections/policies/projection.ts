@@ -1,6 +1,6 @@
 /**
- * The policy set: Cedar texts by id, as it stands and as it stood below any position. What they mean is governance's
- * business. It is main's: a branch can't keep a policy that was withdrawn.
+ * The policy set: Cedar texts by id, now and below any position. Governance interprets them. The set is main's: a branch can't
+ * keep a policy that was withdrawn.
  */
 import { createHash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';

@@ -3,8 +3,8 @@
  * must learn of it. Like the delete itself, the record covers the branch that it was made on and branches forked from it. It
  * grows with the keys removed; their rows are gone.
  *
- * For keys of a subject's rows, and for what was erased, it records that something went, never what. What led from a removed row to
- * others that were made of it rests here as the log has it: sealed.
+ * For keys of a subject's rows, and for erased rows, it records the fact of the removal, never the keys. The chain from a removed
+ * row to rows made from it stays here as in the log: sealed.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

@@ -27,8 +27,8 @@ export interface RegisteredTenant {
   /** Nothing of it is left on any branch: its id may be registered again. */
   readonly purged: boolean;
   /**
-   * Where the id was registered before: position and nanosecond from which on it is this tenant's. Whatever else goes by
-   * its path and is older (views, exhibits, agreements, records of access) was another's, and is not shown. null: the first.
+   * Where the id was registered before: position and nanosecond from which on it is this tenant's. Older records under its path
+   * (views, exhibits, agreements, access records) were another's, and are not shown. null: the first.
    */
   readonly since: { readonly position: number; readonly time: bigint } | null;
 }

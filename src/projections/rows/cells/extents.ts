@@ -79,8 +79,8 @@ export class ColumnSpace {
   }
 
   /**
-   * Blocks as they come. What was given back after a block was taken stays as it is until the next one is asked for, or the
-   * reading ends: operators hold a block for many turns.
+   * Blocks as they come. Arrays that were given back after a block was taken stay as they are until the next block is taken, or
+   * the reading ends: operators hold a block for many turns.
    */
   *read<Block>(blocks: Iterable<Block>): Generator<Block, void> {
     const reader: BlockReader = { since: this.#epoch, at: this.#readers.length };

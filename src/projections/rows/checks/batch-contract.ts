@@ -34,7 +34,7 @@ export interface CheckedBatch {
 
 const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 } as const;
 
-/** `isPatch`: rows are not whole yet. What they lack may be stored, and a `_pk` alone may name the row. */
+/** `isPatch`: rows are not whole yet. Missing cells may be stored, and a `_pk` alone may name the row. */
 export function checkBatch(
   batch: RowBatch,
   known: TypeDefinition | undefined,

@@ -1,16 +1,16 @@
 /**
- * Indexes of texts, of vectors and of ends of edges, by segment and column: each a pure function of the cells that a segment holds, in the segment's own row
- * numbers. What is visible, to whom and when, is the reader's business, so versions, branches and policies need nothing here.
+ * Indexes of texts, of vectors and of ends of edges, by segment and column: each a pure function of the segment's cells, in the
+ * segment's own row numbers. The reader decides visibility, so versions, branches and policies need nothing here.
  *
- * - A sealed segment is indexed as a whole, by a worker, once somebody searched the column, and so is what one that grows has by
- *   then; of the rest, chunks of some hundred rows are indexed when a reader comes to them, so that every answer is complete.
- * - Vectors of a segment that takes no more rows are made into bytes, by a worker, once somebody asked which are near; whoever asks
- *   before that reads the vectors themselves. They are made where there is room, and nothing is let go for them.
- * - Ends of edges are told apart in the same way, once a segment is sealed.
- * - Whoever removes cells or changes what a column rests as has the segment's indexes forgotten: none holds a word of a row that
- *   is gone, and the next reader has new ones made.
- * - All of them share one budget: those that nobody asked for lately go first. When they are asked for again, they are read from
- *   files where segments rest on files (`../store/index-files.ts`), and made again elsewhere.
+ * - A worker indexes a sealed segment as a whole once a query searched the column, and the rows that a growing segment has by
+ *   then; chunks of some hundred further rows are indexed when a reader comes to them, so that every answer is complete.
+ * - A worker makes the vectors of a full segment into bytes once a query asked which are near; queries before that read the
+ *   vectors themselves. They are made where there is room, and no other index is dropped for them.
+ * - Ends of edges are indexed in the same way, once a segment is sealed.
+ * - A removal of cells, or a change of a column's stored type, forgets the segment's indexes: none holds a word of a removed row,
+ *   and the next reader has new ones made.
+ * - All of them share one budget: those that were not used lately go first. On the next use they are read from files where
+ *   segments rest on files (`../store/index-files.ts`), and made again elsewhere.
  */
 import { LRUCache } from 'lru-cache';
 import { memoryOf } from '../../../log/values/column-memory.ts';
@@ -165,8 +165,8 @@ export class SegmentIndexes {
   }
 
   /**
-   * Rows from the first on that one index says all of: those of a sealed segment once it was made, and of one that grows the
-   * first many. What is missing is asked for.
+   * Rows from the first on that one index covers: those of a sealed segment once it was made, and the first many of a growing
+   * one. Requests the missing index.
    */
   covered(segment: Segment, column: string): number {
     const kept = this.#kept(segment, column);
@@ -188,7 +188,7 @@ export class SegmentIndexes {
     return whole instanceof TextIndex ? whole : null;
   }
 
-  /** Vectors as bytes, good for the turn. What is missing is asked for, where there is room. */
+  /** Vectors as bytes, good for the turn. Requests a missing one, where there is room. */
   coarse(segment: Segment, column: string): CoarseVectors | null {
     if (!this.#options.workers || (!segment.sealed && segment.length < SEGMENT_ROWS)) return null;
     const kept = this.#kept(segment, column);
@@ -200,7 +200,7 @@ export class SegmentIndexes {
     return null;
   }
 
-  /** Which rows of a column have the same text. What is missing is asked for, where there is room. */
+  /** Which rows of a column have the same text. Requests a missing index, where there is room. */
   ends(segment: Segment, column: string): EndRun | null {
     if (!this.#options.workers || !segment.sealed) return null;
     const kept = this.#kept(segment, column, true);

@@ -1,7 +1,7 @@
 /**
- * Hashes of the keys of a batch. Who decides what a batch closes and who enters its rows ask for the same ones, one right
- * after the other: those of the latest batch are kept until they are asked for again. A vector never changes what it holds,
- * so that one is known by its identity.
+ * Hashes of the keys of a batch. The decision which versions a batch closes and the entering of its rows need the same ones, one
+ * right after the other: those of the latest batch are kept in between. A vector never changes its content, so its identity finds
+ * them.
  */
 import type { Vector } from '../../../log/values/columns.ts';
 import { hashBytes } from '../cells/byte-hash.ts';

@@ -362,8 +362,8 @@ function* segmentBlocks(
   let used = 0;
   for (let first = filter.first; first < filter.end; first += stretch) {
     const end = Math.min(filter.end, first + stretch);
-    // Between two blocks entries may have been applied. What they closed is younger than the bound, which the bitmap
-    // can't tell, and what they removed is gone.
+    // Between two blocks entries may have been applied. Rows that they closed were closed after the bound, which the bitmap can't
+    // tell, and rows that they removed are gone.
     const stale = segment.removals !== removals || (filter.live !== null && segment.closedMost >= visibility.bound);
     const current = stale ? filterOf(segment, visibility) : filter;
     if (!current) return;

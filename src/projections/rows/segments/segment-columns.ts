@@ -147,8 +147,8 @@ export class SegmentColumns {
   }
 
   /**
-   * Cells of a column under a wider type. What they were is kept when branches read them as that, and for good: a reader of
-   * a branch that is deleted meanwhile reads on, and a column widens three times at most.
+   * Puts the cells of a column under a wider type. Their former type is kept for branches that read them so, and for good: a
+   * reader of a branch that is deleted meanwhile reads on, and a column widens three times at most.
    */
   widen(name: string, type: ColumnType, keepFormer: boolean): void {
     const known = this.#columns.get(name);

@@ -40,7 +40,7 @@ export class TableColumns {
     return this.#columns;
   }
 
-  /** Declares a column, or widens one that exists. What it was is kept where branches read it as that. */
+  /** Declares a column, or widens one that exists. Its former type is kept for branches that still read it so. */
   declare(name: string, type: ColumnType, segments: readonly Segment[], keepFormer = false): void {
     const column = this.#columns.get(name);
     if (!column) {

@@ -145,7 +145,7 @@ export class Table implements StoredKeys, StoredVersions {
     return this.#provenances.all;
   }
 
-  /** Declares a column, or widens one that exists. What it was is kept where branches read it as that. */
+  /** Declares a column, or widens one that exists. Its former type is kept for branches that still read it so. */
   setColumnType(name: string, type: ColumnType, keepFormer = false): void {
     this.#copies.settle();
     this.#columns.declare(name, type, this.segments, keepFormer);
