@@ -29,7 +29,7 @@ export async function masterKeys(
   return { kek: await keyEncryptionKey(settings, disk, random, say), ...(signingSeed ? { signingSeed } : {}) };
 }
 
-/** Those that a data directory was made with: where they are not to be found none are made. */
+/** The keys that a data directory was made with; makes none where they are missing. */
 export async function presentKeys(settings: Settings, disk: Disk): Promise<MasterKeys> {
   const path = localKeyFile(settings.SERVICE_DATA_DIR);
   const given = settings.SERVICE_KEK !== null || settings.SERVICE_KEK_FILE !== null;

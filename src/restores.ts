@@ -50,7 +50,7 @@ export interface RestoreStoreOptions extends RestoreRequest {
 export async function restoreStore(options: RestoreStoreOptions): Promise<RestoreReport> {
   const { openBeside } = options;
   if (!openBeside) return await restored(options);
-  // They are there when what was copied is read.
+  // The workers are ready by the time the copied files are read.
   const ahead = startedAhead(openBeside.startWorker, [openJob, columnDigestJob]);
   try {
     return await restored({ ...options, openBeside: { ...openBeside, startWorker: ahead.startWorker } });

@@ -27,7 +27,7 @@ interface Listed {
 
 export async function branchCommand(name: string | undefined, options: BranchOptions, version: string): Promise<number> {
   const ways = [options.from !== undefined, options.delete === true, options.list === true].filter(Boolean).length;
-  if (ways !== 1) throw new ConfigError('branch: say one of --from <source>, --delete and --list');
+  if (ways !== 1) throw new ConfigError('branch: give one of --from <source>, --delete and --list');
   if (options.list) {
     if (name !== undefined) throw new ConfigError('branch: --list takes no name');
     const rows = (await list(options, version)).map(({ forked_at: at, ...branch }) => ({
@@ -37,7 +37,7 @@ export async function branchCommand(name: string | undefined, options: BranchOpt
     process.stdout.write(renderTable(['name', 'tenant', 'source', 'forked_at', 'shares'], rows));
     return exitCode.ok;
   }
-  if (name === undefined) throw new ConfigError('branch: which one?');
+  if (name === undefined) throw new ConfigError('branch: name the branch');
   if (options.delete) await remove(name, options, version);
   else await fork(name, options.from!, options, version);
   process.stdout.write(options.delete ? `${name} deleted\n` : `${name} forked from ${options.from}\n`);

@@ -17,7 +17,7 @@ export interface ExportOptions extends DirectoryOptions, RemoteOptions {
 
 export async function exportRows(sql: string, format: OutputFormat, options: ExportOptions, version: string): Promise<void> {
   if ((format === 'arrow' || format === 'parquet') && options.output === undefined && process.stdout.isTTY) {
-    throw new ConfigError(`--format ${format} is no text for a terminal: name a file with --output, or redirect`);
+    throw new ConfigError(`--format ${format} is binary: name a file with --output, or redirect`);
   }
   const remote = remoteOf(options, process.env);
   if (remote) {

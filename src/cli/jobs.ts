@@ -39,7 +39,7 @@ export async function jobsCommand(
 ): Promise<number> {
   const { remote, base } = serverOf(options);
   if (id === undefined) {
-    if (options.cancel) throw new ConfigError('jobs: which one is to be cancelled?');
+    if (options.cancel) throw new ConfigError('jobs: name the job to cancel');
     const { jobs } = (await request(remote, 'GET', base, ['jobs'])) as { jobs: readonly Job[] };
     process.stdout.write(options.json ? `${exactJson({ jobs })}\n` : renderTable(columns, jobs.map(row)));
     return exitCode.ok;

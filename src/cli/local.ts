@@ -71,7 +71,7 @@ async function requireLog(directory: string): Promise<void> {
   if ((await nodeDisk.list(join(directory, 'log'))).length > 0) return;
   throw new ServiceError(
     'REL_STORAGE',
-    `there is no log here: ${directory} is no data directory (--data-dir, SERVICE_DATA_DIR); annals serve begins one`,
+    `there is no log here: ${directory} is not a data directory (--data-dir, SERVICE_DATA_DIR); annals serve creates one`,
   );
 }
 

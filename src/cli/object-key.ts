@@ -18,7 +18,7 @@ export async function objectKeyCommand({ config, token = process.env['ANNALS_TOK
 /** As shells and `~/.aws` take it. */
 function pairText(token: string): string {
   const pair = keyPairOf(token);
-  if (pair === null) throw new ConfigError('--token: this is no registry token');
+  if (pair === null) throw new ConfigError('--token: this is not a registry token');
   return `AWS_ACCESS_KEY_ID=${pair.accessKey}\nAWS_SECRET_ACCESS_KEY=${pair.secretKey}\n`;
 }
 

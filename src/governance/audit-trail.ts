@@ -128,7 +128,7 @@ function notRecorded(cause: unknown): ServiceError {
   return new ServiceError('REL_UNAVAILABLE', `${withheld}: ${cause.message}`, { ...cause.facts, cause });
 }
 
-/** The same of an invocation that wrote: only its record is missing for certain. */
+/** The error of an invocation that wrote but whose record failed: its rows are written, or may be. */
 export function mayBeWritten(unrecorded: unknown): unknown {
   if (!(unrecorded instanceof ServiceError) || unrecorded.message.includes(sendAgain)) return unrecorded;
   return new ServiceError(

@@ -6,7 +6,7 @@ import type { Licence } from './tenancy/licence.ts';
 export interface TenantView extends TenantRecord {
   /** How it was deleted; null while it stands. */
   readonly manner: DeletionManner | null;
-  /** Nothing of it is left. */
+  /** No row of it is left. */
   readonly purged: boolean;
 }
 

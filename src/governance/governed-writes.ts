@@ -46,7 +46,7 @@ interface Desks {
   policies(): Pick<PolicyDesk, 'checkText'>;
 }
 
-/** All that one turn makes of a command. */
+/** The result of a command in one turn. */
 interface Placed {
   readonly outcome: Decision['outcome'];
   readonly receiptLeaf: number | undefined;
@@ -181,7 +181,7 @@ export class GovernedWrites {
     }
   }
 
-  /** All that a transaction holds, decided again on what stands now, in one append. */
+  /** Decides a transaction's writes again on the state of now, and appends them in one append. */
   #placeAll(
     transaction: OpenTransaction,
     options: SubmitOptions,
@@ -440,7 +440,7 @@ export class GovernedWrites {
     return openOf(this.#asked.request)?.paths() ?? projections.snapshot(log.basis(), branch, tenantOf(path));
   }
 
-  /** Those that a command writes to, and those of the edges that its rows may have. */
+  /** Types that a command writes to, and those of the edges that its rows may have. */
   #typesWritten(command: Command): readonly string[] {
     const types = partsOf(command).flatMap((part) => typeNamed(part) ?? []);
     if (!partsOf(command).some(writesRows)) return types;

@@ -50,7 +50,7 @@ function made({ lanes }: TypeGrant, columns: readonly string[], typeOf: (column:
 
 /** How a lane lets a request read its past. */
 export type LaneHistory =
-  /** Nothing of it, or all of what the request reads. */
+  /** None of the history, or all that the request reads. */
   | 'nothing'
   | 'all'
   /** Versions that end, in system time, after this instant; `open`: those that have not ended. */

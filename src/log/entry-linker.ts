@@ -40,7 +40,7 @@ export class EntryLinker {
     this.#onLinked();
   }
 
-  /** All that is placed, in this turn: what is still being sealed is sealed here. */
+  /** Links all placed entries, in this turn: seals here the bodies that are still being sealed. */
   linkNow(): void {
     if (this.#unlinked.length === 0) return;
     for (const entry of this.#unlinked) this.#link(entry);

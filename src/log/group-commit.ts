@@ -119,7 +119,7 @@ export class GroupCommit {
     await done;
   }
 
-  /** Something that was added has been linked since. */
+  /** Called when an added append has been linked. */
   linked(): void {
     this.#wake();
   }
@@ -177,7 +177,7 @@ export class GroupCommit {
         if (!nobodyWoken || this.#queue.length > 0) await this.#gather();
       }
       if (this.#state.at === 'committing') this.#state = { at: 'idle' };
-      // Something else failed while this group was under way: what it left waiting for an fsync gets none.
+      // Another failure came while this group was under way: appends that wait for an fsync get none.
       else this.fail(undefined);
     } catch (cause) {
       this.fail(cause);

@@ -51,7 +51,9 @@ export class PendingAppend implements Appended {
   readonly entries: readonly CommittedEntry[];
   readonly needs: 'fsync' | 'write' | 'nothing';
   readonly write = new Outcome<void>();
-  /** All that is kept of an append once it is written: what only an fsync every now and then settles would fill the heap. */
+  /**
+   * The only part of an append that is kept once it is written: appends that wait for an occasional fsync would fill the heap.
+   */
   readonly acknowledgement = new Outcome<Durability>();
 
   constructor(placed: readonly PlacedEntry[], needs: PendingAppend['needs']) {
@@ -107,7 +109,7 @@ export class CommitQueue {
     if (append.needs === 'fsync') this.#syncs++;
   }
 
-  /** All that is linked, up to so many bytes; of what is linked `countMin` whatever they hold. */
+  /** Takes the linked appends up to so many bytes, and at least `countMin` of them whatever their size. */
   take(bytesMax: number, countMin: 0 | 1): PendingAppend[] {
     let count = 0;
     for (let bytes = 0; count < this.#appends.length; count++) {

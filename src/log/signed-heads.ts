@@ -59,7 +59,7 @@ export class SignedHeads {
     this.#stored = this.sign(options.linker.head());
   }
 
-  /** All that was replayed is durable: the checkpoint file says so, unless it covers that many leaves. */
+  /** Begins after the replay, of which every entry is durable: writes the checkpoint file, unless it covers that many leaves. */
   async open(checkpointSize: number): Promise<void> {
     const head = this.#options.linker.head();
     if (head.size > checkpointSize) await (this.#sealing = this.#store(this.sign(head)));
@@ -67,7 +67,7 @@ export class SignedHeads {
     if (head.size > this.#sealedLeaves) this.#sealWhenIdle();
   }
 
-  /** Something was added to the log. */
+  /** Called after each append to the log. */
   appended(appended: Appended): void {
     this.#lastAppended = appended;
     this.#sealWhenIdle();
@@ -119,7 +119,7 @@ export class SignedHeads {
     this.#sealTimer = true;
     void this.#waitAndSeal(sealIdleMs).finally(() => {
       this.#sealTimer = false;
-      // Something may have been written while the seal was: it needs one of its own.
+      // Entries may have been written during the seal: they need a seal of their own.
       if (state.isOpen && leaves() > this.#sealedLeaves) this.#sealWhenIdle();
     });
   }

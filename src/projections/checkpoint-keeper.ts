@@ -142,7 +142,7 @@ export class CheckpointKeeper {
   async strays(): Promise<readonly string[]> {
     const seen = await this.#unknown();
     if (seen.length === 0) return seen;
-    // One that was being written, or removed, when it was looked at is by then what it was to become.
+    // A file that was being written or removed during the first look has reached its final state by then.
     await this.#kinds.written();
     const still = new Set(await this.#unknown());
     return seen.filter((name) => still.has(name));

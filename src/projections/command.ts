@@ -82,7 +82,7 @@ export interface PutRows {
   readonly when?: WriteCondition | undefined;
   /** Rows that are there already are left as they are instead of being rejected. Together with `when: 'absent'`. */
   readonly keepsPresent?: true | undefined;
-  /** Nothing of the key is to come after the row: what its bounds leave uncovered later on is closed and not asserted again. */
+  /** No version of the key may follow the row: time that its bounds leave uncovered later on is closed and not asserted again. */
   readonly replace?: true;
   /** The outcome tells what became of each row. */
   readonly listsRows?: true | undefined;
@@ -127,7 +127,7 @@ export interface DeleteRows {
   readonly kind: 'delete-rows';
   readonly type: string;
   readonly keys: readonly string[];
-  /** They were, are or will be true everywhere but from here to there (nanoseconds; null: no end), whatever time it is now. */
+  /** Ends the rows only between these two instants (nanoseconds; null: no end); elsewhere they stay true. */
   readonly within?: { readonly from: bigint; readonly to: bigint | null };
   /** As in `PutRows`; a row that is not there is REL_NOT_FOUND without a condition, and REL_CONFLICT under one. */
   readonly when?: Exclude<WriteCondition, 'absent'> | undefined;
@@ -184,7 +184,7 @@ export interface EvolveType {
   readonly properties: Readonly<Record<string, PropertyDefinition>>;
   readonly guard?: Partial<TypeGuard>;
   readonly meaning?: GivenMeaning;
-  /** Said by the gate: the caller administers the scope, and may take back what guards and masks it. */
+  /** Set by the gate: the caller administers the scope, and may take back its guards and masks. */
   readonly mayTakeBack?: boolean;
 }
 

@@ -24,7 +24,7 @@ export interface WriteChecks {
   readonly rowCheck?: RowCheck | undefined;
   /** Whether rows may be written to a type that the command does not name itself: what refuses it, null where nothing does. */
   readonly refusalOf?: ((type: string) => ServiceError | null) | undefined;
-  /** The same of one step of a batch, in place of its own. */
+  /** The checks of one step of a batch, in place of these. */
   readonly ofStep?: ((step: PutRows | DeleteRows) => WriteChecks) | undefined;
   /** For rows that are removed for good. */
   readonly removalSeals?: RemovalSeals | undefined;

@@ -8,7 +8,7 @@ import { assert } from '../errors.ts';
 export interface DerivedKind {
   /** Names of its files begin so; no two kinds have prefixes that begin alike. */
   readonly prefix: string;
-  /** Something rests on the file. */
+  /** True when a state or checkpoint needs the file. */
   holds(name: string): boolean;
   /** Resolves when each file that is being written now is held or gone. */
   written(): Promise<void>;
@@ -23,7 +23,7 @@ export class DerivedKinds {
     this.#kinds = kinds;
   }
 
-  /** Those of these names in the directory of derived files that nothing rests on. */
+  /** The names among these, in the directory of derived files, that no state needs. */
   unknown(names: readonly string[]): readonly string[] {
     return names.filter((name) => !this.#kinds.some((kind) => name.startsWith(kind.prefix) && kind.holds(name)));
   }

@@ -13,6 +13,6 @@ export interface StoredIndexes {
   readonly rows: number;
   /** Made within the turn where there is none; null where the reader has the column in another form than storage. */
   index(column: string): TextIndex | null;
-  /** One of the indexes is being made, and the reader did not want to wait for it. */
+  /** An index is being made, and the reader did not want to wait for it. */
   readonly isComing?: true;
 }

@@ -10,7 +10,7 @@ export interface OpenDevelopmentFacts {
   readonly boundToLoopback: boolean;
 }
 
-/** Asked anew at each request: the first registered token ends the mode. Source: specification, "Authentication" 5. */
+/** Checked at each request: the first registered token ends the mode. Source: specification, "Authentication" 5. */
 export function openDevelopment(facts: OpenDevelopmentFacts): boolean {
   const { settings, registeredTokens, boundToLoopback } = facts;
   return (

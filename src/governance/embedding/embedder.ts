@@ -5,7 +5,7 @@ import type { EmbeddingModel } from '../../projections/access-paths.ts';
 export interface Embedder extends EmbeddingModel {
   /** Rejects with REL_UNAVAILABLE where the model does not answer. */
   embed(text: string, signal: AbortSignal | undefined): Promise<Float32Array>;
-  /** The same of several, in their order and of as many numbers each. */
+  /** Embeds several texts: vectors in their order, all of one length. */
   embedAll(texts: readonly string[], signal: AbortSignal | undefined): Promise<readonly Float32Array[]>;
 }
 

@@ -103,7 +103,7 @@ export class WordSearch {
     return since;
   }
 
-  /** The same of bytes that may be text of any encoding: words stand apart by a blank, which in UTF-16 is a zero beside it. */
+  /** The same for bytes that may be text of any encoding: a blank separates words, which in UTF-16 has a zero beside it. */
   sinceInBytes(bytes: Buffer): number {
     const since = this.sinceIn(bytes);
     if (!bytes.includes(0)) return since;

@@ -83,7 +83,7 @@ export interface ErasedState extends BranchesRead {
     expectNoErasure(): void;
     /** Which versions of types stand, before and without those that are to be erased. */
     standing(): Pick<StandingVersions, 'expect' | 'digests'>;
-    /** All that is stored under these paths and says something. */
+    /** All stored texts under these paths. */
     texts(paths: ReadonlySet<number>): Iterable<StoredTexts>;
     /** Wipes bytes that erased versions left in memory. */
     wipe(): Generator<undefined, void>;
@@ -182,7 +182,7 @@ export class ErasureDesk {
   readonly #redactions: Rounds<number>;
   /** A caller waits for their receipt. */
   readonly #awaited = new Set<string>();
-  /** Something of the subject is left: they continue with the next request, or after a start. */
+  /** Erasures with a remainder of the subject: they continue with the next request, or after a start. */
   readonly #waiting = new Set<string>();
   /** Erasures that are made ready. */
   #expected = 0;
@@ -399,7 +399,7 @@ export class ErasureDesk {
     return this.#parts.clock.monotonicMs() - this.#sliceStartMs >= sliceMs;
   }
 
-  /** Others have their turn once a slice is over. */
+  /** Gives other work a turn once a slice is over. */
   async #breathe(yieldTurn: () => Promise<void>): Promise<void> {
     if (!this.#isLong) return;
     await yieldTurn();
@@ -488,7 +488,7 @@ export class ErasureDesk {
     return saved === null ? new ErasedWords() : ErasedWords.restored(saved);
   }
 
-  /** Those of these ascending positions whose texts no key of their own covers. */
+  /** The positions among these, ascending, whose texts are not covered by a key of their own. */
   async #unsealed(positions: readonly number[], nextStep: () => Promise<void>): Promise<readonly number[]> {
     const found: number[] = [];
     for (const position of positions) {

@@ -12,7 +12,7 @@ export interface RedactionChoreParts {
   readonly redactions: Pick<Redactions, 'next'>;
   readonly clock: Clock;
   readonly yieldTurn: () => Promise<void>;
-  /** Something was removed for good since the last time. */
+  /** Called when rows were removed for good since the last time. */
   readonly onRemoved?: () => Promise<void>;
 }
 

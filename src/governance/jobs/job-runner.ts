@@ -69,7 +69,7 @@ export interface StartedJob<T> {
 const endedMax = 2_000;
 
 interface Job {
-  /** All that leaves this file. */
+  /** The only part that leaves this file. */
   readonly view: { -readonly [K in keyof JobView]: JobView[K] };
   readonly caller: Pick<Caller, 'credential' | 'tenant' | 'principal' | 'path'>;
   readonly ending: AbortController;

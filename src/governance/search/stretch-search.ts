@@ -523,7 +523,7 @@ function summed({ lengths }: TextIndex, shown: Int32Array): FieldFigures {
   return { held, total };
 }
 
-/** Those of `places` that come right after one of `before`; both ascending. */
+/** Ordinals of `places` that come right after one of `before`; both ascending. */
 function following(before: readonly number[], places: readonly number[]): number[] {
   const found: number[] = [];
   let i = 0;
@@ -534,7 +534,7 @@ function following(before: readonly number[], places: readonly number[]): number
   return found;
 }
 
-/** Those, and the last places of words that come right after one of `before`; ascending. */
+/** These ordinals, and the last ones of words that come right after one of `before`; ascending. */
 function withWide(ends: readonly number[], wide: readonly WidePlace[], before: readonly number[] | null): readonly number[] {
   if (wide.length === 0) return ends;
   const known = before && new Set(before);

@@ -226,7 +226,7 @@ export class OpenTransaction implements Transaction {
     return this.#steps;
   }
 
-  /** All that its caller reads in it, ungoverned. */
+  /** The data that its caller reads in it, ungoverned. */
   paths(): AccessPaths {
     const { basis, branch } = this.#entered();
     const { state } = this.#parts;
@@ -342,7 +342,7 @@ export class OpenTransaction implements Transaction {
     if (!this.#isOver) this.#end(shown);
   }
 
-  /** Others have written these. */
+  /** Notes rows that others have written; returns the conflict. */
   meets(rows: readonly ConflictingRow[]): ServiceError {
     const { branch } = this.caller;
     this.#met = new Set(rows.map(({ type, path, key }) => JSON.stringify([branch, path, type, key])));

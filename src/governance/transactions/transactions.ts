@@ -87,7 +87,7 @@ export class Transactions {
     for (const transaction of this.all()) transaction.checkIdle();
   }
 
-  /** Those that a caller began, and of whom it looks after. */
+  /** Transactions of the caller, and of callers that it manages. */
   shownTo(caller: Caller): readonly OpenTransaction[] {
     this.sweep();
     return this.all().filter(({ caller: owner }) => isShownTo(caller, owner));

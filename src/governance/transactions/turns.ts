@@ -17,7 +17,7 @@ export class Turn {
   readonly #over: Promise<void>;
   readonly #turns: Turns;
   readonly #tenant: string | null;
-  /** Those of its tenant, from its first statement on until it has left. */
+  /** Turns of its tenant, from its first statement on until it has left. */
   #line: Turn[] | null = null;
   #end: () => void = () => undefined;
   /** When it no longer waited. */
@@ -44,7 +44,7 @@ export class Turn {
     return null;
   }
 
-  /** Others wanted the same rows: its client had better take a turn again. */
+  /** Other clients wanted the same rows: its client should take a turn again. */
   get isContended(): boolean {
     return this.#isContended;
   }

@@ -54,7 +54,7 @@ export interface Restored {
   readonly rowsErased: number;
   /** Ids of keys that are destroyed, by the keys that were put or by the log itself. */
   readonly erased: readonly string[];
-  /** None of them opens anything here. */
+  /** None of the erased keys opens anything here. */
   readonly erasedAbsent: boolean;
 }
 

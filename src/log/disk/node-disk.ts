@@ -61,7 +61,7 @@ export const nodeDisk: Disk = {
 
   async makeDirectory(path) {
     const first = await fsp.mkdir(path, { recursive: true, mode: directoryMode });
-    // One that is there already may have been made by a process that died before its name was durable.
+    // An existing directory may have been made by a process that died before its name was durable.
     if (first === undefined) return await this.syncDirectory(dirname(path));
     for (let made = path; ; made = dirname(made)) {
       await this.syncDirectory(dirname(made));

@@ -89,7 +89,7 @@ const idleHashes: RowHashes[] = [];
 /** Rows that are hashed between two yields: about a millisecond. */
 const SLICE_ROWS = 1024;
 
-/** The same of a body that is whole, a slice at a time. */
+/** The root over the rows of a whole body, a slice at a time. */
 export function* rowsRootInSlices(
   body: RowsBody,
   path: string | null,

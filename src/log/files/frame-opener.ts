@@ -54,7 +54,7 @@ export interface OpenRequest {
   readonly frames: Float64Array;
   /** Data keys that have not been sent before. */
   readonly keys: readonly (readonly [number, KeyObject])[];
-  /** The same of subjects. */
+  /** Keys of subjects. */
   readonly subjectKeys: HandedSubjectKeys | null;
   /** The root over the rows is computed again. */
   readonly rows: boolean;
@@ -74,7 +74,7 @@ export interface OpenReply {
   readonly places: Int32Array;
   /** Ids of keys of subjects that were not handed over, 16 bytes each: what asks for one is not vouched for. */
   readonly missing: Uint8Array;
-  /** Those that were handed over, or larger ones. */
+  /** The buffer that was handed over, or a larger one. */
   readonly bodies: SharedArrayBuffer | null;
 }
 

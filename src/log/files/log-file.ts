@@ -113,7 +113,7 @@ export function encodeFrame(
   return encodeStored({ ...place, firstLeaf: entries[0]!.entry.leaf }, entries, zeros, room);
 }
 
-/** The same of entries that were stored before. */
+/** Encodes a frame of entries that were stored before. */
 export function encodeStored(
   place: Pick<FrameHeader, 'file' | 'offset' | 'durableThrough' | 'firstLeaf'>,
   entries: readonly (Pick<FrameEntry, 'leaf' | 'payload'> & Partial<FrameEntry>)[],

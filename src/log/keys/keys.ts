@@ -37,7 +37,7 @@ export interface Keyring {
   close(): Promise<void>;
 }
 
-/** All that it takes to open a data directory: what an escrow holds. */
+/** Everything needed to open a data directory: the content of an escrow. */
 export interface KeyContents {
   readonly secrets: KeySecrets;
   /** Records of the subject keys that are in force (`subject-shard.ts`). */

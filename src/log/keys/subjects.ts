@@ -9,7 +9,7 @@ export function jointSubject(subjects: Iterable<string>): string | null {
   return all.length < 2 ? (all[0] ?? null) : JSON.stringify(all);
 }
 
-/** Those that a joint subject is of; of any other the subject itself. */
+/** The subjects in a joint subject; of any other the subject itself. */
 export function subjectsIn(subject: string): readonly string[] {
   if (!subject.startsWith('["')) return [subject];
   try {

@@ -119,7 +119,7 @@ export class ColumnMemory {
     this.#used -= size;
   }
 
-  /** The same of what lies behind its first `bytes`. */
+  /** Releases the bytes of an extent behind its first `bytes`. */
   shorten(view: ArrayBufferView, bytes: number): void {
     const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
     assert(arena && bytes <= view.byteLength, 'what is shortened was allocated here');

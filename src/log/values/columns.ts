@@ -76,7 +76,7 @@ export interface Dictionary {
   codeOf(text: string): number;
   /** UTF-8 of a code where it lies, for readers that need no string: never to be written to, and valid until a text is added. */
   bytesOf?(code: number): Uint8Array;
-  /** The same of all codes, one after the other: code c is heap[offsets[c] .. offsets[c+1]]. */
+  /** UTF-8 of all codes, one after the other: code c is heap[offsets[c] .. offsets[c+1]]. */
   readonly utf8?: { readonly offsets: Uint32Array; readonly heap: Uint8Array };
 }
 

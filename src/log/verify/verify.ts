@@ -56,7 +56,7 @@ export interface VerifyOptions {
   readonly onEntry?: (entry: CommittedEntry) => void | Promise<void>;
 }
 
-/** Something that must not be. */
+/** A fault in the log. */
 export interface Finding {
   /** Path below the data directory, with `@` and a byte offset where there is one. */
   readonly place: string;

@@ -100,7 +100,7 @@ export class LogAuditReader implements AuditReader {
   }
 }
 
-/** All that an entry records of invocations, or the move of an agreement that one side sees as the other does. */
+/** The access records of an entry, or the move of an agreement as the visible side sees it. */
 function recordsOf({ body, context, time }: CommittedEntry, visible: AuditScope): readonly AccessRecord[] {
   if (body.kind === 'access') return body.records;
   if (body.kind !== 'agreement') return [];

@@ -50,7 +50,7 @@ export class Branches implements Projection {
     );
   }
 
-  /** Those that a tenant can name: its own, and of the store's those whose name it has not taken. */
+  /** Branches that a tenant can name: its own, and the store's whose name it has not taken. */
   listFor(tenant: string | null): readonly BranchRecord[] {
     return this.list().filter((branch) => this.#branches.get(branch.name, tenant) === branch);
   }

@@ -5,7 +5,7 @@ const ofAnyType = ['derived_from', 'supersedes', 'source_id'] as const;
 /** Only types of the store's own mean this by these names. */
 const ofType: Readonly<Record<string, readonly string[]>> = { DecisionRecord: ['inputs'], Quarantine: ['item_id'] };
 
-/** Those that the type has. */
+/** The naming columns that the type has. */
 export function namingColumns(type: string, columns: { has(name: string): boolean }): readonly string[] {
   return [...ofAnyType, ...(ofType[type] ?? [])].filter((name) => columns.has(name));
 }

@@ -29,7 +29,7 @@ interface Stored extends Pick<Embedded, 'model' | 'digest' | 'type' | 'columns' 
   readonly tenant: string | null;
   /** Rows are sealed by subject in the log. */
   readonly sealed: boolean;
-  /** Those of the versions, ascending. */
+  /** Positions of the versions, ascending. */
   readonly positions: Float64Array;
   readonly vectors: Float32Array;
 }

@@ -57,7 +57,7 @@ export class Retention implements Projection {
     return this.#on(fork).flatMap(({ id, scheduled }) => (scheduled ? [] : [id]));
   }
 
-  /** Asked for at the version at a position. */
+  /** Schedules and holds on the version at a position. */
   at(position: number): readonly Kept[] {
     return [...(this.#byPosition.get(position) ?? [])].map((id) => this.#kept.get(id)!);
   }

@@ -24,7 +24,7 @@ export interface RegisteredTenant {
   readonly record: TenantRecord;
   /** How it was deleted; null while it stands. */
   readonly manner: DeletionManner | null;
-  /** Nothing of it is left on any branch: its id may be registered again. */
+  /** No row of it is left on any branch: its id may be registered again. */
   readonly purged: boolean;
   /**
    * Where the id was registered before: position and nanosecond from which on it is this tenant's. Older records under its path
@@ -74,7 +74,7 @@ export class Tenants implements Projection {
     return tenant === null ? null : (this.#tenants.get(tenant)?.since ?? null);
   }
 
-  /** All that were ever registered, by id in codepoint order. */
+  /** All tenants that were ever registered, by id in codepoint order. */
   tenants(): readonly RegisteredTenant[] {
     return [...this.#tenants.values()].sort((a, b) => compareText(a.record.id, b.record.id));
   }
@@ -108,7 +108,7 @@ export class Tenants implements Projection {
     return [...this.#agreements.values()].map(({ record }) => record).sort((a, b) => compareText(a.id, b.id));
   }
 
-  /** Those that a path of this tenant is a side of, by id; none that an earlier tenant of its id made. */
+  /** Agreements with a path of this tenant on either side, by id; without those of an earlier tenant of its id. */
   agreementsOf(tenant: string): readonly AgreementRecord[] {
     const since = this.#tenants.get(tenant)?.since?.time ?? null;
     return [...(this.#ofTenant.get(tenant) ?? [])]

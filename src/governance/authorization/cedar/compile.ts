@@ -29,7 +29,7 @@ export interface Residual {
 export interface RowDecision {
   /** null: every row; 'none': no row. */
   readonly rows: RowCondition | null | 'none';
-  /** Those that are not false whatever a row holds. */
+  /** Residuals that may be true for some row. */
   readonly residuals: readonly Residual[];
   /** The ids that alone decide, where rows are all or none: forbids, else permits. Empty: nothing permits it. */
   readonly because: readonly string[];

@@ -328,7 +328,7 @@ export function evaluate(expr: Expr, cell: (name: string) => Value | undefined):
       const path = cell('namespace_path');
       return typeof path === 'string' && isIn(new Entity('Org', path), new Entity('Org', expr.path), orgsAbove) === true;
     }
-    // Nothing of these is left once a question is folded with its clock.
+    // None of these is left once an expression is folded with its clock.
     case 'error':
     case 'variable':
     case 'is':

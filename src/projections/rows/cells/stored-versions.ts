@@ -24,7 +24,7 @@ export interface StoredVersions {
   openPositions(path: number, key: Uint8Array, start: number, end: number, hash: number, into: number[]): void;
   /** Open versions of a key, newest first, from its newest version. */
   openVersions(newest: number): number[];
-  /** That version and every older one of its key, newest first. */
+  /** The version and every older one of its key, newest first. */
   allVersions(newest: number): number[];
   /** The version at a position, unless it was removed; -1: none. */
   at(position: number): number;

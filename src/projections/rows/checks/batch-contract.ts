@@ -47,7 +47,7 @@ export function checkBatch(
 ): CheckedBatch {
   const before = known ?? { name, properties: {}, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
   const contract = contractOf(before);
-  /** Those of the contract until the batch adds to it. */
+  /** The properties of the contract, until the batch adds to them. */
   let { properties } = contract;
   let changed = known === undefined;
   const { columns } = batch;

@@ -64,7 +64,7 @@ export function permitted(test: RowTest, batch: StoredRows, place: WritePlace): 
   return passes;
 }
 
-/** Those of these keys that have a version that does not pass: an open one, or any at all. */
+/** The keys among these with a version that does not pass: an open one, or any at all. */
 export function refusedKeys(
   test: RowTest | 'none',
   type: string,

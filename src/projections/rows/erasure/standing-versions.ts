@@ -25,7 +25,7 @@ const RUNS_BYTES = 1 << 14;
 
 interface Block {
   readonly number: number;
-  /** Those that have positions of it, in order. */
+  /** Segments with positions of the block, in order. */
   readonly segments: readonly Segment[];
 }
 

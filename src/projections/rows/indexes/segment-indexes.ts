@@ -130,7 +130,7 @@ export class SegmentIndexes {
   readonly #extents: Extents;
   /** By their age; those over the budget are let go. */
   readonly #ages: LRUCache<Kept, Kept>;
-  /** Those that are to be made by a worker, in the order in which they were asked for. */
+  /** Indexes that a worker is to make, in the order of their requests. */
   #queue: Kept[] = [];
   #running = 0;
   /** Bytes of vectors that are being made. */

@@ -193,7 +193,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return cells.isAtRest ? (this.#kept.get(cells)?.file?.contents ?? null) : null;
   }
 
-  /** The same of all segments. */
+  /** Ids of the contents of all segments. */
   contents(): ReadonlySet<string> {
     return new Set([...this.#kept.values()].flatMap(({ segment }) => this.contentsOf(segment) ?? []));
   }

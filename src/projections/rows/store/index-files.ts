@@ -18,7 +18,7 @@ import type { SegmentWatcher } from './store-contract.ts';
 
 export const INDEX_PREFIX = 'index-';
 
-/** All that an index goes by beside the cells of the segment. */
+/** Everything that identifies an index beside the cells of the segment. */
 export interface IndexKey {
   readonly kind: 'text' | 'coarse' | 'graph' | 'ends';
   readonly format: number;

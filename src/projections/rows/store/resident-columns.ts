@@ -54,7 +54,7 @@ export class ResidentColumns {
     this.#trimLater();
   }
 
-  /** They are in memory and can't leave it any more, or are gone. */
+  /** Forgets columns that are in memory for good, or are gone. */
   drop(gone: (cells: SegmentColumns) => boolean): void {
     this.#ring = this.#ring.filter(({ cells }) => !gone(cells));
     this.#bytes = this.#ring.reduce((sum, { bytes }) => sum + bytes, 0);

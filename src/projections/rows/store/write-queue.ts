@@ -12,7 +12,7 @@ export interface Queued {
 export interface WriteQueueOptions<Item> extends Pick<ColumnStoreOptions, 'budgetBytes' | 'lull'> {
   readonly yieldTurn: () => Promise<void>;
   readonly isKept: (item: Item) => boolean;
-  /** One that has changed meanwhile is added again. */
+  /** Writes an item; one that has changed meanwhile is added again. */
   readonly write: (item: Item) => Promise<void>;
   readonly failed: (error: unknown) => void;
   /** Nothing is written for now. */
@@ -75,7 +75,7 @@ export class WriteQueue<Item extends Queued> {
     this.#pump();
   }
 
-  /** Those that are not kept any more need no file. */
+  /** Drops items that are not kept any more: they need no file. */
   dropGone(): void {
     this.#items = this.#items.filter(this.#options.isKept);
   }

@@ -25,7 +25,7 @@ interface Version {
   readonly closes: (number | Version)[];
   /** The version that closes it, or takes its place; null: the writes have none. */
   successor: Version | null;
-  /** Something that stood before is closed by it, or by what it took the place of. */
+  /** It, or a version that it replaced, closes a stored version. */
   isClosing: boolean;
   isLeft: boolean;
   /** It is left for what it names alone. */

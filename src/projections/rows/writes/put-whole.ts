@@ -53,7 +53,7 @@ const oneOp = new Uint8Array(1);
 const oneWithoutCloses = new Uint32Array(2);
 const noCloses = new Float64Array(0);
 
-/** The same of one row, without what tells rows of a batch apart. */
+/** Puts one row, without the bookkeeping that distinguishes rows of a batch. */
 function putOne(batch: CheckedBatch, table: StoredVersions | undefined, path: number, at: NextPlace): Written | null {
   const { keys, validFrom, validTo } = batch;
   const closes: number[] = [];

@@ -16,7 +16,7 @@ export interface TextCells {
   readonly codes: Int32Array | null;
   /** 1 where a row has no text. */
   readonly absent: Uint8Array | null;
-  /** They are JSON: what is indexed is their strings. */
+  /** The cells are JSON: their strings are indexed. */
   readonly isJson?: boolean;
 }
 

@@ -129,7 +129,7 @@ export class TextIndex {
     return this.findBytes(encoder.encode(term));
   }
 
-  /** The same of its UTF-8. */
+  /** Finds a term by its UTF-8. */
   findBytes(term: Uint8Array): number {
     const { termHeap, termOffsets } = this.#parts;
     const at = this.#atOrAfter(term);

@@ -51,7 +51,7 @@ interface Graph {
   readonly segment: Segment;
   readonly column: string;
   readonly path: number;
-  /** Those of the path that have a vector. */
+  /** Rows of the path that have a vector. */
   readonly rows: Int32Array;
   readonly dims: number;
   readonly bytes: number;
@@ -67,7 +67,7 @@ interface Graph {
 export interface PathRows {
   readonly segment: Segment;
   readonly path: number;
-  /** Those that may be among what is found, ascending; null: all of the segment. */
+  /** Rows that may be in the result, ascending; null: all of the segment. */
   readonly visible: Int32Array | null;
 }
 
@@ -242,7 +242,7 @@ export class SegmentGraphs {
     return undefined;
   }
 
-  /** Those go first that were asked for longest ago, and none that was asked for lately. */
+  /** Drops the graphs that were searched longest ago, but none that was searched lately. */
   #makeRoom(bytes: number): boolean {
     const { hasRoom } = this.#shared;
     const idle = [...this.#all].filter(({ question, isReady }) => isReady && this.#questions - question > QUESTIONS_IDLE);
