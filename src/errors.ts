@@ -132,7 +132,7 @@ export type ErrorReason =
   | 'not-utf8'
   | 'nested-too-deep';
 
-/** The row that a write was refused for: its number in the batch, and what is wrong with it. */
+/** The row that made a write fail: its number in the batch, and the fault in it. */
 export interface RefusedRow {
   readonly type: string;
   readonly index: number;

@@ -5,7 +5,7 @@ import { embedderOf } from './http-embedder.ts';
 import { rerankerOf } from './http-reranker.ts';
 import { translatorOf } from './http-translator.ts';
 
-/** null: there is none, and what is built in does the work. */
+/** null: no model is set, and the built-in one does the work. */
 export function modelsOf(settings: Settings) {
   for (const name of ['SERVICE_EMBED_DIR', 'SERVICE_RERANK_DIR'] as const) {
     if (settings[name] === null) continue;

@@ -338,7 +338,7 @@ export class Service {
     new LicenceTerm(this.#licence, this.#say).watch(clock, signal).catch(failed);
   }
 
-  /** `full`: what is there is whole, and nothing is taken until the disk has room. */
+  /** `full`: the log is whole, and takes no writes until the disk has room. */
   state(): 'ready' | 'full' | 'draining' | 'failed' | 'closed' {
     const { state } = this.log.status();
     return this.#state === 'ready' && (state === 'failed' || state === 'full') ? state : this.#state;

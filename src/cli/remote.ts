@@ -125,7 +125,7 @@ function problemLine(status: number, text: string): string {
     if (problem.detail !== undefined)
       return `${problem.detail} (${status} ${problem.type ?? ''}, correlation ${problem.correlation_id ?? 'unknown'})`;
   } catch {
-    // Not a problem record: whatever stands between us and the server answered.
+    // Not a problem record: a proxy between us and the server answered.
   }
   return `the server answered ${status}: ${text.slice(0, 200)}`;
 }

@@ -122,7 +122,7 @@ async function orClose<T>(service: Service, step: () => Promise<T>, door?: HttpD
   }
 }
 
-/** One HTTP door over a service: what `serve` and in-process tests share. */
+/** One HTTP door over a service, shared by `serve` and in-process tests. */
 export async function openHttpDoor(
   service: Service,
   settings: Settings,

@@ -36,10 +36,10 @@ const statedLengthMax = 1024;
 /** As many types as one question may name: leaving one out would hide what was read. */
 const objectTypesLengthMax = 64 * (limits.identifierLength + 1);
 
-/** Refusals are denials; what was malformed, late, gone or broken is an error. */
+/** Refusals are denials; malformed, late, cancelled and failed requests are errors. */
 const deniedKinds: ReadonlySet<ErrorKind> = new Set(['unauthenticated', 'payment_required', 'forbidden', 'too_many_requests']);
 
-/** Written field by field: one is made for every invocation, and what is spread is of another shape each time. */
+/** Written field by field: one is made for every invocation, and a spread makes another hidden class each time. */
 export function accessRecord(happened: Happened): AccessRecord {
   const { caller, statements, recalled } = happened;
   const { decision, code } = verdictOn(happened.ending);

@@ -10,7 +10,7 @@ export interface Caller {
   readonly tokenId: string | null;
   /** Tenant that the credential is bound to; null for single-tenant credentials. */
   readonly tenant: string | null;
-  /** Organisation path in force: what is written, and what is seen with everything below it. null: rows without a tenant. */
+  /** Organisation path in force: writes go there, and reads see it with everything below it. null: rows without a tenant. */
   readonly path: string | null;
   readonly roles: readonly string[];
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
@@ -27,7 +27,7 @@ export interface Caller {
   readonly sharedFrom: string | null;
 }
 
-/** A caller that no tenant, role or purpose narrows: what the credentials that are not registry tokens start from. */
+/** A caller that no tenant, role or purpose narrows: the start of credentials that are not registry tokens. */
 export function untenanted(principal: string, credential: Exclude<Caller['credential'], 'token'>, door: string): Caller {
   return {
     principal,

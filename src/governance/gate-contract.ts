@@ -115,7 +115,10 @@ export interface InvocationRequest {
    * and recorded as any other, but it takes no units and no place among the running queries.
    */
   readonly continues?: boolean;
-  /** Reads rows by so many keys, and nothing else: it begins with a hundredth of a unit for each, and counts as no running query; what else is asked of it is charged when it is known. */
+  /**
+   * Reads rows by so many keys, and nothing else: it begins with a hundredth of a unit for each, and counts as no running query;
+   * further work is charged when it is known.
+   */
   readonly keysRead?: number;
   /** Hears what it cost, in units, when it is over. */
   readonly onCost?: (costUnits: number) => void;
@@ -264,7 +267,7 @@ export interface Invocation {
   proofs(): ProofReader;
   /** Bodies that are too large for rows. */
   bodies(): BodyDesk;
-  /** Exhibits that the caller may know of, and what re-deriving their links takes. */
+  /** Exhibits that the caller may know of, and the data that re-deriving their links needs. */
   exhibits(): ExhibitDesk;
   /** Live branches by name, the tenant's own and the store's; without main, which was never forked. */
   branches(): readonly BranchView[];
@@ -280,7 +283,9 @@ export interface Invocation {
   deletable(type: string): GovernedSnapshot;
   /** Throws REL_ACL unless the caller may look at what the catalogue tells, beside the rows that are asked for. */
   checkInspects(): void;
-  /** Throws unless the caller may erase at all; what policies ask of the rows of each type, undefined while none is installed. */
+  /**
+   * The policies' check on the rows of each type, undefined while none is installed. Throws unless the caller may erase at all.
+   */
   erasing(): RowCheck | undefined;
   /**
    * The live decision about reading a type, and what determines it; or as policies and types stood below a position, or at
@@ -399,7 +404,7 @@ export interface ExhibitDesk {
   head(link: ExhibitLink): Promise<SignedHead>;
 }
 
-/** A branch as every caller who can name it may know it: who made it, is its maker's own business. */
+/** A branch as every caller sees it who can name it: without its maker. */
 export interface BranchView {
   readonly name: string;
   /** The tenant that owns the name; null: the store. A tenant sees its own and the store's, the operator sees all of them. */

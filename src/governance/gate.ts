@@ -124,7 +124,7 @@ export class Gate implements GateContract {
     }
   }
 
-  /** Nothing leaves that was not recorded, but what the log itself said to a write: that tells of no rows. */
+  /** No answer leaves unrecorded, except the log's own error for a write: that reveals no rows. */
   async #record(invocation: GatedInvocation, ending: Ending<unknown>): Promise<void> {
     try {
       await this.#trail.record(invocation.records(ending));

@@ -239,7 +239,7 @@ function askedOf(columns: readonly string[]): Asked {
 
 export const noPathCodes: PathCodes = { size: 0, path: () => null, codeOf: () => -1 };
 
-/** Written out: one is made for every scan, and what is spread and added to is of another shape each time. */
+/** Written field by field: one is made for every scan, and a spread makes another hidden class each time. */
 function within(request: ScanRequest, columns: readonly string[], paths: readonly number[]): Writable<ScanRequest> {
   const { type, time, keys, after, zones, blockRows, unsiftedRows } = request;
   const { distinct, further, placed, candidates, indexed, builtOnly } = request;

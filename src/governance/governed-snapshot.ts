@@ -52,7 +52,7 @@ export function governSnapshot(paths: AccessPaths, governing: Governing, reading
     breakGlass,
     accessScopeRef,
     // A control character can't occur in a path, so no path reads as the null one.
-    // Two of them may stand at one instant and hold different rows: what is kept by this key is kept of neither.
+    // Two private snapshots may exist at one instant and hold different rows: results under this key are cached for neither.
     isPrivate: paths.isPrivate,
     grantKey: `${grant.key}\u0000${epochs}\u0000${types.sharedKey}\u0000${guardsOf(paths).key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
     tenant: paths.tenant,

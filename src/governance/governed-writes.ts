@@ -61,7 +61,7 @@ export class GovernedWrites {
   readonly #admission: Admission;
   readonly #desks: Desks;
   readonly #correlationId: string;
-  /** Writes under way, and what is called when the last one has ended. */
+  /** Writes under way, and the callback for the end of the last one. */
   #underWay = 0;
   #allEnded: () => void = ignore;
   #placed = false;
@@ -398,7 +398,7 @@ export class GovernedWrites {
     return appended.acknowledged;
   }
 
-  /** Types that are guarded are written as they are read: what opens them is stated. */
+  /** Guarded types are written as they are read: the caller states the reason that opens them. */
   #checkGuards(command: Command): void {
     if (!writesRows(command)) return;
     const columns = command.kind === 'put-rows' ? command.rows.columns.filter(({ vector }) => vector.kind !== 'null') : [];

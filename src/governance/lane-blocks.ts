@@ -86,7 +86,7 @@ export class LaneBlocks implements Iterator<GovernedBlock, void> {
   }
 }
 
-/** One block, and what was found out about it. */
+/** One block, and its results so far. */
 class JudgedBlock {
   readonly #block: RowBlock;
   readonly #scan: LaneScan;

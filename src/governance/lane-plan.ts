@@ -8,7 +8,7 @@ export interface LaneColumn {
   readonly name: string;
   /** Number among the columns that storage is asked for. */
   readonly source: number;
-  /** Read as it is shown: what it is shown as goes by its type. */
+  /** Read as it is shown: its type decides the shown form. */
   readonly shown: boolean;
   readonly type: ColumnType;
   /** By lane; null where the lane shows its cells. */

@@ -14,7 +14,7 @@ export async function onceAMinute(
     try {
       await round(signal);
     } catch (error) {
-      // A drain, a log that takes no more writes, a full disk: what is left is done in a later round, or after the next start.
+      // A drain, a log that takes no more writes, a full disk: a later round, or the next start, does the rest.
       if (!(error instanceof ServiceError) && noRoomIn(error) === null) throw error;
     }
     await clock.sleep(everyMs, signal);

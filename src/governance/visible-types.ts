@@ -196,7 +196,7 @@ function masked({ protection }: TenantPaths, declared: TypeDefinition): TypeDefi
 
 const maskedTypes = new WeakMap<TypeDefinition, { readonly masked: ReadonlySet<string>; readonly type: TypeDefinition }>();
 
-/** The same one for the same columns: what was decided of a type is found by its identity. */
+/** The same object for the same columns: decisions about a type are found by its identity. */
 function withMasked(type: TypeDefinition, names: ReadonlySet<string>): TypeDefinition {
   const known = maskedTypes.get(type);
   if (known?.masked === names) return known.type;

@@ -282,7 +282,7 @@ export class GroupCommit {
     while (underWay) {
       const waitsForWrite = this.#queue.length > this.#queue.syncs && this.#kept.length === 0 && !keysFail;
       const keys = waitsForWrite ? this.#listener.keysDurable() : null;
-      // The file is not ended under its fsync: what has no room waits.
+      // A file must not end during its fsync: appends without room wait.
       const group = waitsForWrite && !keys ? this.#queue.take(Math.min(GROUP_BYTES_MAX, this.#writer.room), 0) : [];
       if (group.length > 0) await this.#write(group);
       // The next writer asks for the keys again, and gets the error.

@@ -61,7 +61,7 @@ export interface SignedHead extends TreeHead {
   readonly note: string;
 }
 
-/** An entry as it is stored: what is hashed into the tree, and the way to what it seals. */
+/** An entry as it is stored: its hashed leaf, and access to the sealed body. */
 export interface StoredEntry {
   readonly facts: LeafFacts;
   readonly leaf: Uint8Array;
@@ -93,7 +93,7 @@ export interface LogProofs {
   headAt(size: number): Promise<SignedHead>;
   /** Undefined when no entry that was written has this leaf, or covers this position. */
   entry(place: EntryPlace): Promise<StoredEntry | undefined>;
-  /** Entries that cover positions of an ascending list, each once, in order; what lies together in the log is read together. */
+  /** Entries that cover positions of an ascending list, each once, in order; neighbours in the log are read together. */
   entries(positions: readonly number[]): AsyncGenerator<StoredEntry>;
 }
 

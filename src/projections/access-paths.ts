@@ -1,5 +1,5 @@
 /**
- * The read vocabulary: what a snapshot offers and how it is asked. Pure types, so that every room may name them.
+ * The read vocabulary: the offer of a snapshot, and the requests to it. Pure types, so that every room may name them.
  * Rows leave in blocks of columns; nothing here is an object per row.
  */
 import type { Vector } from '../log/values/columns.ts';
@@ -163,7 +163,7 @@ export interface RowWindow {
   readonly count: number;
 }
 
-/** A stretch of storage whose cells stay as they are: what was worked out from them holds for as long as `identity` lives. */
+/** A range of storage whose cells never change: results computed from them hold for as long as `identity` lives. */
 export interface SettledCells {
   readonly identity: object;
   /** Rows 0 .. length-1. */
@@ -400,7 +400,7 @@ export interface AccessPaths extends TenantPaths {
   readonly recalls: (instant: bigint) => RecallReader;
   /** Vectors that were on record at an instant, of texts of these columns alone. */
   readonly embeddings: (model: EmbeddingModel, instant: bigint, columns: ReadonlySet<string>) => EmbeddingReader;
-  /** Erasures up to now, whatever instant is read: what is erased is in no answer that is made later. */
+  /** Erasures up to now, at whatever instant is read: erased rows are in no later answer. */
   readonly erasures: ErasureReader;
   /** The language whose stems index texts. */
   readonly textLanguage: string;

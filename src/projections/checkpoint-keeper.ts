@@ -138,7 +138,7 @@ export class CheckpointKeeper {
     return (await this.take()) && !this.#options.store.isBehind;
   }
 
-  /** Names of derived files that nothing rests on, or that are of no known kind: what is in them is not known to be gone. */
+  /** Names of derived files that no state needs, or of unknown kinds: erased rows may still be in them. */
   async strays(): Promise<readonly string[]> {
     const seen = await this.#unknown();
     if (seen.length === 0) return seen;

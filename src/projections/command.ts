@@ -145,7 +145,7 @@ export interface Batch {
   readonly steps: readonly (PutRows | DeleteRows)[];
 }
 
-/** Rows and keys of all steps of a batch: what one turn of the event loop may hold. */
+/** Most rows and keys of all steps of a batch: bounded by one turn of the event loop. */
 export const batchRowsMax = 4_096;
 
 /** Hard delete: every version is gone. Keys of rows that are held are rejected with REL_CONFLICT and the ids of the holds. */

@@ -22,7 +22,7 @@ export interface RowCheck {
 /** Checks of governance before rows are written. Absent: none. */
 export interface WriteChecks {
   readonly rowCheck?: RowCheck | undefined;
-  /** Whether rows may be written to a type that the command does not name itself: what refuses it, null where nothing does. */
+  /** The refusal to write rows of a type that the command does not name itself; null where it may. */
   readonly refusalOf?: ((type: string) => ServiceError | null) | undefined;
   /** The checks of one step of a batch, in place of these. */
   readonly ofStep?: ((step: PutRows | DeleteRows) => WriteChecks) | undefined;
@@ -59,7 +59,7 @@ export interface DecideContext extends WriteChecks {
   readonly seals?: RowSeals | undefined;
 }
 
-/** Written out: one is made for every write, and what is added behind a spread is of another shape each time. */
+/** Written field by field: one is made for every write, and fields behind a spread make another hidden class each time. */
 export function decideContext(
   entry: EntryContext,
   { newKey, tokensMax }: Pick<DecideContext, 'newKey' | 'tokensMax'>,

@@ -38,9 +38,9 @@ export interface ProjectionsOptions {
   /** UUIDv7 text for a row that brings no key. */
   newKey(): string;
   readonly tokensMax: number;
-  /** Where rows rest, and what is kept beside them. */
+  /** The memory of rows, and the indexes and caches beside it. */
   readonly rows?: RowStorageOptions;
-  /** Rows were deleted for good, or left the log: what was saved before must go. */
+  /** Rows were deleted for good, or left the log: older saved state must go. */
   readonly onRemoval?: () => void;
   /** Further projections, after the ones of this room: they see each entry last. */
   readonly more?: readonly Projection[];

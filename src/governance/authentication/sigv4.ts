@@ -37,7 +37,7 @@ const skewMs = 15 * 60_000;
 const expiresSecsMax = 604_800;
 const signedHeadersMax = 64;
 
-/** Null: the request carries none. `malformed`: what it carries can't be one. */
+/** Null: the request carries no signature. `malformed`: its signature can't be one. */
 export function signatureOf(request: SignedRequest): Signature | 'malformed' | null {
   const { authorization } = request.headers;
   const query = parametersOf(request.query);
@@ -82,7 +82,7 @@ type Found = Pick<Signature, 'by' | 'payload'> &
   Readonly<Record<'credential' | 'date' | 'signedHeaders' | 'signature' | 'expires', string | undefined>>;
 
 function complete({ by, credential, date, signedHeaders, signature, payload, expires }: Found): Signature | 'malformed' {
-  // The access key may hold slashes: what stands behind it never does.
+  // The access key may hold slashes: the scope behind it has fixed ones.
   const match = /^(.+)\/(\d{8}\/[^/]+\/[^/]+\/aws4_request)$/s.exec(credential ?? '');
   const names = (signedHeaders ?? '').split(';');
   const isWhole =

@@ -75,7 +75,7 @@ function scopeOf({ path, sharedFrom }: Caller): string {
   return path === null ? 'rows without a tenant' : `rows of ${path} and below`;
 }
 
-/** While no policy is installed: what the type itself declares. */
+/** While no policy is installed: the masks that the type itself declares. */
 function masksOf(grant: TypeGrant | null): PolicyExplanation['masks'] {
   const own = grant?.lanes.find(({ agreement }) => agreement === null);
   return [...(own?.masks ?? [])].map(([column, { kind, because }]) => ({ column, kind, when: null, because }));

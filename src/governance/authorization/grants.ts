@@ -220,7 +220,7 @@ const ownLane: Lane = {
   history: 'full',
 };
 
-/** All rows of one's own organisation, every cell: what the gate knows by its identity. */
+/** All rows of the caller's own organisation, every cell: the gate knows it by its identity. */
 export const openGrant: TypeGrant = { allowed: true, lanes: [ownLane], masked: noMasks, because: [] };
 
 type Shared = readonly { readonly agreement: AgreementRecord; readonly policies: CallerPolicies | null }[];

@@ -39,7 +39,7 @@ export class Guards {
     this.#permits = permits;
   }
 
-  /** Equal keys, equal answers, as far as no policy opens anything; what policies open goes by the grant. */
+  /** Equal keys, equal answers, as far as no policy opens a type; the grant's key covers types that policies open. */
   get key(): string {
     const { caller, breakGlass, accessScopeRef } = this.#opening;
     if (breakGlass === null && accessScopeRef === null) return '';

@@ -86,7 +86,7 @@ export function askerOf(caller: Caller, stated: Stated): Asker {
 
 const setsOfThenMax = 8;
 
-/** Texts were read before they were installed: what this version can't read any more, another one wrote. */
+/** Texts were parsed before they were installed: a text that this version can't parse was installed by another one. */
 function setOf({ policies }: PolicyTexts): PolicySet {
   try {
     return new PolicySet(new Map(policies.map(({ id, text }) => [id, text])));

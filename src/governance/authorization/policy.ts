@@ -17,7 +17,7 @@ export interface PolicyRequest {
   readonly action: Action;
   readonly purpose: string | null;
   readonly objectType: string | null;
-  /** Token that the action is about (rotating, revoking): whose it is. */
+  /** Token that the action is about (rotating, revoking), with its owner. */
   readonly token?: { readonly id: string; readonly principal: string; readonly tenant: string | null };
   /** Branch that is to be deleted, and the organisation path of its maker. */
   readonly branch?: { readonly name: string; readonly owner: string | null };
@@ -60,7 +60,7 @@ function matching(rules: readonly Rule[], effect: Rule['effect'], request: Polic
   return found;
 }
 
-/** Installed policies, and what they ask of an invocation besides the request. */
+/** Installed policies, and the input that they need besides the request. */
 export interface Installed {
   /** The set's decision for the caller; null while none is installed. Called only where the set decides. */
   readonly policies: () => CallerPolicies | null;

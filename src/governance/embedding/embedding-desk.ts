@@ -46,7 +46,7 @@ export interface EmbeddingDeskParts {
   readonly yieldTurn: () => Promise<void>;
 }
 
-/** Texts that the model is given at a time: rows of one entry at most, and what a failure loses. */
+/** Texts sent to the model at a time: rows of one entry at most, and the loss of one failure. */
 const textsAtOnce = 64;
 /** UTF-16 units of a row that the model is given. */
 const unitsMost = 8_192;

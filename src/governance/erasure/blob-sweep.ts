@@ -86,7 +86,7 @@ function pathsByTenant(scopes: PathCodes): Map<string | null, Set<number>> {
   return tenants;
 }
 
-/** References are short: what is longer is a body itself, and not looked at. */
+/** References are short: a longer cell is a body itself, and skipped. */
 const referenceBytesMax = 256;
 
 export function textAt(vector: TextVector, row: number): string {

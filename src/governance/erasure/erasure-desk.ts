@@ -10,7 +10,7 @@
  * Invariants:
  * - Nothing is destroyed before the intent is on disk; from there on every step may be done again, so a run that is cut off at
  *   any point is gone on with by the next start (`erasure-chores.ts`) and comes to the same end.
- * - There is one run of an erasure at a time. It is an invocation of its own: whoever asked may go away.
+ * - There is one run of an erasure at a time. It is an invocation of its own: its caller may go away.
  * - The subject itself is in nothing that is kept, sent or logged.
  */
 import type { Clock } from '../../clock.ts';
@@ -106,7 +106,7 @@ export interface ErasureDeskParts {
   readonly state: ErasedState;
   readonly keys: Pick<SubjectKeys, 'idsOf' | 'opening' | 'retire' | 'destroy'>;
   readonly seals: RecipeSeals;
-  /** 32 bytes, the store's own: what leads from a subject to its erasures. */
+  /** 32 bytes, the store's own: they link a subject to its erasures. */
   readonly hmacKey: Uint8Array;
   /** Signs receipts. */
   readonly signer: NoteSigner;
@@ -118,7 +118,7 @@ export interface ErasureDeskParts {
   readonly clock: Clock;
   readonly ids: { next(): string };
   readonly yieldTurn: {
-    /** Before the intent: whose rows they are waits for them to go. */
+    /** Before the intent: the subject waits for the rows to go. */
     readonly soon: () => Promise<void>;
     /** A caller waits for the receipt. */
     readonly awaited: () => Promise<void>;
@@ -232,7 +232,7 @@ export class ErasureDesk {
 
     const sought = new SoughtText(subject);
     const standing = this.#known(invocation, tenant, commitment).filter(({ completed }) => completed === null);
-    // An earlier erasure names other mentions: what was found of this one's is for its own scan to pass over.
+    // An earlier erasure names other mentions: only this one's own scan may skip the mentions found here.
     const found = (id: string): Looked => (id === intended?.erasure.id ? intended : nothing);
     if (certify) for (const { id } of standing) this.#awaited.add(id);
     const ended = Promise.all(standing.map(({ id }) => this.#finish(id, sought, found(id))));
@@ -330,7 +330,7 @@ export class ErasureDesk {
       const standing = rows.standing();
       await this.#inSlices(standing.expect(early));
 
-      // One turn from here to the append: what is found is what is erased, and what comes later is another erasure's.
+      // One turn from here to the append: the rows found are the rows erased, and later rows are another erasure's.
       const { versions: late } = atOnce(rows.versionsOf(tenant, subject, found.end));
       atOnce(rows.textsOf(late, { ...of, key: told, keysIn: cellsIn }));
       atOnce(rows.cellsOf(late, (text, position) => words.add(text, position)));

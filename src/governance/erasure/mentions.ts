@@ -55,7 +55,7 @@ export function keysIn(tenant: string | null, reason: string, held: TextsHeld): 
 
 type TextsHeld = Pick<MentionParts, 'exhibits' | 'openEntries' | 'views' | 'removedKeys'>;
 
-/** Whether an organisation path is of the tenant: what others wrote is theirs. */
+/** Whether an organisation path belongs to the tenant: other tenants' texts are theirs. */
 type Owns = (path: string | null) => boolean;
 
 export async function mentionsOf(tenant: string | null, names: Names, parts: MentionParts): Promise<Mentions> {

@@ -1,4 +1,4 @@
-/** Reasons are kept for as long as the log is: what names the subject, or says what its rows said, must not stand in them. */
+/** Reasons are kept for as long as the log is: they must not name the subject, or repeat its rows. */
 
 const instead = '[erased]';
 /** Shorter texts are in every sentence. */

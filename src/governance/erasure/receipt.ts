@@ -1,5 +1,5 @@
 /**
- * The receipt of an erasure: what was erased, how that was checked, and a proof that the log says so, signed. Pure.
+ * The receipt of an erasure: the erased rows, the checks, and a proof that the log says so, signed. Pure.
  *
  *   envelope  = { payload: base64(receipt), payloadType, signatures: [{ keyid, sig: base64 }] }      DSSE 1.0
  *   signature = Ed25519 over "DSSEv1" SP length(payloadType) SP payloadType SP length(receipt) SP receipt

@@ -13,7 +13,7 @@ export interface BranchesRead {
 
 /** A branch that stands, as all of it is now. */
 export interface BranchNow {
-  /** Nanosecond of its fork: what it wrote itself came after it. Of main 0. */
+  /** Nanosecond of its fork: its own writes came after it. Of main 0. */
   readonly since: bigint;
   readonly types: CatalogReader;
   readonly rows: BranchRows;

@@ -3,7 +3,7 @@ import type { ResidualHit } from './receipt.ts';
 import type { Sought } from './sought.ts';
 
 export interface TextStore {
-  /** Lets go of all that may have come from rows that are gone: what is still asked for is made anew. */
+  /** Lets go of everything that may come from removed rows: it is made anew on the next request. */
   forget?(): void;
   /** Where the text is held still. Of the tenant: others’ are not looked at. */
   search?(sought: Sought, tenant: string | null): readonly ResidualHit[];

@@ -142,7 +142,7 @@ export class JobRunner {
     return this.#found(id, caller).view;
   }
 
-  /** Ends with REL_CANCELLED as soon as it can; what it has done stays. REL_CONFLICT for one that has ended. */
+  /** Ends with REL_CANCELLED as soon as it can; its effects so far stay. REL_CONFLICT for one that has ended. */
   cancel(id: string, caller: Caller): JobView {
     const { view, ending } = this.#found(id, caller);
     if (view.finishedAt !== null) throw new ServiceError('REL_CONFLICT', `the job has ended: it is ${view.state}`);

@@ -29,7 +29,7 @@ export interface Scoring {
   /** By column. */
   readonly averages: readonly number[];
   readonly weights: readonly number[];
-  /** By leaf, as far as they were asked for: what rows of usual lengths score by it. */
+  /** Scores of rows of usual lengths, by leaf, as far as they were needed. */
   readonly tables: WordScores[];
 }
 
@@ -74,7 +74,7 @@ const mostOften = new Float64Array(1 << FEW);
 /** Postings of one stretch that are gone through in one turn. */
 const POSTINGS_A_TURN = 4 * ROWS;
 
-/** Rows of a stretch that may be among the best, rising; what they score; and how many rows match. */
+/** Rows of a range that may be among the best, rising; their scores; and how many rows match. */
 export interface Matching {
   readonly rows: Int32Array;
   readonly scores: Float64Array;

@@ -35,7 +35,7 @@ export type Leaf =
   | { readonly kind: 'either'; readonly of: readonly Leaf[] }
   | { readonly kind: 'term'; readonly text: string; readonly edits: number }
   | { readonly kind: 'beginning' | 'end' | 'part'; readonly text: string; readonly edits: number }
-  /** `language`: whose stem, where it is not that of the indexes. */
+  /** `language`: the language of the stem, where it is not that of the indexes. */
   | { readonly kind: 'stem'; readonly text: string; readonly language: string | null };
 
 /** A condition on leaves: a leaf by its number, all or any of several conditions, or a negation. `any` of nothing is false. */
@@ -63,7 +63,7 @@ export interface TypoTolerance {
   readonly disableOnAttributes: readonly string[];
 }
 
-/** Limits of one search: what is longer is refused, so that no text of a caller holds others up. */
+/** Limits of one search: a longer text is refused, so that no caller's text holds others up. */
 const queryCharacters = 16_384;
 const leavesMax = 256;
 const patternsMax = 16;
@@ -185,7 +185,7 @@ class Parser {
   /** Leaves that are whole words, as they were written. */
   readonly #wordOf = new Map<Leaf, string>();
 
-  /** AND, OR and NOT go from the left; what stands in parentheses is one word. */
+  /** AND, OR and NOT go from the left; a parenthesis counts as one word. */
   #boolean(text: string): TextQuery {
     const leaves: Leaf[] = [];
     const scores: boolean[] = [];

@@ -94,7 +94,7 @@ const alwaysAllowed: ReadonlySet<CommandKind> = new Set<CommandKind>([
 const dayMs = 86_400_000;
 const nsPerMs = 1_000_000n;
 
-/** How much of its time a licence has left, and what follows. */
+/** How much time a licence has left, and the stage that follows. */
 export class LicenceTerm {
   readonly #licence: Pick<Licence, 'expiresAt' | 'graceEndsAt'>;
   readonly #warn: (line: string) => void;

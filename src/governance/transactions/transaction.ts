@@ -233,7 +233,7 @@ export class OpenTransaction implements Transaction {
     return branch.over(state.snapshot(basis, this.caller.branch, tenantOf(this.caller.path)));
   }
 
-  /** Decides a command by what stands here; it is written at the commit. `before`: what it throws refuses the command. */
+  /** Decides a command on the state of the transaction; the commit writes it. An error of `before` refuses the command. */
   write(
     command: WaitingCommand,
     context: EntryContext,
@@ -272,7 +272,7 @@ export class OpenTransaction implements Transaction {
 
   #checkRoom(rows: number, bytes: number): void {
     const { rowsMax, bytesMax } = this.#parts.bounds;
-    // A batch may go beyond it once: what a client sends in batches ends somewhere in the last.
+    // A batch may go beyond it once: a client's batches end somewhere in the last.
     if (this.rows >= rowsMax || rows > rowsMax)
       throw new ServiceError('REL_TOO_LARGE', `a transaction writes at most ${rowsMax} rows: commit more often`, {
         reason: 'transaction-full',
@@ -337,7 +337,7 @@ export class OpenTransaction implements Transaction {
     return true;
   }
 
-  /** Drops all of it. Others have their turn when `shown` is settled: what it has committed is read by then. */
+  /** Drops all of it. Transactions that wait for its rows go on when `shown` is settled: its commit is readable by then. */
   end(shown: Promise<unknown> | null = null): void {
     if (!this.#isOver) this.#end(shown);
   }

@@ -102,7 +102,7 @@ export function refused(what: string, cause?: unknown): ServiceError {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The version is looked at first: what a later one means by its members, and how it signs them, is not known here. */
+/** Checks the version first: a later one may give its members another meaning, and sign them differently. */
 function readDocument(bytes: Uint8Array): Fields {
   let document: unknown;
   try {

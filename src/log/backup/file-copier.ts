@@ -1,4 +1,4 @@
-/** Files copied one after the other, and read behind the copying: what was written last is in memory still. */
+/** Files copied one after the other, and read behind the copying, while the last bytes are still in memory. */
 import type { CopiedFile } from './backup-artefact.ts';
 import { CopyFront } from '../disk/copy-front.ts';
 import type { Disk } from '../disk/disk.ts';
@@ -11,7 +11,7 @@ export interface FileToCopy {
 }
 
 export interface FileCopierOptions extends CopyOptions {
-  /** Directories: what has this name below the one gets it below the other. */
+  /** Source and target directories: a file keeps its name below them. */
   readonly from: string;
   readonly to: string;
 }

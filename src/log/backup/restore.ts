@@ -50,7 +50,7 @@ export interface Restored {
   readonly root: string;
   readonly rows: number;
   readonly blobs: number;
-  /** Rows of which a leaf hash is left: whose they were has been erased, by now or then. */
+  /** Rows of which only a leaf hash is left: their subject has been erased, before or after the backup. */
   readonly rowsErased: number;
   /** Ids of keys that are destroyed, by the keys that were put or by the log itself. */
   readonly erased: readonly string[];
@@ -119,7 +119,7 @@ async function begin(disk: Disk, target: string): Promise<void> {
   await disk.syncDirectory(target);
 }
 
-/** The marker goes last: what is left of a clearing that was cut off is cleared by the next restore. */
+/** The marker goes last: the next restore clears the rest of an interrupted clearing. */
 async function clear(disk: Disk, target: string): Promise<void> {
   const names = await disk.list(target);
   if (names.length === 0) return;

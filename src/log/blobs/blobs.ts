@@ -47,11 +47,11 @@ export class Blobs {
   readonly #root: string;
   #uploads = 0;
   #bytes = 0;
-  /** By address: bytes of each blob, and whose it is where that is known. */
+  /** By address: bytes of each blob, and its scope where that is known. */
   readonly #sizes = new Map<string, number>();
   readonly #owners = new Map<string, string>();
   readonly #bytesOf = new Map<string, number>();
-  /** By address: who counts on its being there, though no row names it yet. */
+  /** By address: the number of holders who count on it, though no row names it yet. */
   readonly #held = new Map<string, number>();
   #touched: Set<string> | null = null;
   /** Stored by this process, and no row is known to name them: the last holder who releases one removes it. */
@@ -191,7 +191,7 @@ export class Blobs {
     return listBlobs(this.#options.disk, this.#options.directory);
   }
 
-  /** Bytes on the disk: blobs, parts, and what is still being written. */
+  /** Bytes on the disk: blobs, parts, and unfinished files. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -262,7 +262,9 @@ export class Blobs {
     return this.#inTurn(address, () => this.#unlink(address));
   }
 
-  /** One after the other: what is put while the same is removed stays, and of two that put it one finds the other's. */
+  /**
+   * One change after the other: a blob that is put during its removal stays, and of two writers of one blob the second finds it.
+   */
   #inTurn(address: string, change: () => Promise<void>): Promise<void> {
     const turn = (this.#changing.get(address) ?? Promise.resolve()).then(change);
     const over = (): void => {

@@ -23,7 +23,7 @@ import { type Disk, type DiskFile, writeFully } from '../disk/disk.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { hexOf } from '../bytes/sha256.ts';
 
-/** Where derived files are, and what they must belong to. */
+/** The directory of derived files, and the log that they must belong to. */
 export interface DerivedReader {
   readonly disk: Disk;
   /** Data keys. */

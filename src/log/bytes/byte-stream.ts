@@ -19,7 +19,7 @@ export class ByteWriter {
   #view: DataView;
   #at = 0;
 
-  /** How many bytes to begin with, or memory to begin in: what outgrows it is in memory of its own. */
+  /** The initial size in bytes, or memory to begin in; larger content moves to memory of its own. */
   constructor(start: number | Uint8Array = 1024) {
     this.#bytes = typeof start === 'number' ? new Uint8Array(start) : start;
     this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);

@@ -40,7 +40,7 @@ export class CopyFront {
     for (const { reject } of this.#waiting.splice(0)) reject(cause);
   }
 
-  /** Files that are copied have the length that they will have, and what is read of them is there. */
+  /** Files that are copied have their final length, and reads of them find the bytes in place. */
   behind(disk: Disk): Disk {
     return {
       open: async (path, mode) => {

@@ -68,7 +68,7 @@ import { sectionsOf, type SubjectSections } from './subject-sections.ts';
 
 export const LEAF_FORMAT = 1;
 export const LEAF_BYTES_MAX = 65_535;
-/** No body is larger, sealed or not: what a length field may make a reader allocate. */
+/** Maximum size of a body, sealed or not: it bounds the memory that a length field can make a reader allocate. */
 export const BODY_BYTES_MAX = 1 << 30;
 
 /** LZ4 can't expand further than this: a body that claims more lies. */

@@ -365,7 +365,7 @@ export interface TenantRecord {
 
 export const quotaNames = ['queryUnits', 'inFlight', 'storageBytes', 'subscriptions', 'requestsPerSecond'] as const;
 
-/** null: what the settings say. */
+/** null: the setting applies. */
 export type TenantQuota = Readonly<Record<(typeof quotaNames)[number], number | null>>;
 
 export interface TenantMember {
@@ -568,7 +568,7 @@ export interface EntryDraft {
   readonly body: EntryBody;
 }
 
-/** An entry with its place: what projections apply, live and on replay alike. */
+/** An entry with its position. Projections apply it, live and on replay alike. */
 export interface CommittedEntry extends EntryDraft {
   /** Number of the leaf in the tree: dense from 0. */
   readonly leaf: number;

@@ -39,7 +39,7 @@ export interface HashColumn {
 
 export interface HashInput {
   readonly rows: number;
-  /** 0x00, room for a salt, and what all rows begin with. */
+  /** 0x00, room for a salt, and the bytes with which all rows begin. */
   readonly prefix: Uint8Array;
   readonly salts: Uint8Array;
   readonly ops: Uint8Array;

@@ -174,7 +174,7 @@ export class RowLeaves {
   }
 }
 
-/** 0x01, left, right: what every inner node is the hash of. */
+/** 0x01, left, right: the hashed bytes of every inner node. */
 const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
 /**
@@ -239,7 +239,7 @@ class CellSource {
   }
 }
 
-/** u16 length, name, type: what every cell of a column starts with, as words, the last one padded with zeros. */
+/** u16 length, name, type: the beginning of every cell of a column, as words, the last one padded with zeros. */
 interface CellHead {
   readonly name: string;
   readonly words: Uint32Array;
@@ -261,7 +261,7 @@ const views: Uint8Array[] = [];
 let scratch = new Uint8Array(1 << 16);
 let scratchView = new DataView(scratch.buffer);
 
-/** Writes row after row over the same scratch bytes: what the rows of an entry share is written once. */
+/** Writes row after row over the same scratch bytes: the bytes that all rows of an entry share are written once. */
 class RowHasher {
   readonly #body: RowsBody;
   readonly #columns: CellSource[];
@@ -387,7 +387,7 @@ class RowHasher {
       const column = columns[i]!;
       const { nulls, head } = column;
       if (nulls !== null && nulls[row] === 1) continue;
-      // Word by word, past the end where need be: what follows is written next, over the excess.
+      // Word by word, past the end where need be: the next write covers the excess.
       const { words } = head;
       for (let k = 0; k < words.length; k++) view.setUint32(at + k * 4, words[k]!);
       at = writeCell(column, row, target, view, at + head.bytes);

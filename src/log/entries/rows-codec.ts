@@ -28,7 +28,7 @@ export interface DecodedRows {
   readonly sealed: SealedRows | null;
 }
 
-/** Rows that are sealed by subject, and what the body states their leaf hashes to be, in the same order. */
+/** Rows that are sealed by subject, and the leaf hashes that the body states for them, in the same order. */
 export interface SealedRows {
   readonly rows: Uint32Array;
   readonly hashes: Uint8Array;

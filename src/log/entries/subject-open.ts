@@ -17,7 +17,7 @@ export interface OpenedSections {
   readonly cells: RowBatch;
   /** 16 bytes of each row; zeros where a row is erased. */
   readonly salts: Uint8Array;
-  /** Rows that are sealed by subject, and what the body states their leaf hashes to be, in the same order. */
+  /** Rows that are sealed by subject, and the leaf hashes that the body states for them, in the same order. */
   readonly sealed: { readonly rows: Uint32Array; readonly hashes: Uint8Array };
   /** Leaf hashes of the rows whose key is destroyed, ascending. */
   readonly erased: ReadonlyMap<number, Uint8Array>;

@@ -84,7 +84,7 @@ export function* sealSections(
   for (let s = 0, first = 0; s < count; s++) {
     const end = ends[s]!;
     const start = target.at;
-    // Zeros in front, which the keystream turns into the salts; what is sealed then moves to their place.
+    // Zeros in front, which the keystream turns into the salts; the sealed cells then move to their place.
     const cellsAt = start + (end - first) * SALT_BYTES;
     target.bytes.fill(0, target.skip(cellsAt - start), cellsAt);
     for (let c = 0; c < columns.length; c++) {

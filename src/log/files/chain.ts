@@ -1,4 +1,6 @@
-/** The hash chain of entries, followed one leaf at a time: what every reader of the log checks, the writer's own recovery included. */
+/**
+ * The hash chain of entries, followed one leaf at a time. Every reader of the log checks it, the writer's own recovery included.
+ */
 import { malformed } from '../bytes/byte-stream.ts';
 import { openCheckpoint } from '../tree/checkpoint-note.ts';
 import { decodeEntry, decodeLeaf, entryOfChecked, leafHashOf, noPreviousHash } from '../entries/entry-codec.ts';

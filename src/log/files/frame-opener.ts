@@ -72,7 +72,7 @@ interface HandedSubjectKeys {
 export interface OpenReply {
   /** Per entry: where its body begins, how long it is, and how many rows are erased; -1 where its content is not vouched for. */
   readonly places: Int32Array;
-  /** Ids of keys of subjects that were not handed over, 16 bytes each: what asks for one is not vouched for. */
+  /** Ids of keys of subjects that were not handed over, 16 bytes each: entries that need one are not vouched for. */
   readonly missing: Uint8Array;
   /** The buffer that was handed over, or a larger one. */
   readonly bodies: SharedArrayBuffer | null;

@@ -242,7 +242,7 @@ export class FrameScanner {
     return { found: 'frame', header, bytes };
   }
 
-  /** Frames anywhere after `offset`, at any byte: what a bad frame's neighbours have to say. */
+  /** Frames anywhere after `offset`, at any byte: evidence about a bad frame. */
   async *later(): AsyncGenerator<FrameHeader> {
     let at = this.offset + 1;
     while (at + FRAME_HEADER_BYTES <= this.#length) {

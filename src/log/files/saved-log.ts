@@ -73,7 +73,7 @@ export interface SavedState {
 const magic = Buffer.from('ANNSAVED', 'latin1');
 const FORMAT = 1;
 
-/** `frames` and `nodes` go on growing; what they hold of the state does not change. */
+/** `frames` and `nodes` keep growing; their part of the saved state does not change. */
 export function savedLog(state: SavedState, files: readonly LogFileRecord[], frames: FrameIndex, nodes: TreeStore): SavedLog {
   const { logId, leaves, written } = state;
   const framesThen = frames.count;

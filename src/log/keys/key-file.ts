@@ -59,7 +59,7 @@ export function openKeyFile(bytes: Uint8Array, kek: Uint8Array, path: string): K
   return parseSecrets(plain.toString('utf8'));
 }
 
-/** Whether it says so: what is inside may be damaged all the same. */
+/** Whether the file names this key-encryption key: its content may be damaged all the same. */
 export function isSealedFor(bytes: Uint8Array, kek: Uint8Array): boolean {
   try {
     return (JSON.parse(Buffer.from(bytes).toString('utf8')) as { kek?: unknown } | null)?.kek === fingerprint(kek);

@@ -1,4 +1,6 @@
-/** Work in steps, and what a thread of the keeper (`worker-keeper.ts`) runs of it. A file by itself: a thread starts with it. */
+/**
+ * Work in steps, and the job of a keeper thread (`worker-keeper.ts`) that runs them. A file by itself: a thread starts with it.
+ */
 import { assert } from '../../errors.ts';
 import type { Job } from './workers.ts';
 

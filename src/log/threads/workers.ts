@@ -42,7 +42,7 @@ export const inlineWorker: StartWorker = (job, data) => {
   const answer = job.begin(data);
   let ended = false;
   return {
-    // Async: what the job throws is a refusal here as it is of a thread.
+    // Async: an error of the job becomes a rejection here as in a thread.
     ask: async (request) => {
       if (ended) throw endedError();
       return answer(request);
@@ -165,7 +165,7 @@ async function serve({ module, name, data }: Start): Promise<void> {
     try {
       return { reply: await answer(request) };
     } catch (cause) {
-      // A message keeps no classes: what a caller tells errors by travels as itself.
+      // A message keeps no classes: the fields by which callers distinguish errors are sent as such.
       if (!(cause instanceof ServiceError)) return { failed: cause };
       const { cause: _, ...facts } = cause.facts;
       return { code: cause.code, message: cause.message, facts };

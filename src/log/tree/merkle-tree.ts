@@ -67,7 +67,7 @@ export class Frontier {
     return root;
   }
 
-  /** Goes on by itself: what is appended to the copy reaches no sink. */
+  /** An independent copy: hashes appended to it reach no sink. */
   copy(): Frontier {
     return new Frontier(this.#size, this.#nodes);
   }

@@ -86,7 +86,7 @@ export class TreeStore implements NodeSink {
     return Array.from({ length: groups }, (_, group) => ({ name: this.#blobName(group), bytes: () => this.#groupBytes(group) }));
   }
 
-  /** Nodes of a level come in order, each once: what a growing tree completes. */
+  /** Adds complete nodes of a growing tree: those of a level in order, each once. */
   keep(level: number, index: number, hash: Uint8Array): void {
     if (level % LEVEL_STEP !== 0) return;
     const kept = this.#level(level / LEVEL_STEP);

@@ -19,7 +19,7 @@ import { failsChecksum, type FileWindow, type FoundFrame, frameAt } from './veri
 
 /** Batches that the worker has before the calling thread takes one itself. */
 const ASKED_MAX = 2;
-/** Batches that are read and not yet walked: what bounds the memory. */
+/** Batches that are read and not yet walked, at most: bounds the memory. */
 const AHEAD_MAX = 8;
 
 /** Opens bodies in two threads. */

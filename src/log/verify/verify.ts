@@ -106,7 +106,7 @@ const findingsMax = 1000;
 /** Kinds that take a leaf and no position. */
 const placeless: ReadonlySet<string> = new Set(['access', 'seal', 'receipt', 'redaction']);
 
-/** Kinds that the log writes by itself, and whose bodies say something of the log. */
+/** Kinds that the log writes by itself, and whose bodies describe the log. */
 const ownKinds: ReadonlySet<string> = new Set(['genesis', 'seal']);
 
 /** Kinds that say which rows may be missing. */
@@ -167,7 +167,7 @@ class Verification {
 
   async run(): Promise<VerifyReport> {
     const { disk, heldCheckpoints = [] } = this.#options;
-    // In this order a server may be writing meanwhile: what was read first is covered by what is read later.
+    // In this order a server may write meanwhile: files that are read later cover those read first.
     const checkpoint = await this.#readCheckpoint();
     const names = await disk.list(this.#log);
     const records = await this.#readManifest(names);

@@ -23,7 +23,7 @@ function builtin(name: string, columns: Readonly<Record<string, ColumnType | Pro
   return { name, properties, open: true, primaryKey: null, graphTriggers: [], ontologyVersion: 0 };
 }
 
-/** In codepoint order of their names. Open: what writes them may bring further columns. */
+/** In codepoint order of their names. Open: their writers may bring further columns. */
 export const builtinTypes: readonly TypeDefinition[] = [
   builtin('AgentSession', { session_id: 'string' }),
   builtin('DecisionRecord', { choice: 'string', inputs: 'json', rationale: 'string', session_id: 'string' }),

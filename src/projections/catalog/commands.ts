@@ -216,7 +216,7 @@ function checkTriggers(command: RegisterType): void {
   }
 }
 
-/** The edges of a row are read without it: what is masked in the row would stand in them. */
+/** Readers of the edges are not checked against the row's mask: a masked value would show in them. */
 function maskedEnd(field: string): ServiceError {
   return new ServiceError(
     'REL_MASKED_COLUMN',

@@ -17,7 +17,7 @@ export interface Protection {
   readonly references: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** A type whose rows have edges, and what makes those of one link type. */
+/** A type whose rows have edges, and the trigger that makes those of one link type. */
 export interface EdgeSource {
   readonly definition: TypeDefinition;
   readonly triggers: readonly GraphTrigger[];

@@ -38,7 +38,7 @@ export class Directory implements Projection {
     return [...this.#tokens.values()].sort((a, b) => compareText(a.record.id, b.record.id));
   }
 
-  /** Tokens that stand at `instant`: what counts toward the cap. */
+  /** Tokens that are live at `instant`, which count toward the cap. */
   standing(instant: bigint): number {
     let count = 0;
     for (const id of this.#bySecret.values()) if (instant < this.#tokens.get(id)!.record.expiresAt) count++;

@@ -101,7 +101,7 @@ export class Embeddings implements Projection {
     return count;
   }
 
-  /** Types that were embedded, by tenant: what was asked about once. */
+  /** Types that were embedded, by tenant: a caller searched them by a model once. */
   types(): readonly { readonly tenant: string | null; readonly type: string }[] {
     const known = new Map<string, { readonly tenant: string | null; readonly type: string }>();
     for (const { tenant, type } of this.#stored.values()) known.set(JSON.stringify([tenant, type]), { tenant, type });

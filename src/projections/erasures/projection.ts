@@ -118,7 +118,7 @@ export class Erasures implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    // Leaves are where entries happen to lie; what they say is the state.
+    // Leaves are storage locations; the state is the content of the erasures.
     for (const { intended, completed, ...rest } of this.#erasures.values()) {
       hash.value({ ...rest, intended: { ...intended, leaf: null }, completed: completed && { ...completed, leaf: null } });
     }

@@ -90,7 +90,7 @@ export class Exhibits implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    // Leaves are where entries happen to lie; what they say is the state.
+    // Leaves are storage locations; the state is the content of the links.
     const exhibits = [...this.#exhibits].sort((a, b) => compareText(a.id, b.id));
     for (const { id, path, links } of exhibits) hash.value({ id, path, links: links.map((link) => ({ ...link, leaf: null })) });
     hash.value(this.removals.list());

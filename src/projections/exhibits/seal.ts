@@ -1,5 +1,5 @@
 /**
- * The seal of a link: what makes an exhibit a chain. Pure; every room may name it.
+ * The seal of a link: it makes an exhibit a chain. Pure; every room may name it.
  *
  *   seal = SHA-256( 0x02
  *                 | u16 length of the exhibit id in bytes | exhibit id, UTF-8

@@ -46,7 +46,7 @@ export class OpenEntries implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    // Leaves are where entries happen to lie; what they say is the state.
+    // Leaves are storage locations; the state is the content of the entries.
     for (const { kind, position, path } of this.#entries) hash.value({ kind, position, path });
     return hash.hex();
   }

@@ -20,7 +20,7 @@ export interface InstalledPolicy {
   readonly time: bigint;
 }
 
-/** Immutable: who holds one may go by its identity. */
+/** Immutable: holders may compare it by identity. */
 export interface PolicySet {
   /** How many changes made it: rises with each. */
   readonly epoch: number;

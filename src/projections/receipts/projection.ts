@@ -91,7 +91,7 @@ export class Receipts implements Projection {
   digest(): string {
     const hash = new CanonicalHash();
     for (const [key, { batches, complete, time }] of this.#keys) {
-      // Leaves are where entries happen to lie; what they say is the state.
+      // Leaves are storage locations; the state is the content of the receipts.
       hash.value([key, batches.map(({ request }) => request), complete, time]);
     }
     return hash.hex();

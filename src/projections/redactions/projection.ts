@@ -72,7 +72,7 @@ export class Redactions implements Projection {
 
   digest(): string {
     const hash = new CanonicalHash();
-    // Leaves are where entries happen to lie; what they removed is the state.
+    // Leaves are storage locations; the state is the set of removed rows.
     for (const { positions } of this.#pending) {
       hash.number(positions.length);
       for (const position of positions) hash.number(position);

@@ -18,7 +18,7 @@ export interface Kept {
   readonly type: string;
   /** A version of the row. */
   readonly position: number;
-  /** Organisation path of the row: whose word it is to release it. */
+  /** Organisation path of the row: its callers may release it. */
   readonly path: string | null;
   /** Nanoseconds; FOREVER of a hold. */
   readonly until: bigint;

@@ -149,7 +149,7 @@ export class Rows implements Projection {
     return new RowsAt(this, this.#layer(of.branch), of, basis, then);
   }
 
-  /** Rows of a tenant's branch below a position, and what is written over them for one reader alone: none of it is anybody else's. */
+  /** Rows of a tenant's branch below a position, with uncommitted rows over them that one reader alone sees. */
   privately({ branch, tenant }: Pick<RowsOf, 'branch' | 'tenant'>, position: number): PrivateRows {
     const below = this.#layer(branch);
     const timeline = new ForkedTimeline(this.timeline, position);
@@ -295,7 +295,7 @@ export class Rows implements Projection {
         this.#layerOf(entry).remove(tenantOf(entry.context.path), body);
         return;
       case 'erasure':
-        // Positions are of one layer each, and what a branch reads of another's it reads there.
+        // Positions belong to one layer each, and a branch reads another's rows in that layer.
         for (const { type, paths, positions } of body.versions) {
           const tenant = tenantOfErased({ paths });
           for (const layer of this.#layers.values()) layer.table(tenant, type)?.remove(positions, 'later');

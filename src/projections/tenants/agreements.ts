@@ -1,5 +1,5 @@
 /**
- * Sharing agreements as both sides make them: which move leads where, and whose it is. Pure.
+ * Sharing agreements as both sides make them: which move leads where, and which side makes it. Pure.
  *
  *   proposed ──accepted──> accepted ──activated──> active ──suspended──> suspended
  *      │      (assignee)      │      (assigner)     │  <──resumed──        │

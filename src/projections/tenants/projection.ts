@@ -59,7 +59,7 @@ export class Tenants implements Projection {
   #standing = 0;
   #epoch = 0;
 
-  /** Rises with every change: what was derived from tenants and agreements holds while it stays. */
+  /** Rises with every change: data derived from tenants and agreements holds while it stays. */
   get epoch(): number {
     return this.#epoch;
   }

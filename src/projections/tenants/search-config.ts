@@ -14,7 +14,7 @@ export interface SearchConfig {
   readonly stopWords: ReadonlySet<string>;
   /** By term: those that mean the same. */
   readonly synonyms: ReadonlyMap<string, readonly string[]>;
-  /** By type and column: what words weigh there. */
+  /** By type and column: the weight of words there. */
   readonly fieldWeights: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** null: the store's preset. */
   readonly typo: TypoConfig | null;

@@ -38,7 +38,7 @@ export function textAt({ heap, offsets }: Extract<Vector, { kind: 'text' }>, row
 
 /** Milliseconds of the i64 nanoseconds whose words are (low, high), rounded down: exact, without a bigint. */
 export function millisecondsOf(low: number, high: number): number {
-  // 2^32 = 4294 * 10^6 + 967296, and what is left of it stays below 2^52.
+  // 2^32 = 4294 * 10^6 + 967296, and the remainder stays below 2^52.
   return high * 4294 + Math.floor((high * 967_296 + (low >>> 0)) / 1_000_000);
 }
 

@@ -19,7 +19,7 @@ export interface Asked {
   readonly now: Instant;
 }
 
-/** A policy that may matter, and what is left of it. */
+/** A policy that may matter, and its residual. */
 export interface Residual {
   readonly policy: Policy;
   /** A value that is a boolean, an error, or about cells. */

@@ -1,4 +1,4 @@
-/** A policy text as tokens with their places: what the engine's trees leave out. Offsets are of UTF-16 units. */
+/** A policy text as tokens with their offsets, which the engine's trees leave out. Offsets are in UTF-16 units. */
 
 export interface Token {
   readonly text: string;

@@ -139,7 +139,7 @@ export class Extents {
     return view;
   }
 
-  /** The first `length` elements in an extent of just that length; what held them before is given back. */
+  /** The first `length` elements in an extent of just that length; gives back their former extent. */
   settle<T extends FixedArray>(from: T, length: number): T {
     if (from.length === length && (length === 0 || this.#held?.has(from))) return from;
     if (length > 0 && from.length > length && this.#held?.has(from)) return this.#shortened(from, length);

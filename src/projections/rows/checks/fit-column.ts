@@ -1,4 +1,4 @@
-/** Makes a batch's column fit its property, cell by cell only where it must: what can't be held exactly is refused. */
+/** Makes a batch's column fit its property, cell by cell only where it must: a value that can't be held exactly is refused. */
 import { ServiceError, unreachable } from '../../../errors.ts';
 import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import type { PropertyDefinition } from '../../../log/entries/entry.ts';

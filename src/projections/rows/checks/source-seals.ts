@@ -18,7 +18,7 @@ import type { BranchRows } from '../tables/branch-rows.ts';
 import type { SourceSealing } from './removal.ts';
 import type { Written } from './written.ts';
 
-/** Keys that are looked up for one command: what names more is sealed without looking. */
+/** Keys looked up for one command: a row that names more is sealed without looking. */
 const lookUpsMax = 16_384;
 /** Versions of a key that are looked at, the newest first. */
 const versionsMax = 64;
@@ -109,7 +109,7 @@ export class SourceSeals implements RowSeals {
     return names.some((name) => this.#isSomebodys(name));
   }
 
-  /** Rows of a step that are not stored yet: what names them rests on them. */
+  /** Rows of a step that are not stored yet: rows that name them derive from them. */
   note({ keys, subjects, ops }: RowsBody): void {
     if (subjects === undefined) return;
     this.#known.clear();

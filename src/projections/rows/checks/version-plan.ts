@@ -84,7 +84,7 @@ export class VersionPlan {
     return this.replace(row, null, null, open);
   }
 
-  /** A put that holds from..to, with nothing of the key to come after it; what lies before `from` is asserted again, if that is given. */
+  /** A put that holds from..to, after which the key has no version; if `from` is given, the time before it is asserted again. */
   replace(row: number, from: bigint | null, to: bigint | null, open: readonly OpenVersion[]): OpenVersion[] {
     const version = {
       position: this.#position + this.length,
@@ -157,7 +157,7 @@ export class VersionPlan {
     this.#add(rowOp.delete, other.cells, other.from, until < other.from ? other.from : until);
   }
 
-  /** The end of an open version between two instants: what it says before and after them is asserted again. */
+  /** The end of an open version between two instants: its cells are asserted again before and after them. */
   endWithin(other: OpenVersion, from: bigint, to: bigint): void {
     this.closes.push(other.position);
     this.#add(rowOp.delete, other.cells, other.from, other.from);

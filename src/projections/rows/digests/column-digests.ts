@@ -40,7 +40,7 @@ export class DigestShares {
   #here = 0;
   #beside = 0;
 
-  /** Names of the columns that the worker hashes; what every row has is the caller's. */
+  /** Names of the columns that the worker hashes; the caller hashes the fields that every row has. */
   columnsBeside(table: Table): readonly string[] {
     const columns = [...table.columnTypes().keys()].map((name) => ({ name, bytes: 0 }));
     for (const segment of table.segments) {

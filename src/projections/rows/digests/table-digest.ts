@@ -32,7 +32,7 @@ export type Cells =
   | Exclude<Vector, { kind: 'dict' }>
   | { readonly kind: 'dict'; readonly values: Int32Array; readonly nulls: Uint8Array | null; readonly texts: Texts };
 
-/** Streams over a table: what is read of it is read by the constructor. */
+/** Streams over a table. The constructor does all reading. */
 export class TableDigest {
   readonly #type: string;
   readonly #rows: RowStreams;
@@ -325,7 +325,7 @@ export class CellStream {
       case 'f64':
         return this.#values.number(vector.values[row]!);
       case 'i64': {
-        // An integer may rest in any of three widths: what a double holds is written as one.
+        // An integer may rest in any of three widths: an integer that a double holds is written as a double.
         const value = vector.values[row]!;
         if (type === 'timestamp' || value > SAFE || value < -SAFE) this.#values.i64(value);
         else this.#values.number(Number(value));

@@ -89,7 +89,7 @@ export interface RenewOptions {
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Indexes of whole segments, and what they take. */
+/** Indexes of whole segments, and their bytes. */
 export interface Renewed {
   readonly indexes: number;
   readonly bytes: number;
@@ -212,7 +212,7 @@ export class SegmentIndexes {
     return null;
   }
 
-  /** Segments are gone, and what was kept of them goes with them. */
+  /** Drops the indexes of segments that are gone. */
   clear(): void {
     this.graphs?.clear();
     const all = [...this.#ages.values()];
@@ -412,7 +412,7 @@ export class SegmentIndexes {
     }
   }
 
-  /** A segment came to rest: what was made of it before that is saved. */
+  /** A segment came to rest: saves the indexes made of it before. */
   #rested(segment: Segment): void {
     for (const kept of keepers.get(segment)?.values() ?? []) void this.#save(kept);
     this.graphs?.rested(segment);

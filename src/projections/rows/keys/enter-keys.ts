@@ -10,7 +10,7 @@ import type { KeyHashes } from './removing.ts';
 import { NO_ROW, type Segment } from '../segments/segment.ts';
 import { SEGMENT_ROWS } from '../segments/segment-column.ts';
 
-/** Some of the keys at once: what is sorted at a time takes a few MiB. */
+/** Keys that are sorted at a time: a few MiB. */
 const GROUP = 2_097_152;
 const PARTITIONS = 4096;
 /** Keys that are counted, sorted or entered between two yields: a millisecond or two each. */

@@ -25,7 +25,7 @@ export interface ChosenRows {
   readonly count: number;
 }
 
-/** FOREVER for any row of a segment: what has no end is the common case, and needs no array of its own. */
+/** FOREVER for any row of a segment: rows without an end are the common case, and need no array of their own. */
 const openEnded: Vector = { kind: 'i64', values: new BigInt64Array(SEGMENT_ROWS).fill(FOREVER), nulls: null };
 
 const onePaths = new Map<number, Vector>();

@@ -10,7 +10,7 @@ export function provenanceOf(source: ScanSource, systemFrom: bigint, paths?: rea
   const { layers, timeline, basis } = source;
   const position = timeline.positionAt(systemFrom);
   if (position < 0 || position >= basis) return undefined;
-  // The one table that holds the position; what a branch made of its row is the business of all of them.
+  // The one table that holds the position; each branch has its own changes of the row.
   const layer = layers.findLast(({ table }) => table.rowAt(position) !== NO_ROW);
   if (!layer) return undefined;
   const { table, inherited } = layer;

@@ -213,7 +213,7 @@ export class SegmentColumns {
     for (const [name, column] of this.residents()) this.#wipe(name, column);
   }
 
-  /** Rises when cells are wiped: what was summarised of them before may not be true of what is in their place. */
+  /** Rises when cells are wiped: earlier summaries may be wrong for the new content. */
   get wipes(): number {
     return this.#wipes;
   }
@@ -244,7 +244,7 @@ export class SegmentColumns {
     return column;
   }
 
-  /** By reference, or as copies of their own. `beside`: what need not be in memory for that. */
+  /** By reference, or as copies of their own. `beside`: columns that need not be in memory for that. */
   saved(shared: boolean, beside: Beside = none): Pick<SegmentState, 'keys' | 'columns' | 'formers'> {
     const { length } = this.#segment;
     const vectorOf = (column: SegmentColumn): SavedVector => (shared ? column.vector(length) : column.saved(length));
@@ -301,7 +301,7 @@ export class SegmentColumns {
     // Later widenings than the file's are still applied on read.
     for (const [name, types] of this.#widened) types.splice(0, types.indexOf(columns.typeOf(name)!) + 1);
     this.#rest = { columns, version, dictionaryOf, keeper };
-    // The file has it wiped, and so has memory: whatever was written was wiped first.
+    // Both the file and memory have it wiped: cells are wiped before they are written.
     if (version === this.#version) this.#unwiped.clear();
   }
 

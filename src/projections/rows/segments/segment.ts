@@ -186,7 +186,7 @@ export class Segment {
     return this.#live;
   }
 
-  /** Rises when cells were wiped: what was summarised before may be looser than need be. */
+  /** Rises when cells were wiped: earlier summaries may be looser than need be. */
   get removals(): number {
     return this.#removals;
   }

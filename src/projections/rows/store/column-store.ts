@@ -42,7 +42,7 @@ export class SegmentChangedError extends Error {
   }
 }
 
-/** A segment that was changed may have cells that are wiped when it is read: what was said of its table before is not true then. */
+/** Reading a changed segment may wipe cells: earlier facts about its table are then wrong. */
 function isAsSealed({ segment, file }: Kept): boolean {
   return file === null && segment.cells.version === 0;
 }
@@ -125,7 +125,7 @@ export class ColumnStore implements SegmentKeeper, DerivedKind {
     return this.#files.has(name);
   }
 
-  /** A segment could not be written: what it rested on before is still there. */
+  /** A segment could not be written: its former file is still there. */
   get isBehind(): boolean {
     return this.#queue.hasFailed;
   }

@@ -30,7 +30,7 @@ export interface IndexKey {
   readonly rows: number;
 }
 
-/** The key, and what the column is of whose cells it was made. */
+/** The key, and the type of the column that was indexed. */
 type Head = IndexKey & { readonly types: readonly string[]; readonly unicode: string };
 
 export class IndexFiles implements DerivedKind, SegmentWatcher {

@@ -14,7 +14,7 @@ export interface ColumnStoreOptions {
   readonly defer: (task: () => void) => void;
   /** Resolves a while later, or when the signal is aborted: for so long no segment comes before the first is written. Absent: at once. */
   readonly lull?: (signal: AbortSignal) => Promise<void>;
-  /** A derived file turned out to be damaged: what rests on it must not be believed again. */
+  /** A derived file turned out to be damaged: state that rests on it must not be trusted again. */
   readonly damaged?: () => void;
 }
 
@@ -35,7 +35,7 @@ export interface Compacted {
 }
 
 export interface CompactOptions {
-  /** Ends it between two segments: what was rewritten by then stays so. */
+  /** Ends it between two segments: those rewritten by then stay so. */
   readonly signal?: AbortSignal;
   /** Segments, of those that are worth it. */
   readonly onProgress?: (done: number, total: number) => void;

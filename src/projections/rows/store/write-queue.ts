@@ -86,7 +86,7 @@ export class WriteQueue<Item extends Queued> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Resolves when all were written, or could not be: what failed before is tried again. */
+  /** Resolves when all were written, or could not be: retries earlier failures. */
   async settled(): Promise<void> {
     this.#failed = false;
     this.#pump();

@@ -45,7 +45,7 @@ export class Table implements StoredKeys, StoredVersions {
   /** null: of rows without a tenant. */
   readonly tenant: string | null;
   readonly type: string;
-  /** Fork of the branch that the table belongs to: what its entries close below that, they close elsewhere. */
+  /** Fork of the branch that the table belongs to: its entries close lower positions in other tables. */
   readonly #fork: number;
   readonly segments: Segment[] = [];
   readonly #index: PrimaryKeyIndex;
@@ -229,7 +229,7 @@ export class Table implements StoredKeys, StoredVersions {
     if (wipes === 'now') for (const _ of this.wipe());
   }
 
-  /** Cells of removed versions, and what was summarised of them, leave memory, a slice a step. */
+  /** Wipes cells of removed versions, and their summaries, from memory, a slice a step. */
   *wipe(): Generator<undefined, void> {
     for (const segment of this.#unwiped) {
       this.#unwiped.delete(segment);
@@ -579,7 +579,7 @@ export class Table implements StoredKeys, StoredVersions {
     return closed;
   }
 
-  /** Closes versions for one of which only its position is left, and what it closed. Chains are left as they are. */
+  /** Closes versions for one of which only its position and closings are left. Chains are left as they are. */
   #closeFor(position: number, closes: Float64Array, from: number, to: number): number {
     let closed = 0;
     for (let i = from; i < to; i++) {

@@ -35,7 +35,7 @@ interface Version {
   position: number;
 }
 
-/** `drafts` were decided one after the other, from `next` on; what is returned belongs there as well. */
+/** `drafts` were decided one after the other, from `next` on; the result belongs there as well. */
 export function netEffect(drafts: readonly EntryDraft[], next: NextPlace): readonly EntryDraft[] {
   if (!drafts.some(({ body }) => body.kind === 'rows' && body.closes.some((position) => position >= next.position)))
     return drafts;

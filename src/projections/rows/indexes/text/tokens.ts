@@ -7,7 +7,7 @@
  */
 export const charClass = { separator: 0, lower: 1, upper: 2, digit: 3, ideograph: 4, mark: 5 } as const;
 
-/** UTF-16 units of a term: what follows of a longer word is not looked at. */
+/** UTF-16 units of a term: the rest of a longer word is ignored. */
 export const TERM_MAX = 64;
 
 /** Classes of bytes below 0x80. */

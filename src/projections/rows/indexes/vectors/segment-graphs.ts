@@ -159,7 +159,7 @@ export class SegmentGraphs {
     return found;
   }
 
-  /** A segment came to rest: what was made of it before that is saved. */
+  /** A segment came to rest: saves the graphs made of it before. */
   rested(segment: Segment): void {
     for (const graph of this.#known.get(segment)?.values() ?? []) {
       if (graph.isReady) this.#next(() => this.#save(graph));
