@@ -239,7 +239,7 @@ describe('a type that everybody inherits', () => {
     store.run(evolve('Parcel', { whose: plain }));
     store.put('Parcel', { id: 'string', whose: 'string' }, [{ id: 'a', whose: 'ann' }], { path: 'acme' });
     const sealed = evolve('Parcel', { whose: property('string', { subject: true }) });
-    expect(() => store.run(sealed)).toThrow('not sealed for anybody');
+    expect(() => store.run(sealed)).toThrow('stored rows are not sealed');
     expect(store.run(sealed, 'globex').changed).toBe(true);
     store.run(evolve('Parcel', { colour: plain }), 'acme');
     expect(store.run(sealed).changed).toBe(true);
