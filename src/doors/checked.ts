@@ -39,7 +39,7 @@ export function record<V extends z.ZodType>(values: V, membersMax = 1_024) {
   );
 }
 
-/** Where a schema takes a list or a record of any size; null: nowhere. */
+/** The path at which a schema takes a list or a record of unlimited size; null: there is none. */
 export function boundlessIn(schema: unknown, path = '', seen = new Set<unknown>()): string | null {
   if (!(schema instanceof z.ZodType) || seen.has(schema)) return null;
   seen.add(schema);

@@ -7,7 +7,7 @@ import { type DoorStatus, isEnabled } from './door.ts';
 export interface DoorRow {
   readonly name: string;
   readonly port: SettingName;
-  /** null: always on. */
+  /** The setting that enables the door; null: it is always on. */
   readonly enable: SettingName | null;
   readonly built: boolean;
   /** `token`: opens with SERVICE_BEARER_TOKEN; `explicit`: only when asked for. */
@@ -36,7 +36,7 @@ export const doors: readonly DoorRow[] = [
   row('document', 'SERVICE_DOCUMENT_PORT', 'SERVICE_DOCUMENT_ENABLE', 'token', true),
 ];
 
-/** As settings spell them: `RELATIONAL` of `SERVICE_RELATIONAL_ENABLE`. */
+/** Optional doors, named as in settings: `RELATIONAL` of `SERVICE_RELATIONAL_ENABLE`. */
 export const builtDoors: readonly OptionalDoor[] = doors.flatMap(({ built, enable }) =>
   built && enable !== null ? [enable.slice('SERVICE_'.length, -'_ENABLE'.length) as OptionalDoor] : [],
 );

@@ -59,7 +59,7 @@ export const errorCodes: Record<ErrorKind, ProtocolCodes> = {
   ),
 };
 
-/** Where clients of a protocol branch on more than the kind. */
+/** Codes for errors on which clients of a protocol branch. */
 const byCode: { readonly [code in ErrorCode]?: Partial<ProtocolCodes> } = {
   REL_PARSE: { sqlstate: '42601', columnar: 62 },
   REL_INVALID: { sqlstate: '22023' },

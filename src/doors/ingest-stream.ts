@@ -33,7 +33,7 @@ export interface IngestReply {
   readonly accepted: number;
   readonly rejected: number;
   readonly errors: readonly { readonly index: number; readonly code: string; readonly detail: string }[];
-  /** null when no row was written. */
+  /** System time of the first row; null when no row was written. */
   readonly system_from: bigint | null;
   readonly system_from_last: bigint | null;
   readonly ids: readonly string[];
@@ -136,7 +136,7 @@ export class Ingest {
       if (first !== undefined) throw new ServiceError(first.code as ErrorCode, `row ${first.index}: ${first.detail}`);
       read.push(batch);
     }
-    // Without a bound on its size a batch is the body.
+    // Without a limit on its size the batch is the whole body.
     for await (const { batch, last } of this.#withLast(from(read)))
       this.#take(batch, await this.#submit(batch, last, this.#request.waits));
   }
@@ -191,7 +191,7 @@ export class Ingest {
   #submit(batch: IngestBatch, last: boolean, waits = false): Promise<Outcome> {
     const { type, atomic, createType, sync, provenance } = this.#request;
     const receipt = this.#receipt(batch, last);
-    // Those under way may bring more than are missing, never fewer.
+    // Running batches may yield more ids than are missing, never fewer.
     const idsMax = receipt === undefined ? listedMax.ids - this.#ids.length : listedMax.ids;
     const command = {
       kind: 'put-rows' as const,

@@ -63,7 +63,7 @@ export interface ScanNode {
   readonly keys: readonly Bound[] | null;
   readonly zones: readonly Zone[];
   readonly after: Slot | null;
-  /** It is read as a whole, wherever a page of the statement begins. */
+  /** The scan is read as a whole, wherever a page of the statement begins. */
   readonly whole?: true;
 }
 
@@ -76,7 +76,7 @@ export interface ValuesNode {
 
 export interface VirtualRead {
   readonly relation: string;
-  /** Those whose cells are wanted. */
+  /** The wanted columns. */
   readonly columns: readonly VirtualColumn[];
   /** No row is wanted that has another value in a column than one of these. */
   readonly among: readonly { readonly column: string; readonly cells: readonly Cell[] }[];
@@ -119,7 +119,7 @@ export interface Zone {
   readonly value: Bound;
 }
 
-/** One MATCH. */
+/** A MATCH of the statement. */
 export interface Match {
   /** Columns of the scan that are searched. */
   readonly columns: readonly number[];
@@ -218,9 +218,9 @@ export interface SortNode {
   readonly kind: 'sort';
   readonly input: PlanNode;
   readonly keys: readonly SortKey[];
-  /** Only the first rows are wanted. */
+  /** The number of first rows wanted; null: all. */
   readonly limit: Slot | null;
-  /** So many more of them, for a skip above. */
+  /** Additional rows, for a skip above. */
   readonly offset?: Slot;
   /** Its input is the matching set of the answer, for `estimatedTotalHits`. */
   readonly counted: boolean;
@@ -231,7 +231,7 @@ export interface LimitNode {
   readonly kind: 'limit';
   readonly input: PlanNode;
   readonly limit: Slot;
-  /** So many more rows, for a skip above. */
+  /** Additional rows, for a skip above. */
   readonly offset?: Slot;
   /** The input again, reading only what its condition reads: to go on counting once the rows are there. */
   readonly counting: PlanNode | null;
@@ -240,7 +240,7 @@ export interface LimitNode {
   readonly columns: readonly PlanColumn[];
 }
 
-/** All but the first rows. */
+/** Skips the first rows. */
 export interface SkipNode {
   readonly kind: 'skip';
   readonly input: PlanNode;
@@ -252,7 +252,7 @@ export interface SkipNode {
 export interface NumberNode {
   readonly kind: 'number';
   readonly input: PlanNode;
-  /** The same rows have these numbers elsewhere in the plan: none may be left out below. */
+  /** Another part of the plan numbers the same rows: none may be left out below. */
   readonly whole?: true;
   readonly columns: readonly PlanColumn[];
 }
@@ -373,7 +373,7 @@ export interface WindowNode {
 /** A table function. One that ranks the rows of a type takes them as its input, and yields the type's columns beside its own. */
 export interface FunctionNode {
   readonly kind: 'function';
-  /** As `functions/all.ts` has it. */
+  /** Name in `functions/all.ts`. */
   readonly name: string;
   /** The arguments that the plan rests on, and those read by an execution, by name. */
   readonly words: readonly string[];
@@ -386,7 +386,7 @@ export interface FunctionNode {
   /** LIMIT of the statement, where nothing stands between the two. */
   readonly limit: Slot | null;
   readonly columns: readonly PlanColumn[];
-  /** For each column its number among the function's own; -1 for one of the type. */
+  /** For each column its number among the function's own; -1 for a column of the type. */
   readonly own: readonly number[];
   /** The graph that a graph function reads; absent for every other function. */
   readonly graph?: GraphInput;
@@ -412,7 +412,7 @@ export interface GraphInput {
   readonly isWhole: boolean;
   /** LIMIT counts groups of rows: no node above cuts them. */
   readonly limitsGroups: boolean;
-  /** Where the call stands. */
+  /** Location of the call. */
   readonly place: Place;
 }
 
@@ -440,7 +440,7 @@ export interface FacetPlan {
 /** A plan of one template: literals are slots, so it serves every statement that differs in literals only. */
 export interface LogicalPlan {
   readonly root: PlanNode;
-  /** By number; each may use those before it. */
+  /** Subqueries by number; each may use those before it. */
   readonly subqueries: readonly Subquery[];
   readonly facets: FacetPlan | null;
   /** Column-free subtrees, computed once per execution. */
@@ -461,7 +461,7 @@ export interface LogicalPlan {
   readonly guards: readonly Guard[];
   /** Caveats that its comparisons may have to give. */
   readonly caveats: readonly Caveat[];
-  /** By column, where entities are in it. */
+  /** By column: the entities in its values. */
   readonly entities?: readonly (OutputEntity | null)[];
 }
 
@@ -503,7 +503,7 @@ export function hasJoin(plan: LogicalPlan): boolean {
   return nodesOf(plan).some(({ kind }) => kind === 'join');
 }
 
-/** The same node over other inputs; the node itself when none of them changed. */
+/** Copies a node with other inputs; returns the node itself when none of them changed. */
 export function mapInputs(node: PlanNode, map: (input: PlanNode) => PlanNode): PlanNode {
   switch (node.kind) {
     case 'scan':

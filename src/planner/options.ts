@@ -39,7 +39,7 @@ export interface PlannerOptions {
   readonly sketchColumns?: readonly string[];
   /** Keys of nodes and edges that CREATE makes without one. */
   readonly newKey?: () => string;
-  /** Where long questions about a graph are listed, and can be ended. */
+  /** The listing of long statements over a graph, by which they can be cancelled. */
   readonly jobs?: JobRunner;
   /** Workers beside the event loop; without them everything is done in its turns. */
   readonly workers?: WorkerKeeper | null;

@@ -8,7 +8,7 @@ export type Term =
   | { readonly kind: 'literal'; readonly slot: number; readonly typed?: StatedType; readonly place: Place }
   | { readonly kind: 'list'; readonly items: readonly Term[]; readonly place: Place }
   | { readonly kind: 'map'; readonly entries: readonly { readonly name: string; readonly value: Term }[]; readonly place: Place }
-  /** By its name in lower case, as `functions` has it. */
+  /** A function by its name in lower case, as in `functions`. */
   | { readonly kind: 'function'; readonly name: string; readonly arguments: readonly Term[]; readonly place: Place }
   | {
       readonly kind: 'aggregate';
@@ -54,7 +54,7 @@ export type ArithmeticOp = '+' | '-' | '*' | '/' | '%';
 export interface PatternNode {
   /** null: it has no name. */
   readonly name: string | null;
-  /** It is of one type of each of these lists; none: of any. */
+  /** The node has one type of each of these lists; none: any type. */
   readonly labels: readonly (readonly string[])[];
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
   readonly place: Place;
@@ -65,7 +65,7 @@ export interface PatternEdge {
   /** Empty: of any type. */
   readonly types: readonly string[];
   readonly direction: 'out' | 'in' | 'both';
-  /** null: one edge. A bound that is not written is 1. */
+  /** Null: a single edge. An omitted bound is 1. */
   readonly hops: { readonly least: Slot | null; readonly most: Slot } | null;
   readonly properties: readonly { readonly name: string; readonly value: Term }[];
   readonly place: Place;
@@ -98,7 +98,7 @@ export type Clause =
 export type Projection = {
   readonly kind: 'with' | 'return';
   readonly distinct: boolean;
-  /** It begins with `*`: all that has a name, and then the items. */
+  /** The projection begins with `*`: all names, and then the items. */
   readonly isAll: boolean;
   readonly items: readonly Item[];
   readonly orderBy: readonly { readonly term: Term; readonly descending: boolean }[];
@@ -118,7 +118,7 @@ export interface MadeClause {
 export interface PatternWrite {
   readonly matches: readonly Clause[];
   readonly made: readonly MadeClause[];
-  /** Null where nothing is to be returned. */
+  /** Null without RETURN. */
   readonly returned: Projection | null;
   readonly place: Place;
 }

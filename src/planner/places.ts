@@ -2,7 +2,7 @@
 import { type ErrorCode, type ErrorReason, ServiceError } from '../errors.ts';
 import type { Place } from './statement.ts';
 
-/** Where a statement has no text: its errors point nowhere. */
+/** The location of errors in statements without a text. */
 export const nowhere: Place = { line: 0, column: 0 };
 
 export function at(code: ErrorCode, detail: string, place: Place, reason?: ErrorReason): ServiceError {

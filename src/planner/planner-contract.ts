@@ -77,7 +77,7 @@ export interface OutputColumn {
   readonly shownAs?: string;
   /** The column's name for a wire protocol, if it differs. */
   readonly label?: string;
-  /** Where in its values, which are json, entities are. */
+  /** The entities in its json values. */
   readonly entity?: OutputEntity;
 }
 
@@ -162,7 +162,7 @@ export interface OperatorFigures {
   readonly timeMs: number | null;
   /** Bytes of the cells that it held, at most; null where it holds none. */
   readonly memoryBytes: number | null;
-  /** By which it finds rows; null: by none. */
+  /** The index by which it finds rows; null: none. */
   readonly index: string | null;
 }
 
@@ -192,7 +192,7 @@ export interface Written {
 
 /** A write that another language has parsed, or built. */
 export interface ParsedWrite {
-  /** As in `ParsedQuestion`. */
+  /** The language, as in `ParsedQuestion`. */
   readonly language: string;
   readonly template: string;
   readonly statement: WriteStatement;
@@ -250,7 +250,7 @@ export interface PlannerDoor extends PlannerContract {
 
 /** Rows by their keys: no statement, the same gate and the same record. */
 export interface KeyLookUp {
-  /** As the caller means it. */
+  /** The type's name, as the caller sees it. */
   readonly type: string;
   /** `_pk` of rows, each once. */
   readonly keys: readonly string[];

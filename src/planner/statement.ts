@@ -50,7 +50,7 @@ export interface ParsedStatement {
 export interface ParsedQuestion extends ParsedStatement {
   /** Statements of two languages never share a tree or a plan, even if their templates are equal. */
   readonly language: string;
-  /** Where a parameter stands in the text as it was given: errors about its value point there. */
+  /** The location of a parameter in the given text: errors about its value point there. */
   placeOf(slot: number): Place;
 }
 
@@ -129,7 +129,7 @@ export interface Query {
   readonly lock?: RowLock;
   /** Reads current rows at one instant, now or that of AS OF, as functions do. */
   readonly oneInstant?: true;
-  /** For each column, where in its values entities are; absent where they are nowhere. */
+  /** The entities in each column's values; absent where there are none. */
   readonly entities?: readonly (EntityShape | null)[];
   readonly place: Place;
 }
@@ -138,7 +138,7 @@ export interface Query {
  * FOR UPDATE and its weaker forms, which mean the same here: no statement waits, and COMMIT is refused where another wrote a row.
  */
 export interface RowLock {
-  /** By the names that they have in the statement; empty: all of them. */
+  /** The tables, by their names in the statement; empty: all of them. */
   readonly tables: readonly string[];
   readonly place: Place;
 }
@@ -188,7 +188,7 @@ export type Source =
       readonly alias: string | null;
       /** Names of its columns, where the alias gives them: t(a, b). */
       readonly columns: readonly string[];
-      /** It may name columns of the sources before it. */
+      /** The subquery may name columns of the sources before it. */
       readonly lateral?: true;
       readonly place: Place;
     }
@@ -199,7 +199,7 @@ export type Source =
       readonly type: 'inner' | 'left' | 'right' | 'full';
       readonly left: Source;
       readonly right: Source;
-      /** null: every row beside every row. */
+      /** Null: a cross join. */
       readonly on: Expression | null;
       /** USING (a, b); `natural` is USING of the names that both sides have. */
       readonly using: readonly string[] | 'natural' | null;
@@ -336,7 +336,7 @@ export interface ColumnRef {
   readonly kind: 'column';
   readonly table: string | null;
   readonly name: string;
-  /** In double quotes, where other languages have texts. */
+  /** In double quotes, which other languages use for texts. */
   readonly quoted?: boolean;
   readonly place: Place;
 }
@@ -437,7 +437,7 @@ export type Expression =
       readonly operand: Expression | null;
       readonly branches: readonly { readonly when: Expression; readonly then: Expression }[];
       readonly otherwise: Expression | null;
-      /** It is written IS TRUE, or IS DISTINCT FROM. */
+      /** Written as IS TRUE, or IS DISTINCT FROM. */
       readonly isTest?: true;
       readonly place: Place;
     }

@@ -21,7 +21,7 @@ interface WriteParts {
   readonly purpose: Slot | null;
   readonly with: readonly CommonTable[];
   readonly target: WriteTarget;
-  /** Null where nothing is to be returned. */
+  /** Null without RETURNING. */
   readonly returning: readonly ProjectionItem[] | null;
   /** Slot of NULL; the path stands behind it. */
   readonly nullSlot: number;
@@ -109,7 +109,7 @@ export type GraphWrite =
 
 interface GraphWriteParts {
   readonly purpose: Slot | null;
-  /** As in `WriteStatement`. */
+  /** The slot of NULL, as in `WriteStatement`. */
   readonly nullSlot: number;
   readonly place: Place;
 }
@@ -117,7 +117,7 @@ interface GraphWriteParts {
 /** RETURN after CREATE or MERGE. Terms over matched rows alone are replaced by values, named by `valueName`. */
 export interface ReturnedClause {
   readonly clause: Projection;
-  /** By number: where entities are in the values. */
+  /** The entities in the values, by number. */
   readonly shapes: readonly (EntityShape | null)[];
 }
 

@@ -69,7 +69,7 @@ export class BlockWriter {
   }
 }
 
-/** One column through the blocks of an answer. */
+/** Encodes one column for all blocks of an answer. */
 class NativeColumn {
   /** Its name and its type. */
   readonly head: Buffer;

@@ -15,7 +15,7 @@ export interface CellOptions {
 
 export class CellColumn {
   readonly name: string;
-  /** As ClickHouse names it. */
+  /** ClickHouse's name of the type. */
   readonly type: string;
   readonly #type: OutputColumn['type'];
   readonly #isInstant: boolean;

@@ -65,7 +65,7 @@ export function refusedAs(what: keyof typeof numbers, error: ServiceError): Serv
   return new ColumnarRefusal(numbers[what], error);
 }
 
-/** Where clients branch on more than the kind of an error. */
+/** Numbers for reasons on which clients branch. */
 const byReason: { readonly [reason in ErrorReason]?: number } = {
   syntax: 62,
   'no-such-function': 46,
@@ -82,7 +82,7 @@ export interface ColumnarError {
   readonly number: number;
   readonly name: string;
   readonly status: number;
-  /** As ClickHouse's HTTP door writes it. */
+  /** The text as ClickHouse's HTTP door writes it. */
   readonly text: string;
 }
 

@@ -16,7 +16,7 @@ const secondsMax = 3_600;
 export interface SessionTerms {
   readonly id: string;
   readonly timeout: string | null;
-  /** It must be there already. */
+  /** The session must exist already. */
   readonly isChecked: boolean;
 }
 

@@ -11,7 +11,7 @@ export type Bytes = AsyncIterable<Uint8Array>;
 
 export interface InputColumn {
   readonly name: string;
-  /** Null: the type does not say. */
+  /** Null: the type has no declaration for it. */
   readonly type: ColumnType | null;
 }
 
@@ -303,7 +303,7 @@ function otherWidth(values: number, columns: number): ServiceError {
 }
 
 interface Fields {
-  /** Null: the field is NULL. */
+  /** The fields of a row; null: NULL. */
   readonly fields: (string | null)[];
   /** Fields that stood in quotes: always texts, even if they look like numbers. */
   readonly inQuotes: boolean[];

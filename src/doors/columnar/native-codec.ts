@@ -19,7 +19,7 @@ export type NativeMessage =
       readonly user: string;
       readonly password: string;
     }
-  /** It begins as a request of HTTP does. */
+  /** The bytes begin like a request of HTTP. */
   | { readonly kind: 'http' }
   | Query
   | { readonly kind: 'empty-block' | 'ping' | 'cancel' | 'keep-alive' }
@@ -125,7 +125,7 @@ function decodeHello(fields: Fields, bytes: Buffer): Decoded<NativeState, Native
 
 type OpenState = Extract<NativeState, { at: 'open' }>;
 
-/** Up to the settings. */
+/** Decodes a query up to its settings. */
 function decodeQuery(fields: Fields, state: OpenState): Decoded<NativeState, NativeMessage> {
   const id = fields.text();
   const kind = fields.byte();

@@ -215,7 +215,7 @@ export class NativeSession implements Session<NativeMessage> {
       case 'insert':
         throw new ServiceError('REL_READ_ONLY', 'Cannot insert here: this door reads. Insert over HTTP');
       case 'set':
-        // All of them or none.
+        // Applies all settings or none.
         new ColumnarSettings().setAll(statement.settings);
         login.settings.setAll(statement.settings);
         return out.put(endOfStream);
@@ -323,7 +323,7 @@ class Outgoing {
   readonly #connection: Connection;
   #pieces: Uint8Array[] = [];
   #length = 0;
-  /** So many pieces were there when the block at hand began; null: none is at hand. */
+  /** The number of pieces when the current block began; null: there is none. */
   #blockFrom: number | null = null;
 
   constructor(connection: Connection) {

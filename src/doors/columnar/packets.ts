@@ -60,7 +60,7 @@ export function profile({ rows, blocks, bytes, beforeLimit }: Profile): Buffer {
   return Buffer.concat([kinds.profile, rows, blocks, bytes, limited, beforeLimit ?? rows, 1].map(varintBytes));
 }
 
-/** Those of the tables that are there: none is a replica. */
+/** The status of existing tables: none is a replica. */
 export function tablesStatus(tables: readonly { readonly database: string; readonly table: string }[]): Buffer {
   return Buffer.concat([
     ...[kinds.tablesStatus, tables.length].map(varintBytes),

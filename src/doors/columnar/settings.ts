@@ -11,7 +11,7 @@ interface Setting {
 const setting = (value: string, about: string): Setting => ({ value, about });
 const ignored = 'taken and without effect here';
 
-/** By name, as they are at first. */
+/** Settings by name, with their defaults. */
 export const knownSettings: Readonly<Record<string, Setting>> = {
   annals_as_of: setting('', 'what was true then'),
   annals_as_of_system: setting('', 'what was believed then'),
@@ -112,7 +112,7 @@ export class ColumnarSettings {
     return terms;
   }
 
-  /** As `system.settings` lists them. */
+  /** The settings as rows of `system.settings`. */
   all(): readonly { readonly name: string; readonly value: string; readonly about: string }[] {
     return Object.entries(knownSettings).map(([name, { about }]) => ({ name, value: this.get(name), about }));
   }

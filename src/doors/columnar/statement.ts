@@ -16,7 +16,7 @@ export interface StatementFacts {
   /** The branch that it asks, as it names it. */
   readonly database: string;
   readonly user: string;
-  /** By the names that stand in braces. */
+  /** Parameters, by the names in braces. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
@@ -36,9 +36,9 @@ export type Statement = Stated &
   );
 
 interface Stated {
-  /** Behind FORMAT; null: none stands there. */
+  /** The name behind FORMAT; null without one. */
   readonly format: string | null;
-  /** Behind SETTINGS. */
+  /** The settings behind SETTINGS. */
   readonly settings: ReadonlyMap<string, string>;
 }
 
@@ -62,7 +62,7 @@ export function statementOf(text: string, facts: StatementFacts, isWhole = true)
   }
 }
 
-/** The same in steps: a question may have hundreds of thousands of words. */
+/** Translates in steps: a query may have hundreds of thousands of words. */
 export function statementSteps(text: string, facts: StatementFacts, isWhole = true): Steps<Statement> {
   return new StatementReader(text, facts, isWhole).statement();
 }
@@ -466,7 +466,7 @@ class StatementReader {
   }
 }
 
-/** Some of a millisecond or two. */
+/** Words per turn, a millisecond or two of work. */
 const wordsInTurn = 2_048;
 
 const textOf = (text: string): string => `'${text.replaceAll("'", "''")}'`;

@@ -6,7 +6,7 @@ export function varintSize(value: number): number {
   return size;
 }
 
-/** Up to 2^53. */
+/** Encodes a number of up to 2^53. */
 export function varintBytes(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(varintSize(value));
   let rest = value;

@@ -22,7 +22,7 @@ export const serverVersion = '6.0.0';
 export interface HelloFacts {
   readonly connection: number;
   readonly now: bigint;
-  /** As it was asked: `hello`, or by its older name. */
+  /** Whether the client used the older name of `hello`. */
   readonly legacy: boolean;
   readonly messageBytesMax: number;
 }

@@ -21,7 +21,7 @@ import { DocumentRefusal } from './errors.ts';
 const malformed = (what = 'malformed BSON'): DocumentRefusal => new DocumentRefusal(22, what);
 const tooDeep = (): DocumentRefusal => new DocumentRefusal(15, `a document is at most ${depthMax} levels deep`);
 
-/** So many bytes at least has a document. */
+/** The bytes of an empty document. */
 export const documentBytesMin = 5;
 /** Most bytes of a document, leaving room for its command, or for its place in a reply. */
 export const documentBytesMax = 16_000_000;
@@ -31,7 +31,7 @@ interface Open {
   readonly end: number;
   /** The name under which its parent has it. */
   readonly name: string;
-  /** It is the scope of this code. */
+  /** The code whose scope this is. */
   readonly code: string | null;
 }
 
@@ -44,7 +44,7 @@ class Reader {
     this.at = at;
   }
 
-  /** Where the document ends that begins here; its length is taken. */
+  /** The end of the document that begins here; consumes its length. */
   open(limit: number): number {
     const { at } = this;
     if (at + documentBytesMin > limit) throw malformed();
@@ -76,7 +76,7 @@ class Reader {
     return text;
   }
 
-  /** So many bytes, none of them beyond the document. */
+  /** Takes so many bytes, none of them beyond the document. */
   #take(bytes: number, limit: number): number {
     const { at } = this;
     if (bytes < 0 || at + bytes > limit) throw malformed();
@@ -151,7 +151,7 @@ class Reader {
   }
 }
 
-/** Where the document that begins there ends. */
+/** The end of the document that begins at an offset. */
 export function documentEnd(bytes: Buffer, at: number, limit = bytes.length): number {
   return new Reader(bytes, at).open(limit);
 }
@@ -254,7 +254,7 @@ export function* writeSteps(document: WritableObject | readonly Writable[], head
 
 interface Writing {
   readonly members: Iterator<readonly [string, Writable]>;
-  /** Where the lengths stand that its end tells. */
+  /** Offsets of the lengths to fill in at the end of each document. */
   readonly starts: readonly number[];
 }
 

@@ -17,7 +17,7 @@ import { DocumentRefusal, refusals } from './errors.ts';
 export interface CommandRow {
   /** Members that a command takes beside its own name, and those that all commands take. */
   readonly takes: readonly string[];
-  /** For each document, statement or member that it names. */
+  /** The cost per document, statement or member. */
   readonly cost: CommandCost;
   readonly run: (context: CommandContext) => Promise<WritableObject>;
 }

@@ -68,7 +68,7 @@ export function ownerOf({ principal, tokenId, path, branch, sharedFrom }: Caller
   return JSON.stringify([principal, tokenId, path, branch, sharedFrom]);
 }
 
-/** So many bytes are written in one turn. */
+/** Bytes written in one turn. */
 const bytesPerTurn = 256 << 10;
 
 export async function encoded(documents: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {

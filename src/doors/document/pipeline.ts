@@ -144,7 +144,7 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
   if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
   const tree: Tree = { leaf: false, inner: new Map() };
   const pace = new Pace();
-  /** That of `_id` does not tell what happens to the others. */
+  /** `_id` alone does not decide whether the projection includes or excludes. */
   let keeps: boolean | null = null;
   let id: Field | null = null;
   for (const field of fieldsOf(given)) {
@@ -314,7 +314,7 @@ function pathOf(given: string): Of {
   return (document) => valueOf(document, parts, 0);
 }
 
-/** Where a list lies on the path, the values of its elements as a list. */
+/** The value at a path; where a list lies on it, the values of its elements as a list. */
 function valueOf(value: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
   spend(valueCost);
   if (at === path.length) return value;

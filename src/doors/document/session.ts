@@ -57,7 +57,7 @@ export class DocumentSession implements Session<Message> {
   #proving: Proving | null = null;
   #atRest = true;
   #sent = 0;
-  /** It said hello since it was looked at last, and whether that is looked at. */
+  /** Whether it said hello since the last check, and whether it is checked. */
   #greeted = false;
   #watched = false;
 
@@ -168,7 +168,7 @@ export class DocumentSession implements Session<Message> {
       try {
         started = await this.#saslStart(speculative);
       } catch (error) {
-        // It was only tried: the client goes on by the mechanisms that are named.
+        // An attempt only: the client continues with one of the named mechanisms.
         if (!(error instanceof ServiceError)) throw error;
       }
     }

@@ -99,7 +99,7 @@ function comparePaths(a: readonly string[], b: readonly string[]): number {
   return a.length - b.length;
 }
 
-/** With `_id` before all other members. */
+/** The document with `_id` before all other members. */
 export function* withId(id: Stored, document: StoredObject): Steps<StoredObject> {
   const [first] = document.keys();
   if (first === '_id') return document;

@@ -34,7 +34,7 @@ function newId({ asker }: CommandContext): Stored {
   return new Special('$oid', bytes.toString('hex'));
 }
 
-/** With its _id, which comes first. */
+/** The document with its _id, which comes first. */
 function* identified(
   context: CommandContext,
   document: StoredObject,

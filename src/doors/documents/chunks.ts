@@ -18,7 +18,7 @@ export async function readDocument({ bytes, format: given, name, chunkSize, over
   return { format, title, length: codePoints(text, 0, text.length), contentHash, chunks };
 }
 
-/** The same in a thread of its own. */
+/** Reads documents in a thread of its own. */
 export const readingJob = {
   module: import.meta.url,
   name: 'readingJob',
@@ -104,7 +104,7 @@ function spansOf(text: string, block: Block, size: number): Block[] {
   });
 }
 
-/** Behind the last blank that fits, else wherever no character is cut in two. */
+/** The end of a piece: behind the last blank that fits, else at a boundary between characters. */
 function endOf(text: string, from: number, size: number): number {
   if (text.length - from <= size) return text.length;
   const blank = Math.max(text.lastIndexOf(' ', from + size), text.lastIndexOf('\n', from + size));

@@ -22,7 +22,7 @@ export interface DocumentChunk {
   readonly content: string;
   readonly start: number;
   readonly end: number;
-  /** From 1; null where the format has no pages. */
+  /** Page number from 1; null where the format has no pages. */
   readonly page: number | null;
   /** The heading it stands under; null: none. */
   readonly heading: string | null;

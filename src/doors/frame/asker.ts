@@ -16,14 +16,14 @@ const tokensOfKey = 0.01;
 export interface Asked {
   readonly terms: Terms;
   readonly writes?: boolean;
-  /** It reads rows by so many keys, and nothing else. */
+  /** The number of keys, where it reads rows by key and does nothing else. */
   readonly keysRead?: number;
   readonly action?: Action;
   /** The write that it is, even if it reads first. */
   readonly act?: Act;
   /** Continues a request that was admitted before. */
   readonly continues?: boolean;
-  /** It reads and writes in this transaction. */
+  /** The transaction in which it reads and writes. */
   readonly transaction?: Transaction | null;
 }
 

@@ -16,7 +16,7 @@ import type { Holding, WireMemory } from './wire-memory.ts';
 export const waits = { authenticateMs: 10_000, stalledMs: 30_000 } as const;
 /** A message of a client that has not authenticated is at most so long. */
 const strangerBytesMax = 16 * 1024;
-/** It sends at most so many of them in the time in which it has to authenticate. */
+/** Most messages of a client before it has authenticated. */
 const strangerMessagesMax = 64;
 /** How long it waits after its first refused login; twice as long after each more, and after the last the connection ends. */
 const refusalMs = 100;
@@ -36,7 +36,7 @@ const mayBeTls = (bytes: Uint8Array): boolean =>
   (bytes.length < 2 || bytes[1] === 3) &&
   (bytes.length < 3 || (bytes[2]! >= 1 && bytes[2]! <= 4));
 
-/** One for all: making it takes longer than all else that is done for a client that leaves. */
+/** One error for all: creating one takes longer than everything else for a client that leaves. */
 const isOver = new Error('over');
 
 /** The connection as a session uses it. */
@@ -53,9 +53,9 @@ export interface Connection {
   write(bytes: Uint8Array): void;
   /** Resolves once little enough waits for the client, or it is gone. */
   caughtUp(): Promise<void>;
-  /** From here on the client may take its time, and send long messages. */
+  /** Lifts the limits on time and message length for clients that have not authenticated. */
   authenticated(): void;
-  /** It may go on without a login for as long as it asks, as clients do that watch a server. */
+  /** Lifts the time limit of the login as long as the client keeps asking, as clients do that watch a server. */
   watches(): void;
   /** The client could not authenticate: resolves when its next message is looked at. Ends the connection where that was often. */
   loginRefused(): Promise<void>;

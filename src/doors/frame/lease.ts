@@ -91,7 +91,7 @@ export async function* leased<T>(parts: LeaseParts, caller: Caller, body: AsyncI
   try {
     for (;;) {
       if (refused !== null) throw (refused as { readonly refusal: unknown }).refusal;
-      // One promise a piece: racing with a lasting one would keep every piece's answer in memory.
+      // One promise per piece: a race with a lasting promise would keep every piece in memory.
       const step = await new Promise<IteratorResult<T>>((resolve, reject) => {
         cutOff = reject;
         pieces.next().then(resolve, reject);

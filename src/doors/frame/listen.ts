@@ -12,7 +12,7 @@ export interface Listener {
 
 type Ports = Pick<Settings, 'SERVICE_PORT' | 'SERVICE_HTTP_BIND' | 'SERVICE_ADMIN_BIND'>;
 
-/** In the order in which they are opened. */
+/** Listeners in the order in which they are opened. */
 export function listenersOf(settings: Ports): { readonly admin: Listener; readonly data: Listener } {
   const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
   const admin = parseBind('SERVICE_ADMIN_BIND', settings.SERVICE_ADMIN_BIND);

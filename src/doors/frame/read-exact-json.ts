@@ -1,9 +1,9 @@
 /** The one reader of JSON from callers: integers that a JavaScript number would change come out as bigint, all else as usual. */
 import { createHash } from 'node:crypto';
 
-/** From so many digits on an integer may be none that a double holds. */
+/** An integer of so many digits or more may not fit a double. */
 export const longDigits = 16;
-/** Up to so many digits a number is no infinite one. */
+/** A number of up to so many digits is finite. */
 export const hugeDigits = 308;
 /** Digits and sign of the longest integer that a double comes near. */
 const doubleDigits = 310;
@@ -76,7 +76,7 @@ function isInteger(text: string, from: number, to: number): boolean {
   return text.charAt(next) !== ':';
 }
 
-/** Behind the closing quote of the string that begins there, or behind the text. */
+/** The offset behind the closing quote of the string that begins there, or behind the text. */
 function stringEnd(text: string, begun: number): number {
   for (let end = text.indexOf('"', begun + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let escapes = 0;

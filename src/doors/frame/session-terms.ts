@@ -6,7 +6,7 @@ import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/statement.ts';
 import { timeOf } from '../instants.ts';
 
-/** null: not stated. */
+/** The terms of a request; null: not stated. */
 export interface Terms {
   readonly purpose: string | null;
   readonly branch: string | null;

@@ -36,12 +36,12 @@ export class Strangers {
     silent!.destroy();
   }
 
-  /** It sent a whole message. */
+  /** Notes a whole message of the stranger. */
   heard(stranger: Stranger): void {
     if (this.#all.delete(stranger)) this.#all.add(stranger);
   }
 
-  /** It has authenticated, or is gone. */
+  /** Removes a stranger that has authenticated, or is gone. */
   leave(stranger: Stranger): void {
     this.#all.delete(stranger);
   }
@@ -119,7 +119,7 @@ export class BeginTurns {
 /** Every request line tells a version behind a slash; those of another major version end their connection. */
 const versionBytes = Buffer.from('/1.');
 
-/** Up to where no more than `requestsAtOnce` requests begin. */
+/** The end of the bytes in which no more than `requestsAtOnce` requests begin. */
 function portionEnd(bytes: Buffer): number {
   if (bytes.length <= 256) return bytes.length;
   const most = bytes.subarray(0, knownPortionBytes);
@@ -156,7 +156,7 @@ class PendingInput implements InLine {
     socket.off('data', this.#parse).off('end', this.#parseEnd);
   }
 
-  /** From now on it has the turns of known clients. */
+  /** From now on it uses the turns of known clients. */
   know(): void {
     this.#isKnown = true;
   }
@@ -206,7 +206,7 @@ class PendingInput implements InLine {
     const held = this.#held!;
     const piece = held.subarray(0, this.#isKnown ? portionEnd(held) : strangerPortionBytes);
     this.#held = piece.length < held.length ? held.subarray(piece.length) : null;
-    // From here on it is Node that pauses it.
+    // From here on a pause comes from Node.
     if (socket.isPaused()) socket.resume();
     if (socket.destroyed || socket.writableEnded) {
       this.#held = null;
@@ -236,7 +236,7 @@ class PendingInput implements InLine {
 /** Credentials that one connection may have refused before it ends. */
 const refusalsMax = 5;
 
-/** The same of connections of an HTTP server, which the server itself reads. */
+/** Strangers on an HTTP server, which reads its connections itself. */
 export class HttpStrangers {
   /** Turns for work of known clients, in which their requests begin. */
   readonly known: BeginTurns;

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../clock.ts';
 
-/** So much of a connection is not counted: there is room for it at all times. */
+/** Bytes of each connection that are not counted: there is room for them at all times. */
 const freeBytes = 16 * 1024;
 /** Time for the largest connections to release memory before they are cut off. */
 const reliefMs = 250;

@@ -19,9 +19,9 @@ export interface Version {
 
 interface DecodeState {
   readonly isOpen: boolean;
-  /** Where the next chunk begins. */
+  /** Offset of the next chunk. */
   readonly at: number;
-  /** Where chunks begin and end. */
+  /** Begin and end of each chunk. */
   readonly bounds: number[];
 }
 

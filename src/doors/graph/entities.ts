@@ -31,7 +31,7 @@ export interface RelationshipValue {
 }
 
 export interface PathValue {
-  /** One more than relationships, in the order in which the path goes. */
+  /** Nodes in the order of the path, one more than relationships. */
   readonly nodes: readonly NodeValue[];
   readonly relationships: readonly RelationshipValue[];
 }

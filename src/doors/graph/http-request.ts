@@ -174,7 +174,7 @@ export class GraphRequest {
   async #answer(given: Transaction | null, then: 'open' | 'stays' | 'commit'): Promise<void> {
     const { gate } = this.#parts;
     const { statements: asked = [] } = await this.#body(statements);
-    // One statement is decided, and written, by itself.
+    // A single statement needs no transaction.
     const transaction = given ?? (asked.length > 1 ? gate.begin(this.#call.caller) : null);
     if (given !== null && inUse.has(given))
       throw new ServiceError('REL_CONFLICT', 'a request of this transaction is not answered yet: send one after the other');

@@ -79,7 +79,7 @@ function alongPath(forms: Pick<EntityForms<string>, 'node' | 'relationship'>, { 
   return `[${parts.join(',')}]`;
 }
 
-/** As the query interface has them. */
+/** Forms of the query interface. */
 export const objectForms: EntityForms<string> = {
   ...plainForms,
   node: ({ elementId, labels, properties }) =>

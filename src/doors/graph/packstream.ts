@@ -216,7 +216,7 @@ export class Packer {
     this.#bytes[this.#room(1)] = byte;
   }
 
-  /** Where so many bytes begin. */
+  /** Makes room for so many bytes; returns their offset. */
   #room(length: number): number {
     const from = this.#length;
     this.#length += length;

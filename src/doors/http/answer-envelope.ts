@@ -11,7 +11,7 @@ export function envelopeFacts(answer: Answer): ReadonlyMap<string, string> {
   ]);
 }
 
-/** The same facts as headers of a body that has no place for them. */
+/** The envelope as headers, for bodies without room for it. */
 export function envelopeHeaders(answer: Answer): Record<string, string> {
   return {
     'x-service-as-of-system': String(answer.asOfSystem),
@@ -61,7 +61,7 @@ export function envelopeMembers(answer: Answer): string {
   return `${firstMembers(answer)}${facets}${lastMembers(answer)}`;
 }
 
-/** The same in pieces: facets of a hundred thousand values are work for many turns. */
+/** The members in pieces: facets of a hundred thousand values take many turns. */
 export function* envelopePieces(answer: Answer): Generator<string, void> {
   yield firstMembers(answer);
   if (answer.facets !== null) yield* facetPieces(answer.facets);

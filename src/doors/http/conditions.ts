@@ -6,7 +6,7 @@ import { toInstant } from '../instants.ts';
 import type { RequestFacts } from './context.ts';
 import { headerText } from './headers.ts';
 
-/** Null where it states none. Ways that differ are refused, not ranked. */
+/** The condition of a request; null where it states none. Contradictory conditions are refused, not ranked. */
 export function statedCondition(request: RequestFacts, when: string | undefined): WriteCondition | null {
   const stated: WriteCondition[] = [];
   if (when !== undefined) stated.push(when === 'absent' || when === 'present' ? when : { unchangedSince: toInstant(when) });

@@ -1,4 +1,4 @@
-/** From an authenticated request into the gate. */
+/** Takes an authenticated request into the gate. */
 import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import { assert, ServiceError } from '../../errors.ts';

@@ -6,7 +6,7 @@
 
 export interface PlainHead {
   readonly target: string;
-  /** By lower-case name; each was sent once. */
+  /** Headers by lower-case name; each was sent once. */
   readonly headers: Readonly<Record<string, string>>;
   readonly contentLength: number;
 }

@@ -25,7 +25,7 @@ import { refusalOf } from './refusal.ts';
 import type { ReplyBytes } from './reply-bytes.ts';
 
 export interface PlainRoute {
-  /** As the framework knows it. */
+  /** The route's path in the framework. */
   readonly url: string;
   readonly action: Action;
   readonly bucket: 'read' | 'write';
@@ -193,7 +193,7 @@ class PlainConnection implements InLine {
   drain(): void {
     if (this.#full) return this.socket.destroySoon();
     if (this.#busy) return;
-    // With half a request in hand the framework knows what to do while it closes.
+    // With half a request pending, the framework handles the connection while it closes.
     if (this.#read !== null) this.#leave();
     else this.socket.destroy();
   }
@@ -313,7 +313,7 @@ class PlainConnection implements InLine {
     } else this.#goOn();
   }
 
-  /** With the requests that came meanwhile. */
+  /** Continues with the requests that came meanwhile. */
   readonly #goOn = (): void => {
     this.#full = this.#busy = false;
     this.#waitingSinceMs = this.#lane.context.clock.monotonicMs();
@@ -382,7 +382,7 @@ const emptyLine = Buffer.from('\r\n\r\n');
 const postBytes = Buffer.from('POST /');
 const keptAlive = `connection: keep-alive\r\nkeep-alive: timeout=${keepAliveMs / 1000}\r\n`;
 
-/** As far as it is here. */
+/** Whether the bytes so far begin a POST. */
 function isPost(read: Buffer): boolean {
   const length = Math.min(read.length, postBytes.length);
   return read.compare(postBytes, 0, length, 0, length) === 0;

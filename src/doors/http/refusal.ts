@@ -9,7 +9,7 @@ import type { HttpContext, RequestFacts, RouteAccess } from './context.ts';
 import { exactJson } from './exact-json.ts';
 import { problemOf, toServiceError } from './problem.ts';
 
-/** Where the request was headed; without `access` it met no route. */
+/** The route of the request; without `access` it met none. */
 export interface Destination {
   readonly route: string;
   readonly access: RouteAccess | undefined;

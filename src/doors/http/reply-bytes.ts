@@ -32,7 +32,7 @@ export class ReplyBytes {
     return this.writer.bytes.subarray(headBytes, this.writer.length);
   }
 
-  /** In one write; a head is ASCII. */
+  /** Sends head and body in one write; a head is ASCII. */
   send(socket: Socket, head: string): void {
     assert(head.length <= headBytes, 'a head fits its room');
     const { bytes, length } = this.writer;

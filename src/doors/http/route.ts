@@ -60,7 +60,7 @@ interface RouteFacts<P, Q, B> {
 interface Runs<P, Q, B> {
   /** The reply of status 200, or `answered(…)`. The one invocation of the request is made around it. */
   run(invocation: Invocation, asked: Asked<P, Q, B>): Promise<unknown>;
-  /** Where the request states its purpose, beside the header. */
+  /** The part of the request that may state its purpose, beside the header. */
   readonly purposeIn?: 'query' | 'body';
   readonly whileSuspended?: true;
   readonly handle?: never;

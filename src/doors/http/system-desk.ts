@@ -110,7 +110,7 @@ export interface SystemDesk {
   config(): Readonly<Record<string, { readonly value: unknown; readonly source: string }>>;
 }
 
-/** As the specification's license summary names it. */
+/** The names of the specification's license summary. */
 export interface SecurityPosture {
   readonly kms_dev_mode: boolean;
   readonly cluster_fencing: boolean;

@@ -26,7 +26,7 @@ interface ArrayState {
   /** Offset of the next word's head; once none is left, of the end. */
   readonly at: number;
   readonly left: number;
-  /** Where each word begins and ends, in turn: they are cut out once all of them are there. */
+  /** Begin and end of each word, in turn: the words are cut out once all of them are there. */
   readonly bounds: number[];
   readonly words: Buffer[];
 }

@@ -49,14 +49,14 @@ const putBytes = 512;
 /** Keys that are deleted in one turn: of more, some are gone before the others. */
 const keysEndedInTurn = 512;
 
-/** One command at work. */
+/** The context of one command. */
 export class CommandContext {
   readonly asker: Asker;
   readonly replies: Replies;
   readonly terms: Terms;
   readonly time: DefaultTime;
   readonly cursors: Cursors;
-  /** As it was sent. */
+  /** The name as it was sent. */
   readonly name: string;
 
   constructor(name: string, facts: Pick<CommandContext, 'asker' | 'replies' | 'terms' | 'time' | 'cursors'>) {
@@ -95,7 +95,7 @@ export class CommandContext {
     }
   }
 
-  /** So many bytes are copied in one turn, and no more. */
+  /** Counts bytes to copy; a promise where others have a turn first. */
   #beside(bytes: number): Promise<void> | null {
     return bytes > longBytes ? this.asker.parts.yieldTurn() : null;
   }

@@ -54,7 +54,7 @@ export function readEntries(planner: Planner, invocation: Invocation, keys: read
   return { entries: read.entries, answer };
 }
 
-/** The same of as many keys as there are, in turns. */
+/** Reads any number of keys, in turns. */
 export async function readManyEntries(
   planner: Planner,
   invocation: Invocation,
@@ -101,7 +101,7 @@ export class WordPace {
     this.#yieldTurn = yieldTurn;
   }
 
-  /** One more, of so many bytes; the turn of others, where it is due. */
+  /** Counts one more item and its bytes; a promise where others have a turn first. */
   did(bytes: number): Promise<void> | null {
     this.#bytes += bytes;
     if (++this.#count < rowsInTurn && this.#bytes < bytesInTurn) return null;
@@ -112,7 +112,7 @@ export class WordPace {
 
 class EntryReader {
   readonly entries = new Map<string, Entry>();
-  /** By key: whether its row is the caller's own. */
+  /** By key: whether the chosen row is the caller's own. */
   readonly #chosen = new Map<string, boolean>();
   readonly #invocation: Invocation;
 
@@ -154,7 +154,7 @@ const longTextBytes = 4_096;
 
 const pathColumns = ['_pk', 'namespace_path'] as const;
 
-/** Those of the keys that the caller's own path holds now. */
+/** The keys that the caller's own path holds now. */
 export async function ownKeys(
   planner: Planner,
   invocation: Invocation,
@@ -199,7 +199,7 @@ export function readOwn(planner: Planner, invocation: Invocation, key: string): 
   return { entry: null, instant: answer.asOfSystem };
 }
 
-/** null: there is one, and the caller is not shown it. */
+/** The value; null: it is masked for the caller. */
 function valueOf(invocation: Invocation, value: Buffer | string | null, base64: string | null): Buffer | string | null {
   if (value !== null) return value;
   if (base64 !== null) return Buffer.from(base64, 'base64');

@@ -38,7 +38,7 @@ function rounded(numerator: bigint, denominator: bigint, isNegative: boolean): L
   return { mantissa: isNegative ? -quotient : quotient, exponent };
 }
 
-/** null: Redis takes it for no number. */
+/** Parses a number as Redis does; null: it is none. */
 export function longDoubleOf(text: string): LongDouble | null {
   if (text.length > digitsMax) return null;
   const infinite = /^([+-]?)inf(?:inity)?$/i.exec(text);
@@ -50,7 +50,7 @@ export function longDoubleOf(text: string): LongDouble | null {
   const behind = fraction.length + only.length;
   const magnitude = BigInt(`${hex === null ? '' : '0x'}${whole}${fraction}${only}`);
   if (magnitude === 0n) return { mantissa: 0n, exponent: 0 };
-  // Beyond these it is infinite, or nothing: which of both, a bounded power tells as well.
+  // Beyond these exponents the number is infinite, or 0; the bounded one gives the same result.
   const given = Math.max(-40_000, Math.min(40_000, Number(power)));
   const [base, by] = hex === null ? [10n, given - behind] : [2n, given - 4 * behind];
   const [numerator, denominator] = by >= 0 ? [magnitude * base ** BigInt(by), 1n] : [magnitude, base ** BigInt(-by)];
@@ -71,7 +71,7 @@ export function sumOf(a: LongDouble, b: LongDouble): LongDouble {
     : rounded(magnitude, 1n << BigInt(-exponent), sum < 0n);
 }
 
-/** Without an exponent, and without zeros at its end. */
+/** The number without an exponent or trailing zeros. */
 export function plainText({ mantissa, exponent }: Exclude<LongDouble, number>): string {
   const magnitude = mantissa < 0n ? -mantissa : mantissa;
   const scale = 10n ** BigInt(fractionDigits);

@@ -88,7 +88,7 @@ export class Replies {
     this.#line(`*${length}`);
   }
 
-  /** So many pairs follow. */
+  /** Begins a map of so many pairs. */
   map(pairs: number): void {
     this.#line(this.protocol === 3 ? `%${pairs}` : `*${pairs * 2}`);
   }

@@ -47,7 +47,7 @@ export class KvSession implements Session<Words> {
   #terms: Terms = noTerms;
   #name = '';
   #atRest = true;
-  /** So many are begun before the first is done. */
+  /** Commands that may begin before the first is done. */
   #readsAhead = 1;
   #reads: Promise<Buffer | string | null | ServiceError>[] = [];
 

@@ -23,7 +23,7 @@ const pageRows = 1_000n;
 /** A connection has at most so many. */
 const subscriptionsMax = 1_024;
 
-/** All that is subscribed to at this door: PUBLISH says how many are there to hear it. */
+/** All subscriptions of this door: PUBLISH returns the number of receivers. */
 export class Channels {
   readonly #all = new Set<Subscriptions>();
 

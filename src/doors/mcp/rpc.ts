@@ -91,7 +91,7 @@ function messageOf(body: Buffer): unknown {
   return wrong.find((why) => why !== null) ?? messages;
 }
 
-/** Null for a request, a notification or a response. */
+/** The error of a malformed message; null for a request, a notification or a response. */
 function wrongIn(each: unknown): Malformed | null {
   if (typeof each !== 'object' || each === null || Array.isArray(each))
     return new Malformed(invalidRequest, 'a message is one JSON object');
@@ -111,7 +111,7 @@ export function asksGate(body: object): boolean {
   return [body].flat().some((message) => gated.has((message as { readonly method?: unknown } | null)?.method));
 }
 
-/** One invocation of no rows; each message of a request may have one. */
+/** Records an invocation without rows; each message of a request may have one. */
 async function noted<T>(context: HttpContext, request: FastifyRequest, run: (invocation: Invocation) => Promise<T>): Promise<T> {
   const { caller, ...stated } = statedBy(request, undefined);
   request.recorded = true;

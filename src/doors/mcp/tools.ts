@@ -45,7 +45,7 @@ export function toolList(purposeKnown: boolean): readonly ToolListing[] {
   });
 }
 
-/** One call. A request may make several: each is an invocation of its own. */
+/** Calls a tool. A request may make several calls: each is an invocation of its own. */
 export function callTool(context: HttpContext, request: RequestFacts, name: string, given: unknown): Promise<Called> {
   const { verb, purpose, input } = readCall(name, given);
   const stated = statedBy(request, purpose);

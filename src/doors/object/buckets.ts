@@ -85,7 +85,7 @@ export async function createBucket(exchange: Exchange): Promise<Reply> {
       'REL_INVALID',
       'a bucket has 3 to 63 lower-case letters, digits, dots and hyphens, and begins and ends with a letter or a digit',
     );
-  // Where it is to lie is said in a body: there is one place.
+  // The body names a region: there is one only, so it is ignored.
   await exchange.incoming().collect(65_536);
   const write = (): Promise<void> =>
     exchange.invoke('ingest', async (invocation) => {

@@ -7,7 +7,7 @@ export type ChecksumName = (typeof checksumNames)[number];
 
 export const checksumHeader = (name: ChecksumName): string => `x-amz-checksum-${name}`;
 
-/** By what `x-amz-checksum-algorithm` and its like call it; null: there is no such. */
+/** Finds a checksum by its name in `x-amz-checksum-algorithm` and its like; null: there is none. */
 export const checksumNamed = (said: string): ChecksumName | null =>
   checksumNames.find((name) => name === said.trim().toLowerCase()) ?? null;
 
@@ -20,7 +20,7 @@ export const isChecksumValue = (name: ChecksumName, said: string): boolean => {
 
 export interface Checksum {
   update(piece: Uint8Array): void;
-  /** In base64, as headers have it. */
+  /** The checksum in base64, as in headers. */
   value(): string;
 }
 
@@ -99,7 +99,7 @@ function update32(tables: readonly Uint32Array[], from: number, bytes: Uint8Arra
 const nvme = 0x9a6c_9329_ac4b_c9b5n;
 let nvmeTables: { readonly low: Int32Array; readonly high: Int32Array } | null = null;
 
-/** The same by halves of 32 bits. */
+/** Tables of 64-bit values as halves of 32 bits. */
 function slices64(): { readonly low: Int32Array; readonly high: Int32Array } {
   const low = new Int32Array(8 * 256);
   const high = new Int32Array(8 * 256);

@@ -31,7 +31,7 @@ export interface IncomingFacts {
 }
 
 export interface IncomingOptions {
-  /** This one is worked out also where the client sent none. */
+  /** A checksum to compute even where the client sent none. */
   readonly checksum?: ChecksumName | null;
   /** false: checksums in the headers are of something else than the body. */
   readonly statesOwn?: boolean;
@@ -97,7 +97,7 @@ export class IncomingBody {
     this.#check(this.#decoder?.end() ?? new Map());
   }
 
-  /** All of it in memory, of at most so many bytes. */
+  /** Collects the content in memory, at most so many bytes. */
   async collect(bytesMax: number): Promise<Buffer> {
     if (this.length > bytesMax) throw new ServiceError('REL_TOO_LARGE', `the body has at most ${bytesMax} bytes`);
     const pieces: Buffer[] = [];

@@ -30,7 +30,7 @@ export interface ListedObject {
 export interface Listing {
   readonly objects: readonly ListedObject[];
   readonly prefixes: readonly string[];
-  /** Where the next page goes on; null: nothing is left. */
+  /** The start of the next page; null: there is none. */
   readonly next: string | null;
 }
 

@@ -61,7 +61,7 @@ export class Asking {
     return rowsOf(await this.#session.ask({ sql, ...options, ...(parameters.length > 0 && { parameters }) }));
   }
 
-  /** One row of a key: of several organisations that the caller sees, its own, else the first. */
+  /** The row of a key: where the caller sees several organisations' rows, its own, else the first. */
   async byKey(columns: string, type: string, key: string, version: bigint | null = null): Promise<Row | null> {
     const which = version === null ? '' : ' AND system_from = $2';
     const all = columns === '*' ? '*' : `${columns}, system_from, namespace_path`;

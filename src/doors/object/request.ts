@@ -14,7 +14,7 @@ export interface ObjectRequest {
   /** Empty: the bucket itself. */
   readonly key: string;
   readonly query: ReadonlyMap<string, string>;
-  /** As it was signed. */
+  /** The request as it was signed. */
   readonly signed: SignedRequest;
   /** A header as text; null where it was not sent. */
   header(name: string): string | null;

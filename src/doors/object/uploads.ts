@@ -37,7 +37,7 @@ export interface Upload extends UploadRequest {
   readonly parts: Map<number, UploadedPart>;
   /** Bytes of parts that are on their way. */
   comingBytes: number;
-  /** Some parts are copies of objects. */
+  /** Whether some parts are copies of objects. */
   isCopied: boolean;
   lastMs: number;
   /** It is over, or is being completed: it takes no more parts. Resolves when the latter has ended, well or not. */
@@ -68,7 +68,7 @@ export class Uploads {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #uploads = new Map<string, Upload>();
-  /** In the order in which they were completed. */
+  /** Completed uploads, in the order of completion. */
   readonly #completed = new Map<string, Completed>();
 
   constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
@@ -143,7 +143,7 @@ export class Uploads {
       await this.end(upload);
       return completion;
     } catch (error) {
-      // It can be completed again, or aborted.
+      // The upload can be completed again, or aborted.
       if (this.#uploads.has(upload.id)) upload.ending = null;
       throw error;
     }

@@ -7,7 +7,7 @@ export interface Advisory {
   readonly act: 'take' | 'try' | 'free' | 'free-all';
   readonly mode: LockMode;
   readonly ofTransaction: boolean;
-  /** One number of 64 bits, or two of 32; a parameter by its number from 1. */
+  /** One number of 64 bits, or two of 32; a parameter has its number from 1. */
   readonly arguments: readonly (bigint | { readonly parameter: number })[];
   /** The name of its column. */
   readonly column: string;
@@ -17,7 +17,7 @@ const call =
   /^\s*SELECT\s+(?:pg_catalog\.)?(pg_(?:try_)?advisory_(?:xact_)?lock(?:_shared)?|pg_advisory_unlock(?:_shared|_all)?)\s*\(([^()]*)\)(?:\s+(?:AS\s+)?("[^"]+"|[a-z_]\w*))?\s*;?\s*$/i;
 const argument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|integer|int4|int)\s*)?$/i;
 
-/** Null where the text is none. */
+/** Parses a call of an advisory lock; null where the text is none. */
 export function advisoryOf(text: string): Advisory | null {
   const found = call.exec(text);
   if (found === null) return null;

@@ -9,9 +9,9 @@ import type { Bound } from './parameters.ts';
 import { Tokens } from './tokens.ts';
 
 export interface Spread {
-  /** From 1. */
+  /** The parameter's number, from 1. */
   readonly parameter: number;
-  /** Where `= ANY($1)` stands in the text. */
+  /** The offsets of `= ANY($1)` in the text. */
   readonly from: number;
   readonly to: number;
   readonly negated: boolean;
@@ -22,7 +22,7 @@ export interface Spread {
 const elementsMax = 16_384;
 const writtenMax = 131_072;
 
-/** By the type of an array, that of its elements. */
+/** The element type of each array type. */
 const elementOids: Readonly<Record<number, number>> = {
   1000: 16,
   1003: 19,
@@ -68,7 +68,7 @@ export function spreadsIn(text: string): readonly Spread[] {
   return spreads;
 }
 
-/** The same with lists that stand as texts, `= ANY('{a,b}')`, written `ARRAY['a', 'b']`. */
+/** Rewrites lists given as texts, `= ANY('{a,b}')`, to `ARRAY['a', 'b']`. */
 export function withListsWritten(text: string): string {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
   const tokens = new Tokens(text);
@@ -134,7 +134,7 @@ function spreadText(text: string, spreads: readonly Spread[], lengths: ReadonlyM
   return spread + text.slice(at);
 }
 
-/** As a statement is described: a list of one. */
+/** The text for a description: a list has one element. */
 export function spreadOnce(text: string, spreads: readonly Spread[], oids: readonly number[]): { text: string; oids: number[] } {
   const lists = new Set(spreads.map(({ parameter }) => parameter));
   const elements = oids.map((oid, i) => (lists.has(i + 1) ? elementOid(oid) : oid));

@@ -1,4 +1,4 @@
-/** Without the comments and spaces before it, and the semicolon behind it. */
+/** Strips leading comments and spaces, and the final semicolon. */
 export function bare(text: string): string {
   let said = text.trim();
   for (;;) {

@@ -25,7 +25,7 @@ export type Command =
   | { readonly kind: 'create-index'; readonly table: string; readonly columns: readonly string[] }
   | { readonly kind: 'create-schema'; readonly name: string; readonly ifNotExists: boolean }
   | { readonly kind: 'copy'; readonly copy: Copy; readonly text: string }
-  /** For the planner: it may write, or it only asks. */
+  /** A statement for the planner: it may write, or only reads. */
   | {
       readonly kind: 'ask';
       readonly text: string;
@@ -36,7 +36,7 @@ export type Command =
       readonly tag: string | null;
       /** Parameters that are lists. */
       readonly spreads: readonly Spread[];
-      /** It takes or frees an advisory lock, and reads nothing. */
+      /** The advisory lock that it takes or frees; it reads nothing. */
       readonly advisory?: Advisory;
     };
 
@@ -78,7 +78,7 @@ export function splitStatements(text: string): string[] {
   }
 }
 
-/** Behind the text, the name or the comment that begins here; -1 where it does not end. */
+/** The offset behind the text, name or comment that begins here; -1 where it does not end. */
 function endOfQuoted(text: string, at: number, opening: string): number {
   const closing = opening === '$' ? dollarTagAt(text, at) : closings[opening]!;
   if (closing === null) return at + 1;
@@ -254,7 +254,7 @@ function begin(modes: readonly string[], tag: string): Command {
 const mode = '(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)|(?:NOT )?DEFERRABLE)';
 const transactionModes = new RegExp(`^(?:WORK|TRANSACTION)?(?: ?${mode}(?: ,)?)*$`);
 
-/** Behind SAVEPOINT, which may be left out. */
+/** The name behind SAVEPOINT, a word that may be left out. */
 function savepointName(words: readonly string[]): string {
   const [name, more] = words[0] === 'SAVEPOINT' && words.length > 1 ? words.slice(1) : words;
   if (name === undefined || more !== undefined || !/^(".+"|[\p{L}_][\p{L}\p{N}_$]*)$/su.test(name))
@@ -262,7 +262,7 @@ function savepointName(words: readonly string[]): string {
   return name.startsWith('"') ? unquoted(name) : name.toLowerCase();
 }
 
-/** Null: it says nothing of it. */
+/** Whether the modes make a transaction read-only; null: they don't say. */
 function readOnlyOf(modes: string): boolean | null {
   const stated = /READ (ONLY|WRITE)/.exec(modes);
   return stated === null ? null : stated[1] === 'ONLY';

@@ -28,7 +28,7 @@ export interface CopyInParts extends Pick<DoorParts, 'authenticator' | 'gate' | 
 
 /** Batches that may wait for their acknowledgement while the next is being read. */
 const inFlightMax = 4;
-/** So much of a long message is read in one turn of the event loop. */
+/** Bytes of a long message read in one turn of the event loop. */
 const turnBytes = 1 << 18;
 
 export class CopyIn {
@@ -141,7 +141,7 @@ function definitionOf(invocation: Invocation, name: string): TypeDefinition {
   throw new ServiceError('REL_UNKNOWN_TYPE', `type ${JSON.stringify(name)} is not registered${didYouMean(name, known)}`);
 }
 
-/** All properties where none are named; of an open type further names are texts. */
+/** The named columns, or all properties; for an open type unknown names are texts. */
 export function columnsOf(definition: TypeDefinition, named: readonly string[] | null): readonly CopyColumn[] {
   const { properties } = definition;
   const names = named ?? Object.keys(properties);

@@ -14,7 +14,7 @@ export interface CopyColumn {
   readonly dims: number;
 }
 
-/** One batch is decided and applied in one turn of the event loop. */
+/** Rows of a batch, which is decided and applied in one turn of the event loop. */
 const batchRows = 3_072;
 const batchBytes = 3 << 18;
 const rowBytesMax = 16 << 20;
@@ -210,7 +210,7 @@ export class CopyReader {
     const row = this.#at;
     let { form, isWithin, high } = this.#scan;
     let start = row + this.#scan.start;
-    /** Behind the quotes of the field. */
+    /** Resumes behind the quotes of the field. */
     let from = row + this.#scan.from;
     let i = row + this.#scan.next;
     for (; i < length; i++) {
@@ -416,12 +416,12 @@ interface Scan {
   readonly from: number;
   readonly form: Form;
   readonly isWithin: boolean;
-  /** All bytes of the row, or'ed: most rows are ASCII throughout. */
+  /** All bytes of the row, or'ed: most rows are pure ASCII. */
   readonly high: number;
 }
 const beginning: Scan = { next: 0, start: 0, from: 0, form: forms.plain, isWithin: false, high: 0 };
 
-/** Behind a backslash, the bytes that a letter stands for. */
+/** The byte that each letter behind a backslash stands for. */
 const letters = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 for (const [i, letter] of Buffer.from('btnvfr').entries()) letters[letter] = 8 + i;
 
@@ -429,7 +429,7 @@ const digits = new Uint8Array(256).fill(255);
 for (const text of ['0123456789abcdef', '0123456789ABCDEF'])
   for (const [i, digit] of Buffer.from(text).entries()) digits[digit] = i;
 
-/** Null where it is written in another way, or longer. */
+/** Parses a short integer; null where it is written otherwise, or longer. */
 function shortInteger(bytes: Buffer, start: number, end: number): number | null {
   const isNegative = bytes[start] === 0x2d;
   const from = isNegative ? start + 1 : start;

@@ -4,7 +4,7 @@ import { Tokens } from './tokens.ts';
 
 export interface CopyFormat {
   readonly format: 'text' | 'csv' | 'binary';
-  /** One byte each. */
+  /** Delimiter, quote and escape, one byte each. */
   readonly delimiter: string;
   readonly quote: string;
   readonly escape: string;
@@ -15,10 +15,10 @@ export interface CopyFormat {
 
 export interface Copy extends CopyFormat {
   readonly direction: 'in' | 'out';
-  /** Null where a query is copied. */
+  /** The table; null where a query is copied. */
   readonly table: string | null;
   readonly query: string | null;
-  /** As they were named; null: all of them. */
+  /** The named columns; null: all of them. */
   readonly columns: readonly string[] | null;
 }
 

@@ -18,7 +18,7 @@ type Of<K extends Extension['kind']> = Extract<Extension, { readonly kind: K }>;
 
 interface Prepared {
   readonly text: string;
-  /** null: an empty statement. */
+  /** The command; null: an empty statement. */
   readonly command: Command | null;
   readonly oids: readonly number[];
   /** The types of its parameters, once they are inferred. */

@@ -39,7 +39,7 @@ export interface RunnerParts extends DoorParts {
   readonly replies: Replies;
   readonly variables: Variables;
   readonly locks: HeldLocks;
-  /** For the statement that begins now. */
+  /** The signal for the statement that begins now. */
   readonly signal: () => AbortSignal;
   /** Cancels the running statement. */
   readonly cancel: () => void;
@@ -598,7 +598,7 @@ export class Runner {
     return this.#enter(action, command.mayWrite, run);
   }
 
-  /** One invocation of the gate. */
+  /** Runs one invocation of the gate. */
   async #enter<T>(
     action: Action,
     writes: boolean,

@@ -25,7 +25,7 @@ export function errorFields(error: ServiceError, text?: string): ErrorFields {
   return { sqlstate, message, code, position: text === undefined ? undefined : positionOf(error, text), broken: brokenBy(error) };
 }
 
-/** In the words of Postgres: clients find the column or the key by them. */
+/** The broken constraint in the words of Postgres: clients find the column or the key by them. */
 function brokenBy({ code, facts: { refused, stale } }: ServiceError): BrokenConstraint | undefined {
   if (refused === undefined || stale) return undefined;
   const { type, column, key } = refused;

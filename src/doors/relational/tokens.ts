@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 
 export interface Token {
   readonly kind: 'word' | 'name' | 'text' | 'sign' | 'end';
-  /** Without the quotes of a name or a text. */
+  /** The text, without the quotes of a name or a text. */
   readonly text: string;
   /** Place of its first character, and behind its last one. */
   readonly from: number;

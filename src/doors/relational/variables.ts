@@ -21,7 +21,7 @@ interface Variable {
 const any = (value: string): string => value;
 const invalid = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
 
-/** Without case, spaces and quotes. */
+/** The value without case, spaces and quotes. */
 const plainOf = (value: string): string => value.toLowerCase().replaceAll(/[\s"]/g, '');
 
 /** Only these values are true of this server; `possible`: what Postgres would take, anything else is no value at all. */
@@ -226,7 +226,7 @@ const startIgnored: ReadonlySet<string> = new Set(['timezone', 'datestyle', 'ext
 export class Variables {
   readonly #values = new Map<string, string>();
   readonly #defaults = new Map<string, string>();
-  /** As they were before SET LOCAL; null: no transaction is open. */
+  /** Values before SET LOCAL; null: no transaction is open. */
   #before: Map<string, string> | null = null;
   readonly #report: (name: string, value: string) => void;
 
@@ -317,7 +317,7 @@ export class Variables {
     return Number(this.show('annals.timestamp_digits'));
   }
 
-  /** null where nothing is stated. */
+  /** The term; null where it is not stated. */
   stated(name: 'annals.purpose' | 'annals.break_glass' | 'annals.access_scope_ref' | 'annals.durability'): string | null {
     return this.show(name) || null;
   }

@@ -9,7 +9,7 @@ export function isFloat({ name }: WireType): boolean {
   return name === 'float8' || name === 'float4';
 }
 
-/** In as many bytes as the type has, behind their number. */
+/** Writes the length of the type, then the number in so many bytes. */
 export function putBinaryNumber(replies: Replies, type: WireType, value: number): void {
   const { writer } = replies;
   const { size } = type;

@@ -15,7 +15,7 @@ export class WireColumn {
   #nulls: Uint8Array | null = null;
   /** The column's longs, low half before high; made for the first that is written by them. */
   #halves: Int32Array | null = null;
-  /** null: texts are sent as they are. */
+  /** Null: texts are sent as they are. */
   #encode: ((replies: Replies, text: string) => void) | null = null;
 
   /** `digits`: of a fraction of a second, in text. */

@@ -27,7 +27,7 @@ export interface FlightOptions extends RpcOptions {
 }
 
 export interface GrpcOptions extends RpcOptions, WatchParts {
-  /** Where the .proto files lie. */
+  /** The folder of the .proto files. */
   readonly protoFolder: URL;
 }
 

@@ -64,7 +64,7 @@ export function catalogueFields(asked: Catalogue): Field[] {
   }
 }
 
-/** Null: nothing has to be asked. */
+/** The query for a catalogue command; null: it needs none. */
 export function catalogueQuestion(asked: Catalogue): CatalogueQuestion | null {
   const conditions: string[] = [];
   const parameters: string[] = [];
@@ -133,7 +133,7 @@ function streamOf(schema: Schema, children: ReturnType<typeof columnOf>[], lengt
   return tableToIPC(new Table(schema, [new RecordBatch(schema, data)]), 'stream');
 }
 
-/** Where the value of a fact stands: its place is the number of its type in the union. */
+/** Columns of server information: the place of a value is the number of its type in the union. */
 const infoFields = [
   new Field('string_value', new Utf8(), false),
   new Field('bool_value', new Bool(), false),
@@ -157,7 +157,7 @@ const infoFields = [
 ] as const;
 const infoType = new DenseUnion(Int32Array.from(infoFields, (_, i) => i) as never, [...infoFields]);
 
-/** By the number of the fact. */
+/** Server information by its number. */
 function factsOf(version: string): ReadonlyMap<number, string | boolean | bigint | number> {
   return new Map<number, string | boolean | bigint | number>([
     [0, 'annals'],

@@ -41,7 +41,7 @@ export function pack(name: string, packed: Uint8Array): Buffer {
   return message(textField(1, sqlPrefix + name), bytesField(2, packed));
 }
 
-/** Null: no message of Flight SQL. */
+/** Unpacks an Any; null: it is no message of Flight SQL. */
 function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message: Message } | null {
   const prefix = Buffer.from(sqlPrefix);
   // The first field is the name: its number, its length, and how all of them begin.
@@ -129,9 +129,9 @@ export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: U
 
 export const pathDescriptor = (name: string): Buffer => message(varintField(1, 1), textField(3, name));
 
-/** One message of a stream of rows, as it came. */
+/** A received message of a stream of rows. */
 export interface FlightData {
-  /** Null but for the first message. */
+  /** Null except for the first message. */
   readonly descriptor: Uint8Array | null;
   /** Metadata of an Arrow message; null where there is none. */
   readonly header: Uint8Array | null;

@@ -182,7 +182,7 @@ class FlightDoor {
     const request = unpack(body, `Action${type}Request`);
     if (request === null) throw new ServiceError('REL_INVALID', `${type} takes an Action${type}Request of Flight SQL`);
     if (type === 'ClosePreparedStatement') {
-      // It is of this caller, and nothing is held of it.
+      // Checks that the handle belongs to this caller; the server stores nothing of it.
       this.#handle(call, request.bytes(1));
       return;
     }
@@ -305,7 +305,7 @@ function rowsOf({ columns, batches }: Answer): Cell[][] {
   );
 }
 
-/** Where the lines of a plan are asked for, they are rows. */
+/** The lines of a plan are sent as rows. */
 function piecesOf(answer: Answer, dims: readonly number[]): Generator<Uint8Array, void> {
   const { columns, batches } = answer.plan === null ? answer : planRows(answer, answer.plan);
   const share = Math.max(1, columns.length);

@@ -11,7 +11,7 @@ interface Outbox {
 }
 
 export class Outboxes {
-  /** By the name that a call has of its peer. */
+  /** By the call's name of its peer. */
   readonly #all = new Map<string, Outbox>();
 
   /** Resolves once there is room; null: there is. */
@@ -27,7 +27,7 @@ export class Outboxes {
     outbox.bytes += bytes;
   }
 
-  /** They were taken, or their call is over. */
+  /** Removes bytes that were taken, or whose call is over. */
   remove(peer: string, bytes: number): void {
     const outbox = this.#all.get(peer)!;
     outbox.bytes -= bytes;

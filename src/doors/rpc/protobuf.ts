@@ -99,7 +99,7 @@ export class Message {
     return value instanceof Uint8Array ? value : null;
   }
 
-  /** Null where the field is absent. */
+  /** The text of a field; null where it is absent. */
   text(number: number): string | null {
     const bytes = this.bytes(number);
     return bytes === null ? null : textOf(bytes);
@@ -114,7 +114,7 @@ export class Message {
     return typeof value === 'bigint' ? value : 0n;
   }
 
-  /** One behind the other, packed or not. */
+  /** The numbers of a repeated field, packed or not. */
   numbers(number: number): bigint[] {
     return (this.#fields.get(number) ?? []).flatMap((value) => (typeof value === 'bigint' ? value : unpacked(value)));
   }

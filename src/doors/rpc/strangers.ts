@@ -23,7 +23,7 @@ interface Connection {
   abandoned: number;
 }
 
-/** By the name that a call has of its peer. */
+/** Connections by the call's name of its peer. */
 export class RpcConnections {
   readonly #strangers = new Strangers();
   readonly #byPeer = new Map<string, Connection>();

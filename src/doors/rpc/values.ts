@@ -4,7 +4,7 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Answer, OutputColumn, Parameters } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/statement.ts';
 
-/** As the messages are decoded: one member at most. */
+/** A decoded message, with at most one member. */
 export interface ValueMessage {
   readonly text?: string;
   readonly integer?: string;

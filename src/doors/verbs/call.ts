@@ -16,7 +16,7 @@ export interface VerbCall {
   readonly verb: Verb;
   readonly input: unknown;
   readonly caller: Caller;
-  /** As it was stated; null: not at all. */
+  /** The stated purpose; null: none. */
   readonly purpose: string | null;
   readonly correlationId: string;
   readonly breakGlass?: string | null;

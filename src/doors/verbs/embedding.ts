@@ -4,7 +4,7 @@ import type { VerbSession } from './session.ts';
 
 export const embeddingColumn = '_emb_content';
 
-/** null: there is no model, or it does not answer; then `notices` says so, once. */
+/** The vector of a text; null without a model, or where it does not answer, which `notices` then says once. */
 export async function vectorOf(session: VerbSession, text: string, notices: string[]): Promise<readonly number[] | null> {
   const { embedder } = session.parts;
   if (embedder === null) return null;

@@ -13,7 +13,7 @@ import { parseExactJson } from '../frame/read-exact-json.ts';
 
 export type Row = Readonly<Record<string, Cell>>;
 
-/** All rows of an answer. JSON columns are texts, instants and integers bigints. */
+/** Rows of an answer as objects. JSON columns are texts, instants and integers bigints. */
 export function rowsOf({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): Row[] {
   const rows: Row[] = [];
   for (const batch of batches) {
@@ -65,7 +65,7 @@ export function textOf(cell: Cell | undefined): string | null {
   return cell === null || cell === undefined ? null : String(cell);
 }
 
-/** In the order in which each first came. */
+/** Groups values in the order of first appearance. */
 export function grouped<T>(all: Iterable<T>, by: (each: T) => string): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>();
   for (const each of all) {

@@ -53,7 +53,7 @@ interface CallInfo {
   readonly arguments: unknown;
 }
 
-/** As many as a planner session takes, and a record lists. */
+/** The most queries of a planner session, and of an access record's list. */
 const questionsMax = 256;
 
 export class VerbSession {
@@ -106,7 +106,7 @@ export class VerbSession {
     return this.#questions.ask(this.#request(sql, parameters, time));
   }
 
-  /** The same on another snapshot. */
+  /** Rows of a query on another snapshot. */
   async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<Row[]> {
     const questions = this.#sessionOn(() => snapshot);
     return rowsOf(await questions.ask(this.#request(sql, parameters, time)));

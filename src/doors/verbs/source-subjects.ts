@@ -138,7 +138,7 @@ interface Source {
   readonly names: Set<string>;
 }
 
-/** By id, as one snapshot shows them: rows that are not there are in it as well. */
+/** Sources by id, as one snapshot shows them, missing rows included. */
 const knownSources = new WeakMap<GovernedSnapshot, Map<string, Source>>();
 
 async function knownOf(session: VerbSession, ids: readonly string[]): Promise<ReadonlyMap<string, Source>> {

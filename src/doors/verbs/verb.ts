@@ -19,7 +19,7 @@ export interface ToolHints {
   readonly readOnly: boolean;
   /** May remove existing data. */
   readonly destructive?: true;
-  /** The same again changes nothing more. */
+  /** Repeating a call changes nothing more. */
   readonly idempotent?: true;
 }
 
@@ -27,7 +27,7 @@ export interface Verb<I extends z.ZodObject = z.ZodObject, O extends z.ZodType =
   readonly name: string;
   /** One or two sentences for a model: the effect of the verb, and when to use it. */
   readonly description: string;
-  /** Without the purpose, which every verb takes. */
+  /** The input without the purpose, which every verb takes. */
   readonly input: I;
   readonly output: O;
   readonly action: Action;

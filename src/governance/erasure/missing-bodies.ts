@@ -25,7 +25,7 @@ export class MissingBodies {
     this.#parts = parts;
   }
 
-  /** Entries in their order: what removes rows comes after them. */
+  /** Takes entries in their order: removals come after the rows that they remove. */
   note(entry: CommittedEntry): void {
     for (const part of splitParts(entry)) this.#note(part);
   }

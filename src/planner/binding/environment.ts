@@ -104,7 +104,7 @@ export class Environment {
     this.#literals = request.literals;
   }
 
-  /** Those of the statement, then those of the views that it names. */
+  /** Literals of the statement, then those of the views that it names. */
   get literals(): readonly Literal[] {
     return this.#literals;
   }
@@ -169,7 +169,7 @@ export class Environment {
   }
 }
 
-/** The same tree with every slot moved on. */
+/** Copies a tree with every slot shifted. */
 export function shifted<T>(tree: T, offset: number): T {
   if (Array.isArray(tree)) return tree.map((each: unknown) => shifted(each, offset)) as T;
   if (tree === null || typeof tree !== 'object') return tree;

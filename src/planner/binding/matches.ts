@@ -30,7 +30,7 @@ export interface SearchRequest {
   readonly orderBy: readonly OrderItem[];
   readonly scope: Scope;
   readonly source: PlanNode;
-  /** It ranks, whether or not the statement says so. */
+  /** The search computes scores, even where the statement has no RANK BY. */
   readonly scored: boolean;
 }
 

@@ -21,13 +21,13 @@ export interface OutputType {
   readonly type: ValueType;
   /** The type of Postgres that its values have, where their cells do not say it. */
   readonly wire?: string | undefined;
-  /** It is a column that is masked for the caller, or is made of one. */
+  /** The column is masked for the caller, or computed from a masked one. */
   readonly masked?: MaskKind | undefined;
   /** Index of the column that shows the masked cells, behind the columns that names can reach; absent without a mask. */
   readonly shown?: number | undefined;
 }
 
-/** As others may use it who don't pass it on as it is. */
+/** The column without its shown twin, for queries that do more than pass it on. */
 export function withoutShown({ name, type, wire, masked }: OutputType): OutputType {
   return { name, type, wire, masked };
 }
@@ -78,7 +78,7 @@ export function nameOf(expression: Expression, position: number): string {
   }
 }
 
-/** As Postgres calls a column that has no alias; several may be called alike. */
+/** Postgres' name of a column without an alias; several columns may share it. */
 export function labelOf(expression: Expression, catalogue: CatalogueFunctions): string {
   return figured(expression, catalogue).label;
 }

@@ -31,7 +31,7 @@ export function bindOver(over: Over, request: OverRequest): Bound {
     refuseMasked(each, expression.place);
     return each;
   };
-  // All are bound before any becomes a column: a query among them adds columns of its own.
+  // All operands are bound before any becomes a column: a query among them adds columns of its own.
   const operands = over.arguments.map(bound);
   const partition = over.partition.map(bound);
   const order = over.orderBy.map((item) => {

@@ -33,7 +33,7 @@ export function bindEntities(source: Entities, input: BoundSource, request: Func
   );
   const rowsOf = (of: 'nodes' | 'edges', types: readonly string[], properties: readonly string[]): PlanNode =>
     bindGraphRows({ kind: 'graph-rows', of, types, properties, alias: `#${of}`, place }, request).node;
-  // Where both ends of each relationship are there, no other node has to be looked for.
+  // Where both ends of each relationship are bound, no other nodes have to be read.
   const namesNodes = wanted.some(({ as, known }) => as !== 'relationship' || known.length < 2);
   const nodes = namesNodes ? [rowsOf('nodes', [], [rowColumns.entity])] : [];
   const walked = wanted.filter(({ steps }) => steps.length > 0);

@@ -30,7 +30,7 @@ const perHighlighted: Cost = { call: 1_000, character: 300 };
 
 type Call = Extract<Expression, { kind: 'call' }>;
 
-/** One rule of `SERVICE_RANKING_<Type>`. */
+/** A rule of `SERVICE_RANKING_<Type>`. */
 export interface RankingRule {
   readonly rule: 'recency' | 'custom' | 'exact';
   readonly field: string;

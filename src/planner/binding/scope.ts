@@ -39,7 +39,7 @@ export class Scope {
   readonly tables: readonly ScopeTable[];
   readonly #outer: readonly OuterQuery[];
   readonly #places = new Map<string, { readonly table: ScopeTable; readonly position: number }[]>();
-  /** By number in the input. */
+  /** Masked columns, by number in the input. */
   readonly #masked = new Map<number, { readonly table: ScopeTable; readonly column: OutputType }>();
 
   constructor(tables: readonly ScopeTable[], outer: readonly OuterQuery[]) {
@@ -104,7 +104,7 @@ export class Scope {
     return undefined;
   }
 
-  /** For what would tell cells apart that the caller may not see. */
+  /** Refuses uses that would distinguish cells which the caller may not see. */
   refuseMasked(bound: Bound, use: string, place: Place): void {
     const column = this.masked(bound);
     if (column) throw at('REL_MASKED_COLUMN', `column ${JSON.stringify(column.name)} is masked: ${use} can't take it`, place);

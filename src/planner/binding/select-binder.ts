@@ -150,7 +150,7 @@ class SelectBinder {
     return { id: this.#environment.nextLevel(), node, masked: (index, column) => this.#scope.addMasked(index, column) };
   }
 
-  /** Where rows can't grow (ON, VALUES), queries that look at them are refused. */
+  /** Queries that read outer rows are refused where no column can be added to these (ON, VALUES). */
   #contextOf(scope: Scope, level: Level | null): ExpressionContext {
     const leaf: Leaf = (expression) =>
       this.#ruledScore(expression) ??
@@ -295,7 +295,7 @@ class SelectBinder {
     return item?.kind === 'expression' ? item.expression : expression;
   }
 
-  /** Only rows that are alike may stand beside each other for another reason. */
+  /** Checks that ORDER BY begins with the expressions of DISTINCT ON. */
   #checkFirst(partition: readonly Expression[], orderBy: readonly OrderItem[]): void {
     const { literals, guards } = this.#environment;
     const left = partition.map((each) => bindExpression(each, this.#rows));

@@ -25,7 +25,7 @@ export interface SourceRequest {
   readonly environment: Environment;
   readonly names: readonly CommonName[];
   readonly outer: readonly OuterQuery[];
-  /** Where pages of a type's rows go on. */
+  /** The cursor of AFTER, behind which a page of a type's rows starts. */
   readonly after: Slot | null;
   readonly bindQuery: (query: Query, names: readonly CommonName[]) => BoundQuery;
   /** Creates the context in which expressions over these tables are bound. */

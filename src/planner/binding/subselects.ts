@@ -34,7 +34,7 @@ export const lookingAround = 'a subquery that looks at rows around it is not imp
 
 export interface SubselectsRequest {
   readonly environment: Environment;
-  /** null where expressions are over rows that can't grow. */
+  /** Null where no column can be added to the rows of the expressions. */
   readonly level: Level | null;
   readonly bindQuery: (query: Query) => BoundQuery;
 }
@@ -184,7 +184,7 @@ function columnsOf(bound: BoundQuery, wanted: number, place: Place): BoundQuery[
   throw at('REL_INVALID', `a subquery of ${many} belongs here, not of ${columns.length}`, place, 'syntax');
 }
 
-/** Without the columns that show masked ones: expressions see the cells that they may. */
+/** Drops the columns that show masked ones: expressions see only cells that they may. */
 function firstColumns({ node }: BoundQuery, count: number): PlanNode {
   return node.columns.length === count ? node : project(node, throughColumns(node).slice(0, count));
 }

@@ -9,7 +9,7 @@ import type { Place } from '../statement.ts';
 export type ArgumentKind = 'type' | 'column' | 'word' | 'text' | 'key' | 'number' | 'integer' | 'boolean' | 'vector';
 
 export interface ArgumentSpec {
-  /** In upper case. Arguments without a name stand in the order of the list. */
+  /** The name, in upper case. Arguments without names follow the order of the list. */
   readonly name: string;
   readonly kind: ArgumentKind;
   readonly required?: true;
@@ -20,7 +20,7 @@ export interface ArgumentSpec {
 }
 
 export interface Signature {
-  /** In upper case. */
+  /** The name, in upper case. */
   readonly name: string;
   readonly arguments: readonly ArgumentSpec[];
   /** Code of the error about an argument of another type; REL_TYPE_MISMATCH where absent. */

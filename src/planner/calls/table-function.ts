@@ -29,7 +29,7 @@ export interface FunctionScope {
   readonly catalog: CatalogReader | null;
 }
 
-/** With the types there are. */
+/** A scope with the catalog. */
 export type BoundScope = FunctionScope & { readonly catalog: CatalogReader };
 
 /** A function that ranks the rows of a type yields the columns of the type, and behind them its own. */
@@ -56,13 +56,13 @@ export interface Opening {
 }
 
 export interface TableFunction extends Signature {
-  /** One sentence. */
+  /** A summary of one sentence. */
   readonly summary: string;
   /** The action that policies are asked for. */
   readonly action: 'query' | 'search';
   /** Quota units of a call. */
   readonly units: number;
-  /** The same rows follow from the log alone: its answer can be put on an exhibit. */
+  /** The log alone determines its rows: its answer can be put on an exhibit. */
   readonly deterministic: boolean;
   /** A table name for all that it yields without arguments: it stands in FROM like a type. */
   readonly table?: string;

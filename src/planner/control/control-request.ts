@@ -12,7 +12,7 @@ export interface Standing {
   readonly watch: StandingQueries;
   readonly lookups: LookupTables;
   readonly views: MaterializedViews;
-  /** null: nothing is erased here. */
+  /** null: subjects can't be erased here. */
   readonly erasures: Pick<ErasureDesk, 'erase'> | null;
 }
 

@@ -102,7 +102,7 @@ async function replay(desk: ExhibitDesk, exhibit: ExhibitView, link: ExhibitLink
   return { basis, derivedSeal, reason: derivedSeal === link.seal && follows ? null : derived.reason };
 }
 
-/** Null when the log can't be read where the link lies. */
+/** The stored link; null when the log can't be read there. */
 async function storedLink(
   desk: ExhibitDesk,
   exhibit: ExhibitView,

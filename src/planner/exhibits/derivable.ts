@@ -39,7 +39,7 @@ function checkCall(query: Query, literals: readonly Literal[]): void {
   }
 }
 
-/** The same for the views that it reads, which a snapshot tells. */
+/** Applies the same check to the views that it reads, which the snapshot knows. */
 export function checkViewsDerivable(sql: string, views: readonly ViewRecord[]): void {
   for (const reading of expanded(sql, views)) checkLookups(reading);
 }

@@ -14,7 +14,7 @@ const wordsBytesMax = 64 * 1024;
 
 export interface LinkRequest {
   readonly exhibit: string;
-  /** As the caller named it. */
+  /** The act, as the caller named it. */
   readonly act: string;
   readonly sql?: string;
   readonly text?: string;

@@ -282,7 +282,7 @@ export function isVector(bound: Bound): boolean {
   return bound.type === 'vector' || (bound.kind === 'call' && bound.name === vectorCast.name && bound.type === 'string');
 }
 
-/** Null where neither is a vector: `=` of two of them, or of one and a text. */
+/** `=` of two vectors, or of a vector and a text; null where neither is a vector. */
 export function vectorsEqual(left: Bound, right: Bound, place: Place): Bound | null {
   if (!isVector(left) && !isVector(right)) return null;
   return called(sameVector, sameVector.name, [left, right], place);

@@ -39,14 +39,14 @@ import type { PhoneticFunction } from './phonetic.ts';
 /** Asked first at every node; undefined leaves the node to the general rules. */
 export type Leaf = (expression: Expression) => Bound | undefined;
 
-/** Where an expression stands. */
+/** The surroundings of an expression: its names, functions and limits. */
 export interface ExpressionContext {
   readonly environment: {
     readonly literals: readonly Literal[];
     /** Receives the caveats that binding finds; absent where nobody reads them. */
     readonly caveats?: Caveat[];
     lookup(name: string): LookupTable | undefined;
-    /** It is a statement of a wire protocol, whose clients write as those of Postgres do. */
+    /** The statement comes by a wire protocol, whose clients write the dialect of Postgres. */
     readonly wide?: boolean;
     /** Functions and types of the catalogue, on the wide dialect. */
     readonly catalogue?: CatalogueFunctions | undefined;
@@ -343,13 +343,13 @@ class ExpressionBinder {
     return { kind: 'lookup', table: found, field: field.name, operand, type: 'string' };
   }
 
-  /** One operand beside several values: it must read the same beside each. */
+  /** An operand compared with several values must be bound to one type for all of them. */
   #alike(operand: Bound, values: readonly Expression[], op: CompareOp, place: Place): [Bound, Bound[]] {
     const bounds = values.map((value) => this.bind(value));
     const beside = bounds.some(({ type }) => type === 'string') ? jsonText(operand) : operand;
     let first: Bound | null = null;
     const types = new Set<ValueType>();
-    // In place: a list may be one of a hundred thousand.
+    // Converts in place: a list may have a hundred thousand values.
     for (let i = 0; i < bounds.length; i++) {
       const [each, value] = this.#matched(beside, bounds[i]!, op, values[i]!.place);
       first ??= each;

@@ -28,7 +28,7 @@ export type Bound =
       readonly as: 'value' | 'instant' | 'basis' | 'interval';
       /** As an instant, its text may say an offset from UTC, and be written in every form of Postgres. */
       readonly zoned?: true;
-      /** It stands for a value that comes later. */
+      /** The value comes later. */
       readonly unknown?: true;
       readonly type: ValueType;
       readonly place: Place;
@@ -170,7 +170,7 @@ export function some(bound: Bound, is: (bound: Bound) => boolean): boolean {
   return is(bound) || childrenOf(bound).some((child) => some(child, is));
 }
 
-/** The same node over other children. */
+/** Copies a node with other children. */
 export function mapChildren(bound: Bound, map: (child: Bound) => Bound): Bound {
   switch (bound.kind) {
     case 'column':
@@ -234,7 +234,7 @@ export function mayRaise(bound: Bound): boolean {
   return raises(bound) || childrenOf(bound).some(mayRaise);
 }
 
-/** The same of the node itself, its operands aside. */
+/** Whether the node itself can fail, its operands aside. */
 export function raises(bound: Bound): boolean {
   switch (bound.kind) {
     case 'arithmetic':

@@ -7,7 +7,7 @@ import type { Literal, Place } from '../statement.ts';
  */
 export type Caveat = { readonly kind: 'null' | 'quoted'; readonly slot: number } | { readonly kind: 'typed-edges' };
 
-/** One sentence for each that matters with the literals of a run. */
+/** A sentence for each caveat that applies to the literals of a run. */
 export function caveatsOf(caveats: readonly Caveat[], literals: readonly Literal[], placeOf: (slot: number) => Place): string[] {
   return caveats.flatMap((caveat) => {
     const { kind } = caveat;

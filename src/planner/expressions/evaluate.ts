@@ -302,7 +302,7 @@ function typedInstant(text: string): string {
   return text.trim().replace(/^(\d{4}-\d{2}-\d{2}) (?=\d)/, '$1T');
 }
 
-/** Behind AS OF: +00 is Z; for another offset the error says the UTC form. */
+/** Parses the instant of AS OF: +00 is Z; for another offset the error gives the UTC form. */
 function parseBasis(text: string): bigint {
   const form = typedInstant(text).replace(/(?<=T.*)[+-]00(:?00)?$/, 'Z');
   const offset = /^(.*T.*)([+-])(\d{2}):?(\d{2})$/.exec(form);

@@ -526,7 +526,7 @@ export class KernelCode extends KernelWriter {
     return { isTrue: both(ok, found), isFalse: both(ok, `(!${found} & !${set}.hasNull)`) };
   }
 
-  /** In an empty set there is nothing: not even NULL is undecided. */
+  /** IN an empty set is false, even for NULL. */
   #inSet(bound: Extract<Bound, { kind: 'in-set' }>): Rails {
     const { ok, value, bytes, string } = this.#operand(bound.operand);
     const set = this.once(`q${bound.set}`, `context.subquerySet(${bound.set})`);

@@ -15,7 +15,7 @@ export const widen = Symbol('widen');
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** All that generated code may call. */
+/** All functions that generated code may call. */
 export const runtime = {
   widen,
   work,

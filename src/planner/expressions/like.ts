@@ -17,9 +17,9 @@ const anyCharacter = -1;
 interface Segment {
   /** Bytes of the segment, `anyCharacter` for `_`. */
   readonly codes: Int16Array;
-  /** Null where the segment has `_`. */
+  /** Tables for a search without `_`; null where the segment has one. */
   readonly steps: Steps | null;
-  /** Where `_` has to be searched for. */
+  /** Masks for a search with `_`. */
   readonly places: CodePointPlaces | null;
 }
 
@@ -27,7 +27,7 @@ interface Segment {
 interface Steps {
   /** Longest border of each prefix. */
   readonly borders: Int32Array;
-  /** By the byte at which the segment would end: how far it may move. */
+  /** By the byte at the end of the window: the shift of the search. */
   readonly skips: Int32Array;
 }
 

@@ -10,7 +10,7 @@ import { spend } from './work.ts';
 export class TextMatcher {
   readonly query: TextQuery;
   readonly #stem: (term: string) => string;
-  /** By term: numbers of the leaves that it passes. */
+  /** By term: numbers of the leaves that it satisfies. */
   readonly #passed = new Map<string, readonly number[]>();
 
   constructor(text: string, options: QueryOptions) {

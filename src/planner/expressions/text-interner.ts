@@ -285,7 +285,7 @@ export function hashBytes(source: Uint8Array, start: number, end: number): numbe
   return mixed(hash, wordAt(source, end - 4));
 }
 
-/** The same of at least four bytes that a view reads as words. */
+/** The hash of at least four bytes, read as words through a view. */
 function hashWords(source: DataView, start: number, end: number): number {
   let hash = end - start;
   for (let i = start; i < end - 4; i += 4) hash = stepped(hash, source.getInt32(i, true));

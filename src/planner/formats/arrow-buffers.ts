@@ -45,7 +45,7 @@ export class BatchBuffers {
     return new CodedCells(validity, codes, known ?? new ArrowDictionary(form.type));
   }
 
-  /** The same of cells that lie there themselves: of a dictionary’s values too. */
+  /** The cells of a column in plain buffers, such as the values of a dictionary. */
   values(form: CellForm, rows: number): ArrowCells {
     const { type } = form.field;
     if (type.kind === 'null') {
@@ -95,7 +95,7 @@ export class BatchBuffers {
     );
   }
 
-  /** One more than there are cells; a column of none may have no buffer of them. */
+  /** Offsets, one more than cells; an empty column may have no buffer for them. */
   #offsets(bits: 32 | 64, rows: number): Int32Array | BigInt64Array {
     if (rows === 0) {
       this.#nextBuffer();

@@ -19,7 +19,7 @@ import { RowTape } from './row-tape.ts';
 
 const metadataBytesMax = 4 << 20;
 const bodyBytesMax = 64 << 20;
-/** All dictionaries of a stream. */
+/** Most bytes of all dictionaries of a stream. */
 const dictionaryBytesMax = 64 << 20;
 /** Most rows of a message: columns of type null may claim any number of rows without any bytes. */
 const messageRowsMax = 1 << 24;
@@ -30,7 +30,7 @@ const rowBytes = 8;
 const defaultRowBytesMax = 16 << 20;
 
 interface ArrowColumn extends CellForm {
-  /** null until a cell comes. */
+  /** Null until the first cell. */
   builder: VectorBuilder | null;
 }
 
@@ -47,7 +47,7 @@ export class ArrowRows {
   readonly #options: IngestOptions;
   readonly #positional: boolean;
   readonly #rowBytesMax: number;
-  /** null: the schema has not come. */
+  /** Null until the schema has come. */
   #columns: readonly ArrowColumn[] | null = null;
   readonly #dictionaries = new Map<bigint, ArrowDictionary>();
   #dictionaryBytes = 0;
@@ -180,7 +180,7 @@ export class ArrowRows {
     hand.at += count;
   }
 
-  /** By row: why it is refused. */
+  /** Finds the reason why each refused row is refused. */
   #check(
     cells: readonly ArrowCells[],
     columns: readonly ArrowColumn[],

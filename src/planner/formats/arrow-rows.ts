@@ -47,7 +47,7 @@ export interface ArrowOptions {
   readonly shape?: 'stream' | 'file';
   /** Bounds of a record batch. */
   readonly limits?: SliceLimits;
-  /** By column: how long its vectors are where there are none; 1 where this is absent. */
+  /** By column: the declared length of its vectors, for answers without any; 1 where absent. */
   readonly dims?: readonly number[];
 }
 
@@ -95,7 +95,7 @@ function* pieces(
   yield* queue.take();
 }
 
-/** Where the library's writer puts its pieces. */
+/** Receives the pieces of the library's writer. */
 class PieceQueue extends AsyncByteQueue {
   #pieces: Uint8Array[] = [];
 
@@ -121,7 +121,7 @@ class PieceQueue extends AsyncByteQueue {
   }
 }
 
-/** One column through the batches of an answer. */
+/** Writes one column for all batches of an answer. */
 class ArrowColumn {
   readonly field: Field;
   readonly #column: OutputColumn;
@@ -256,7 +256,7 @@ function typeOf({ type }: OutputColumn, dims: number): DataType {
   }
 }
 
-/** One bit a row, set where there is a value; no bitmap where every row has one. */
+/** The validity bitmap, one bit a row; none where every row has a value. */
 function validity(vector: Vector, batch: OutputBatch): { nullBitmap: Uint8Array | null; nullCount: number } {
   const { selection, first, count } = batch;
   if (vector.kind === 'null') return { nullBitmap: new Uint8Array((count + 7) >> 3), nullCount: count };

@@ -22,7 +22,7 @@ import { type CellKind, cellKind, type RowTape } from './row-tape.ts';
 
 export interface Column {
   readonly name: string;
-  /** null: not known until a value is seen. */
+  /** Null until a value is seen. */
   type: ColumnType | null;
   /** False: an open type's column, which widens instead of refusing. */
   readonly fixed: boolean;
@@ -431,7 +431,7 @@ export class ColumnSet implements ColumnNames {
     }
   }
 
-  /** For a cell of the row that is being taken. */
+  /** The builder for a cell of the current row. */
   #builderOf(column: Column): VectorBuilder {
     let builder = column.builder;
     if (builder === null) {

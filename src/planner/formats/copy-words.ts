@@ -5,7 +5,7 @@
 
 /** How many bytes must be there behind a text, where it stands and where it goes. */
 export const wordSlack = 3;
-/** From here on a block copy is faster. */
+/** From this size on a block copy is faster. */
 const blockBytes = 192;
 
 export function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {

@@ -159,7 +159,7 @@ class CsvPiece {
 /** How the cells of a column lie in the batch at hand: a number, since every cell asks. */
 const layout = { null: 0, i32: 1, whole: 2, number: 3, i64: 4, boolean: 5, text: 6, plain: 7, codes: 8, floats: 9 } as const;
 
-/** One column through the batches of an answer; which arrays count follows from `layout`. */
+/** Writes one column for all batches of an answer; `layout` tells which arrays are in use. */
 class CsvColumn {
   layout: number = layout.null;
   nulls: Uint8Array | null = null;

@@ -30,7 +30,7 @@ class FlatBytes {
     if (!(at >= 0 && size >= 0 && at + size <= this.bytes.length)) throw malformed('an offset leads outside of its metadata');
   }
 
-  /** Where the offset that stands at `at` leads. */
+  /** The target of the offset at `at`. */
   follow(at: number): number {
     this.check(at, 4);
     const to = at + this.view.getUint32(at, true);
@@ -124,7 +124,7 @@ export class FlatTable {
     return [to + 4, length];
   }
 
-  /** Where the field's `size` bytes lie; negative: it is absent. */
+  /** The offset of a field's `size` bytes; negative: it is absent. */
   #field(field: number, size: number): number {
     const entry = 4 + field * 2;
     if (entry + 2 > this.#vtableBytes) return -1;

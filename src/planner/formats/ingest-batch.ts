@@ -36,9 +36,9 @@ export interface IngestBatch {
   readonly firstIndex: number;
   /** Index in the stream of each accepted row; null: firstIndex, firstIndex + 1, … */
   readonly indexes: Float64Array | null;
-  /** By index in the stream. */
+  /** Refused rows, by index in the stream. */
   readonly rejections: readonly RowRejection[];
-  /** Where it was asked for. */
+  /** The cells that rows sent, where the caller asked for it. */
   readonly sent?: SentCells;
   /** Offset in the stream behind what this batch read: the same for the same bytes, however they arrived. */
   readonly endOffset: number;

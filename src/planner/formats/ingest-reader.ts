@@ -59,7 +59,7 @@ const defaultPredictBytesMin = 2_048;
 const detectBytesMax = 65_536;
 const noBytes = new Uint8Array(0);
 
-/** The same without a stream: bytes in, batches out, nothing awaited. */
+/** Reads without a stream: bytes in, batches out, no awaiting. */
 export class BodyReader {
   readonly #options: IngestOptions;
   readonly #rowBytesMax: number;
@@ -372,7 +372,7 @@ export class BodyReader {
   #readRun(byLine: boolean): boolean {
     const limits = {
       byLine,
-      // It may have shrunk since it was found to have room.
+      // The room may have shrunk since it was checked.
       rows: Math.max(1, this.#roomRows()),
       bytes: this.#options.batchBytes - this.#batchBytes,
     };
@@ -503,7 +503,7 @@ export class BodyReader {
 /** How a file and a stream of Arrow IPC begin: none is the text of a CSV header. */
 const arrowBeginnings = { file: Buffer.from('ARROW1\0'), stream: Buffer.from([0xff, 0xff, 0xff, 0xff]) } as const;
 
-/** null: neither. */
+/** Null: neither an Arrow file nor a stream. */
 function arrowForm(bytes: Uint8Array): 'file' | 'stream' | 'unclear' | null {
   for (const form of ['file', 'stream'] as const) {
     const beginning = arrowBeginnings[form];

@@ -14,7 +14,7 @@ type Rows = Pick<Answer, 'columns' | 'batches'>;
 /** `array`: each row behind a comma, which stands for the bracket before the first. JSON columns of `lines` have no line break. */
 type Shape = 'array' | 'lines' | 'groups';
 
-/** One object a line, in one buffer. */
+/** Writes one object per line, into one buffer. */
 export function writeNdjson(rows: Rows): Buffer {
   return Buffer.concat([...writeRowChunks(rows, 'lines', Number.MAX_SAFE_INTEGER)]);
 }

@@ -36,7 +36,7 @@ export function integers(vector: Vector, batch: OutputBatch, holes: boolean): Bi
   return cells;
 }
 
-/** The same of numbers. */
+/** Numbers as doubles; `holes` as for integers. */
 export function numbers(vector: Vector, batch: OutputBatch, holes: boolean): Float64Array {
   const { selection, first, count } = batch;
   if (vector.kind === 'f64' && selection === null && !holes) return vector.values.subarray(first, first + count);

@@ -13,12 +13,12 @@ export const scanKind = { untyped: 0, text: 1, integer: 2, number: 3, boolean: 4
 export type ScanKind = (typeof scanKind)[keyof typeof scanKind];
 
 export interface ScanColumn {
-  /** As JSON writes it, without quotes. */
+  /** The name as JSON text, without quotes. */
   readonly name: Uint8Array;
   readonly kind: ScanKind;
 }
 
-// Where things lie in the module's memory.
+// Offsets in the module's memory.
 const textAt = 4096;
 const textBytes = 65_536;
 /** Zeros behind every text, at which the module stops. */
@@ -47,12 +47,12 @@ interface Exports {
   narrow(column: number, rows: number): number;
 }
 
-/** Where a run ended. */
+/** The end of a run. */
 export interface ScanEnd {
   readonly rows: number;
-  /** In the text that was loaded. */
+  /** Offset in the loaded text. */
   readonly at: number;
-  /** As `BodyReader` counts them for its batches. */
+  /** Bytes of the rows as `BodyReader` counts them for its batches. */
   readonly bytes: number;
   /** In an array: a comma must follow. */
   readonly afterRow: boolean;
@@ -189,7 +189,7 @@ export class RowScanner {
     return this.#viewsOf(column).i64;
   }
 
-  /** In the narrowest layout that holds them all. */
+  /** Integers in the narrowest layout that holds them all. */
   integers(column: number, rows: number): Int32Array | Float64Array | BigInt64Array {
     const views = this.#viewsOf(column);
     switch (this.#code.narrow(column, rows)) {

@@ -12,7 +12,7 @@ import type { IngestBatch } from './ingest-batch.ts';
 import { JsonReader } from './json-reader.ts';
 import { RowTape } from './row-tape.ts';
 
-/** Beyond this the general way of reading costs little beside its rows. */
+/** Beyond this size the general reader costs little relative to the rows. */
 const bytesMax = 4_096;
 const rowsMax = 64;
 
@@ -98,7 +98,7 @@ class SmallBody {
       if (row > 0 ? slots[i] !== slot : i > 0 && slot <= slots[i - 1]!) return false;
       slots[i] = slot;
     }
-    // In a wrapper of rows this is the first name too.
+    // The first name may be that of a wrapper's rows.
     if (row === 0 && tape.count > 0 && isRows(this.#columns.names[slots[0]!]!)) return false;
     return this.#columns.commit();
   }

@@ -112,7 +112,7 @@ function byName(written: readonly FunctionArgument[]): readonly FunctionArgument
   return written;
 }
 
-/** Behind a column, the first argument without a name is the vector. */
+/** Behind a column, the first unnamed argument is the vector. */
 function following(written: readonly FunctionArgument[]): readonly FunctionArgument[] {
   const [first, ...rest] = written;
   return first?.name === null ? [{ name: 'VECTOR', value: first.value }, ...rest] : written;

@@ -10,7 +10,7 @@ export interface Search {
   readonly source: number;
   /** Ends with the layer that has it; -1: with the last. */
   readonly to: number;
-  /** By node; those of all nodes but the source as of none that is reached: infinite, 0, -1. */
+  /** By node; initially unreached for all nodes but the source: infinite, 0, -1. */
   readonly distance: Float64Array;
   readonly hop: Int32Array;
   readonly previous: Int32Array;

@@ -23,7 +23,7 @@ export class EdgeInstants {
   readonly #links: Dictionary;
   /** Each once, ascending by link type, then by system_from. */
   readonly #edges: Int32Array;
-  /** By edge: its place in `#edges`. An edge may stand in many paths. */
+  /** By edge: its index in `#edges`. An edge may be part of many paths. */
   readonly #places: ReadonlyMap<number, number>;
   /** By place: the halves of its instants, moved without an object for each; NULL for rows removed for good since. */
   readonly #halves: Int32Array;
@@ -47,7 +47,7 @@ export class EdgeInstants {
     this.#known = new Uint8Array(this.#edges.length);
   }
 
-  /** As `edgeColumns` has them, of some of the edges. */
+  /** Columns of some edges, as `edgeColumns` lists them. */
   *columns(edges: Int32Array): Steps<Vector[]> {
     if (!this.#isScanned && edges.length > this.#graph.edges / rowsOfLookup + fetchedAtOnce) yield* this.#scan();
     const { linkOf } = this.#graph;
@@ -164,7 +164,7 @@ function cellsOf(columns: readonly Vector[]): readonly Cells[] {
   });
 }
 
-/** Where the first stands that is not less. */
+/** The index of the first value that is not less. */
 function placeOf(ascending: Float64Array, value: number): number {
   let low = 0;
   let high = ascending.length;

@@ -25,7 +25,7 @@ export class EdgeList {
   readonly #links: readonly string[];
   readonly #edges: Growing;
   #length = 0;
-  /** By code: 1 of a visible node. */
+  /** By code: 1 for a visible node. */
   #visible = new Uint8Array(1024);
   #codes = new Int32Array(0);
 

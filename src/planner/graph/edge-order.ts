@@ -51,7 +51,7 @@ export function* turned(outOffsets: Uint32Array, targets: Int32Array, nodes: num
   return { offsets: yield* offsetsOf(made, length, nodes), neighbours, edges };
 }
 
-/** Where each of their first words begins; one more than there are. */
+/** The start of each first word's records; one more offset than words. */
 export function* offsetsOf({ words, width }: Records, count: number, nodes: number): Steps<Uint32Array> {
   const offsets = shared(Uint32Array, nodes + 1);
   for (let first = 0; first < count; first += edgesAtOnce) {
@@ -67,7 +67,7 @@ function bitsOf(nodes: number): number {
   return Math.ceil(Math.log2(Math.max(2, nodes)));
 }
 
-/** By so many bits of these words of each, the least of them first. */
+/** Sorts by these words of each record, so many bits at a time, the least significant first. */
 export function* byWords(records: Records, count: number, keys: readonly number[], bits: number): Steps<Records> {
   const passes = Math.ceil(bits / digitBits);
   const { width } = records;
@@ -93,7 +93,7 @@ export function* byWords(records: Records, count: number, keys: readonly number[
 
 // The loops below are functions of their own: V8 compiles a loop worse inside a generator.
 
-/** One word of each edge of first .. end-1. */
+/** Copies one word of each edge of first .. end-1. */
 export function column({ words, width }: Records, word: number, into: Int32Array, first: number, end: number): void {
   for (let i = first, at = first * width + word; i < end; i++, at += width) into[i] = words[at]!;
 }

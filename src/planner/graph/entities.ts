@@ -29,7 +29,7 @@ interface Edge {
 interface Found {
   /** Entities by the names of the nodes; null: none was found. Of several rows by one name the first. */
   readonly nodes: Map<string, string | null>;
-  /** By system_from; null: none was found. */
+  /** Edges by system_from; null: none was found. */
   readonly edges: Map<string, Edge | null>;
   bytes: number;
 }
@@ -122,7 +122,7 @@ class EntitiesOperator extends PiecesOperator {
     }
   }
 
-  /** With the names of their ends. */
+  /** Reads the edges with the names of their ends. */
   *#readEdges(found: Found): Pieces {
     if (found.edges.size === 0) return;
     const number = Number(this.#opening.node.graph!.choices.get('NODES'));

@@ -16,7 +16,7 @@ export type State = Float64Array | Int32Array;
 export interface GraphRows {
   readonly count: number;
   readonly columns: ReadonlyMap<string, Int32Array | Float64Array | readonly string[]>;
-  /** By row, where the function tells of edges. */
+  /** The edge of each row, where the function reports edges. */
   readonly edges?: Int32Array;
   /** Rounds that it took to settle; one where this is absent. */
   readonly rounds?: number;
@@ -26,7 +26,7 @@ export interface GraphRows {
   readonly ordered?: true;
 }
 
-/** One call: its arguments, and how much it may do. */
+/** One call: its arguments and limits. */
 export interface GraphCall {
   readonly direction: Direction;
   /** The word of an argument, or the first of its choices. */
@@ -54,14 +54,14 @@ export interface GraphAlgorithm {
   readonly summary: string;
   /** `typed`: of the rows of a type and the edges between them; `open`: of all that is visible. */
   readonly about: 'typed' | 'open';
-  /** Behind TYPE and LINK, or in front of LINK_TYPES. */
+  /** The function's own arguments, behind TYPE and LINK, or in front of LINK_TYPES. */
   readonly arguments: readonly ArgumentSpec[];
   /** Absent: it does not matter which way an edge leads. */
   readonly direction?: Direction;
   /** Takes WEIGHT. */
   readonly weighted?: true;
   readonly columns: readonly GraphColumn[];
-  /** With link_type and the four instants of an edge behind its columns. */
+  /** Edge columns follow the function's own: link_type and the four instants. */
   readonly tellsEdges?: true;
   /** LIMIT counts whole groups of rows. */
   readonly limitsGroups?: true;

@@ -23,7 +23,7 @@ const instantsMax = 4;
 
 export class GraphCache {
   readonly #bytesMax: number;
-  /** By key, the one asked about last at the end. */
+  /** Cached graphs by key, the one used last at the end. */
   readonly #kept = new Map<string, readonly Kept[]>();
   /** States of earlier answers, the one used last at the end. */
   readonly #warm = new Map<string, Warm>();

@@ -12,13 +12,13 @@ import type { Steps } from './steps.ts';
 /** Identifies a graph: the types and columns that it is read from, under one snapshot. */
 export interface GraphOf {
   readonly snapshot: GovernedSnapshot;
-  /** All that it is read from. */
+  /** All types that it is read from. */
   readonly types: readonly string[];
   readonly nodes: readonly string[];
   readonly links: readonly LinkColumns[];
   /** Rows of the node types are nodes, whether or not an edge names them. */
   readonly isolated: boolean;
-  /** All else that it depends on, but for the instant. */
+  /** Everything else that the graph depends on, except the instant. */
   readonly about: string;
   readonly time: TimeBounds;
 }
@@ -49,7 +49,7 @@ export function* isSame(
     try {
       if (yield* hasChanged(snapshot, type, { instant, before, after, since, until })) return false;
     } catch (error) {
-      // It has no part in the graph, and had none under this grant.
+      // A closed type has no part in the graph, and had none under this grant.
       if (!isClosed(error)) throw error;
     }
   }
@@ -118,7 +118,7 @@ export function* followed({ graph, time, instant }: ReadGraph, of: GraphOf): Ste
     if (isOther) return null;
   }
   const made = yield* changedGraph(graph, added, removed);
-  // Without edges, a node that nothing else makes one is none.
+  // A node without edges, and without a row that makes it one, is no node any more.
   const isLeft = ({ source, target }: EdgeChange): boolean => [source, target].every((node) => degreeOf(made!, node, 'both') > 0);
   return made === null || isolated || removed.every(isLeft) ? made : null;
 }
@@ -163,7 +163,7 @@ function* changesOf(
         if (from === null || to === null || from === '' || to === '' || weight === null) continue;
         const [source, target] = [graph.texts.numberOf(String(from)), graph.texts.numberOf(String(to))];
         if (source < 0 || target < 0) {
-          // It may be a node that no edge has named yet.
+          // The end may be a node that no edge has named yet.
           if (isolated) continue;
           return false;
         }

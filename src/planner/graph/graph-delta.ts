@@ -48,7 +48,7 @@ interface Changes {
   readonly coming: readonly Coming[];
   readonly going: Int32Array;
   readonly removed: readonly EdgeChange[];
-  /** By edge of `removed`: its number. */
+  /** The number of each edge of `removed`. */
   readonly gone: readonly number[];
 }
 
@@ -78,7 +78,7 @@ function* changedInto({ in: into, edges }: Graph, { coming, going, removed, gone
 
 /** Edges that have one number more or less for each that came or went in front of them. */
 class Renumbered {
-  /** In front of which edge, ascending. */
+  /** The edges in front of which changes lie, ascending. */
   readonly #places: Int32Array;
   readonly #going: Int32Array;
   /** By block of edges: the shift of their numbers; `mixed` where it differs within the block. */
@@ -138,7 +138,7 @@ function lowerBound(numbers: Int32Array, wanted: number, first: number, end: num
 
 interface Coming {
   readonly edge: EdgeChange;
-  /** In front of which edge of the graph. */
+  /** The edge of the graph in front of which the change lies. */
   readonly place: number;
 }
 
@@ -195,7 +195,7 @@ function* merged<A extends Int32Array | BigInt64Array | Float64Array | Uint16Arr
   return after;
 }
 
-/** Null where cells are shorter than a word. */
+/** The array as words; null where its cells are shorter. */
 function wordsOf({ buffer, byteOffset, byteLength, BYTES_PER_ELEMENT }: Int32Array | BigInt64Array | Float64Array | Uint16Array) {
   return BYTES_PER_ELEMENT < 4 ? null : new Int32Array(buffer, byteOffset, byteLength / 4);
 }
@@ -226,7 +226,7 @@ function moved(offsets: Uint32Array, changes: readonly (readonly [node: number, 
   return after;
 }
 
-/** Where an edge is, -1 where it is not; or in front of which it is to come. */
+/** The number of an edge, -1 where it is missing; or the number that it will get. */
 function placeOf({ out, systemFrom, linkOf }: Graph, edge: EdgeChange, isThere: boolean): number {
   let low = out.offsets[edge.source]!;
   let high = out.offsets[edge.source + 1]!;

@@ -17,7 +17,7 @@ export interface ReadEdges {
   readonly link: Uint16Array;
   readonly links: readonly string[];
   readonly names: Names;
-  /** By code: 1 of a visible node. */
+  /** By code: 1 for a visible node. */
   readonly visible: Uint8Array;
 }
 
@@ -80,7 +80,7 @@ export function* made(read: ReadEdges): Steps<MadeGraph> {
   return { parts: { out, in: into, systemFrom, linkOf, links, weights }, order, numberOf };
 }
 
-/** By the bytes of their texts. */
+/** Visible nodes in the order of their texts' bytes. */
 function* visibleNodes({ names, visible }: ReadEdges): Steps<Int32Array> {
   const { size } = names;
   const codes = new Int32Array(size);

@@ -86,7 +86,7 @@ export class GraphOperator implements Operator {
     return JSON.stringify([this.#algorithm.warm, [...choices], [...values]]);
   }
 
-  /** Here as long as it is little work; the rest, from its beginning, in a worker. */
+  /** Runs here while it is little work; longer work starts again in a worker. */
   *#answer(graph: Graph, parts: CallParts): Generator<Batch, Answered> {
     const { counters, memory } = this.#opening.execution;
     const { beside } = this.#opening.execution.services;

@@ -28,7 +28,7 @@ export interface NodeType {
 }
 
 export interface GraphTypes {
-  /** In codepoint order. */
+  /** The link types, in codepoint order. */
   readonly links: readonly LinkType[];
   readonly nodes: readonly NodeType[];
   /** Rows of the node types are nodes, whether or not an edge names them. */

@@ -23,12 +23,12 @@ export interface GraphParts {
   readonly texts: NodeTexts;
   readonly out: Adjacency;
   readonly in: Adjacency;
-  /** By edge. */
+  /** The system_from of each edge. */
   readonly systemFrom: BigInt64Array;
-  /** By edge, a number of `links`; null where there is one. */
+  /** The number in `links` of each edge's type; null where there is one type. */
   readonly linkOf: Uint16Array | null;
   readonly links: readonly string[];
-  /** By edge; null: each weighs 1. */
+  /** The weight of each edge; null: each weighs 1. */
   readonly weights: Float64Array | null;
   /** Identifies graphs that differ by added edges only: such a graph inherits it. */
   readonly lineage?: object;

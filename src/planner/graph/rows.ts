@@ -8,7 +8,7 @@ function rowsOf(count: number, columns: Columns): GraphRows {
   return { count, columns: new Map(Object.entries(columns)) };
 }
 
-/** One row for each node. */
+/** Rows with one per node. */
 export function everyNode(score: Float64Array, more: Columns = {}): GraphRows {
   const nodes = new Int32Array(score.length);
   for (let node = 0; node < nodes.length; node++) nodes[node] = node;

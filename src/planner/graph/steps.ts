@@ -6,7 +6,7 @@ export const stepsAtOnce = 1 << 14;
 
 const runLength = 1_024;
 
-/** The same numbers in order. Stable; may use the array that it is given. */
+/** Sorts numbers in steps. Stable; may reuse the given array. */
 export function* sorted(numbers: Int32Array, compare: (a: number, b: number) => number): Steps<Int32Array> {
   const count = numbers.length;
   for (let first = 0; first < count; first += runLength) {

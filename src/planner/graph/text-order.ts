@@ -12,7 +12,7 @@ export interface Names {
   readonly heap: Uint8Array;
 }
 
-/** These codes, in the order of their texts. */
+/** Sorts codes by their texts. */
 export function* inTextOrder(codes: Int32Array, names: Names): Steps<Int32Array> {
   const count = codes.length;
   if (count === 0) return codes;

@@ -118,7 +118,7 @@ class Trails {
     this.#looksMax = looksMax;
   }
 
-  /** null: others may be given a turn. The edges are good until the next one. */
+  /** Yields null to give others a turn. The edges are valid until the next yield. */
   *from(
     start: number,
     avoided: ReadonlySet<string>,

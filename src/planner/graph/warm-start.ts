@@ -25,7 +25,7 @@ export function* started(algorithm: GraphAlgorithm, warm: Warm, graph: Graph): S
   return warm.state instanceof Float64Array ? scores(warm.state, before) : labels(warm.state, before);
 }
 
-/** They add up to 1 again. */
+/** Scales the scores to add up to 1 again. */
 function scores(state: Float64Array, before: Int32Array): Float64Array {
   const made = Float64Array.from(before, (node) => (node < 0 ? 1 / before.length : state[node]!));
   const sum = made.reduce((all, each) => all + each, 0);
@@ -41,7 +41,7 @@ function labels(state: Int32Array, before: Int32Array): Int32Array {
   });
 }
 
-/** By node: its number before, -1 of a new one. Both are in the order of their bytes. */
+/** By node: its former number, -1 for a new one. Both graphs are in byte order. */
 function* numbersBefore(before: NodeTexts, after: NodeTexts): Steps<Int32Array> {
   const numbers = new Int32Array(after.size).fill(-1);
   let old = 0;

@@ -156,7 +156,7 @@ export class RowMask {
     else kernels.keepRangeI64(from, demand.least, demand.most, flip, to, words);
   }
 
-  /** Where an array lies in the memory; it is copied there if it lies elsewhere. */
+  /** The offset of an array in the memory; it is copied there if it lies elsewhere. */
   #placeOf({ workspace }: Room, array: Uint8Array | Int32Array | Float64Array, copyAt: number): number {
     const { bytes } = workspace;
     if (array.buffer === bytes.buffer) return array.byteOffset;

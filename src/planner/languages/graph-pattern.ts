@@ -503,7 +503,7 @@ class PatternReader {
     return { kind: 'function', name, arguments: given, place };
   }
 
-  /** Behind a dot or before a colon any word is a name. */
+  /** A name behind a dot or before a colon, where any word is one. */
   #word(what: string): string {
     const cursor = this.#cursor;
     return cursor.token.kind === 'word' ? cursor.next().text : cursor.name(what);

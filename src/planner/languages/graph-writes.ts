@@ -14,7 +14,7 @@ import { readCall } from './sql-procedure.ts';
 import { readOrder, readQuery } from './sql-query.ts';
 import { TokenCursor } from './token-cursor.ts';
 
-/** Null where the statement writes nothing of a graph. Throws REL_PARSE. */
+/** Parses a graph write; null where the statement is none. Throws REL_PARSE. */
 export function parseGraphWrite(lexed: LexedStatement, dialect: Dialect): GraphWrite | null {
   const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
   const purpose = cursor.accept('PURPOSE') ? cursor.literal('s', 'a purpose in quotes') : null;
@@ -72,7 +72,7 @@ function matchedQuery(
     place,
   });
   const items = [...used.map(called), ...values].map((term, i) => ({ term, name: `#${i}` }));
-  // That there is a row says something, too.
+  // A row counts even without a value.
   const some: Term = { kind: 'list', items: [], place };
   const nothing = { orderBy: [], skip: null, limit: null, where: null, distinct: false, isAll: false } as const;
   const shown = items.length > 0 ? items : [{ term: some, name: '#0' }];

@@ -96,7 +96,7 @@ class Extent {
 type Collected = Map<string, FieldNode[]>;
 
 class Walk {
-  /** As much as resolvers of the introspection read of it. */
+  /** The part of the resolve info that introspection reads. */
   readonly #info: GraphQLResolveInfo;
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #variables: Record<string, unknown>;

@@ -24,7 +24,7 @@ import type { TypeDefinition } from '../../log/entries/entry.ts';
 import type { ColumnType } from '../../log/values/value.ts';
 import { readableColumns } from '../binding/source-binder.ts';
 
-/** As much of a schema as introspection reads. */
+/** The part of a schema that introspection reads. */
 export interface SchemaView {
   readonly description: string;
   getTypeMap(): Readonly<Record<string, GraphQLNamedType>>;

@@ -56,7 +56,7 @@ export function readGraphql(request: GraphqlRequest, rowsMax: number): GraphqlDo
     return { kind: 'schema', document: own, operation };
   }
   const [fragment] = fragments;
-  // Where there are several operations another one may use it.
+  // Another operation may use the fragment.
   const isAlone = document.definitions.length === fragments.length + 1;
   if (fragment && isAlone)
     throw at('REL_PARSE', 'fragments are not supported, but in questions about the schema', placeOf(fragment));

@@ -250,7 +250,7 @@ class PatternCompiler {
     return { source, where, names, some: some! };
   }
 
-  /** Those of which the row is there. */
+  /** The reached nodes that have a row. */
   #rowsOf(reached: readonly Reached[], place: Place): WantedEntity['known'] {
     return reached.flatMap(({ variable }) => {
       if (variable === null) return [];
@@ -359,7 +359,7 @@ class PatternCompiler {
     step: {
       readonly edge: PatternEdge;
       readonly direction: PatternEdge['direction'];
-      /** It goes against the way in which the chain is written. */
+      /** The edge runs against the direction in which the chain is written. */
       readonly reversed: boolean;
       readonly from: Reached;
       readonly node: PatternNode;
@@ -579,7 +579,7 @@ class PatternCompiler {
     return this.#isNarrowed;
   }
 
-  /** One of the nodes that are there. */
+  /** A condition that the node is one of the bound ones. */
   #among(name: string, names: Names, rows: Rows, place: Place): Expression {
     const [inner, outer] = [names.get(name) as NodeVariable, rows.names.get(name) as NodeVariable];
     const item: ProjectionItem = { kind: 'expression', expression: outer.id, alias: '#id', place };
@@ -718,7 +718,7 @@ class PatternCompiler {
   }
 }
 
-/** With the names that `*` stands for, in their order, before the items. */
+/** Replaces `*` by the names that it stands for, in their order, before the items. */
 function withAll(clause: Projection, names: Names): Projection {
   if (!clause.isAll) return clause;
   const { place } = clause;

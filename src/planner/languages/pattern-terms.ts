@@ -4,7 +4,7 @@ import type { Item, Term } from '../pattern-tree.ts';
 /** A function that no text can call: the key of a node by which edges name it. */
 export const nameFunction = '#name';
 
-/** It asks for the type of a relationship, which its edge alone may say. */
+/** The function asks for the type of a relationship, which its edge alone may have. */
 export const isTypeFunction = (name: string): boolean => name === 'type';
 
 /** Whether the term is an aggregate, or contains one. */

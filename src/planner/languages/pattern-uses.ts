@@ -10,7 +10,7 @@ import type { Clause, Term } from '../pattern-tree.ts';
 export interface Uses {
   /** `rowColumns.entity` among them where it is a value as a whole. */
   readonly properties: Set<string>;
-  /** It is compared or ordered by, or returned alone: its key does. */
+  /** The name is compared, ordered by, or returned alone: its key is needed. */
   isWhole: boolean;
   hasLabel: boolean;
 }
@@ -94,7 +94,7 @@ export class PatternUses {
         this.#readCompared(term.left);
         return this.#readCompared(term.right);
       case 'is-null':
-        // That it is there says it.
+        // A test for existence needs no value.
         if (term.left.kind !== 'variable') this.#readTerm(term.left);
         return;
       case 'aggregate':

@@ -15,7 +15,7 @@ export interface NodeVariable {
   readonly labels: readonly string[];
   /** The text by which edges name it. */
   readonly id: Expression;
-  /** Where rows of several types may be it: the type of its row. */
+  /** The type of the node's row, where several types are possible. */
   readonly type: Expression | null;
   /** Alias of the table whose row it is, where it is one. */
   readonly table: string | null;
@@ -28,10 +28,10 @@ export interface EdgeVariable {
   readonly kind: 'edge';
   /** Is there wherever the edge is. */
   readonly mark: Expression;
-  /** null: nothing compares it, or it is a path of several edges. */
+  /** Null: the edge is never compared, or is a path of several edges. */
   readonly key: Expression | null;
   readonly table: string | null;
-  /** It is several edges, one behind the other. */
+  /** The variable is a list of several edges. */
   readonly isList: boolean;
   property(name: string, place: Place): Expression;
 }
@@ -47,7 +47,7 @@ interface ValueVariable {
   readonly kind: 'value';
   readonly value: Expression;
   readonly shape: EntityShape | null;
-  /** It was taken out of json: of a type that no plan knows. */
+  /** The value comes from json: its type is known only at run time. */
   readonly isAny: boolean;
 }
 
@@ -185,7 +185,7 @@ export function isOfAnyType(term: Term, names: Names): boolean {
   }
 }
 
-/** Where in a value entities are; null: nowhere. */
+/** The positions of entities in a value; null: there are none. */
 export function findShape(term: Term, names: Names): EntityShape | null {
   const of = (each: Term): EntityShape | null => findShape(each, names);
   const listOf = (shape: EntityShape | null): EntityShape | null => shape && { kind: 'list', of: shape };

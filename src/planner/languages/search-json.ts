@@ -26,7 +26,7 @@ import type {
 } from '../statement.ts';
 import { parseRankExpression } from './sql-parser.ts';
 
-/** Behind the columns that were asked for: which version a row is, for who fuses answers. */
+/** The version of each row, behind the requested columns, for fusing answers. */
 export const versionName = '#version';
 
 const conditionsMax = 256;
@@ -56,7 +56,7 @@ interface Piece {
 class StatementMaker {
   readonly #query: SearchQuery;
   readonly #snapshot: GovernedSnapshot;
-  /** As the statement names it. */
+  /** The type's name in the statement. */
   readonly #type: string;
   readonly #definition: TypeDefinition;
   readonly #columns: ReadonlySet<string>;
@@ -250,7 +250,7 @@ class StatementMaker {
     return { node, text: `${quoted(field)} BETWEEN ${low.text} AND ${high.text}` };
   }
 
-  /** Null is not a value that others compare with. */
+  /** Compares with null by IS NULL, and with other values by the operator. */
   #compared(op: '=' | '!=' | null, field: string, value: string | null): Piece {
     const operand: Piece = { node: this.#column(field), text: quoted(field) };
     if (value !== null && op !== null) return binary(op, operand, this.#literal(value));

@@ -3,7 +3,7 @@ import type { MatchMode, TypoTolerance } from '../../governance/search/text-quer
 
 export interface SearchQuery {
   readonly type: string;
-  /** null: rows in the order in which they arrived. */
+  /** Null: rows in the order of their arrival. */
   readonly ranking: SearchRanking | null;
   readonly where: SearchCondition | null;
   /** Columns of the answer; null: all. */
@@ -12,7 +12,7 @@ export interface SearchQuery {
   readonly compute: readonly { readonly label: string; readonly expression: string }[];
   readonly facets: readonly string[];
   readonly limit: number;
-  /** null: as the tenant's configuration, or else the store's preset says. */
+  /** Null: as the tenant configures, or else the store's preset. */
   readonly typo: TypoTolerance | null;
   /** `strong` where this is absent. */
   readonly consistency?: 'strong' | 'eventual';
@@ -25,16 +25,16 @@ export type SearchRanking =
       readonly by: 'words';
       readonly text: string;
       readonly mode: MatchMode;
-      /** null: every text column that is shown. */
+      /** Null: every visible text column. */
       readonly columns: readonly string[] | null;
-      /** By column: what its words weigh among those of the others. */
+      /** By column: the weight of its words relative to the other columns'. */
       readonly weights: Readonly<Record<string, number>>;
       /** By column: the factor of the score where it holds one of the words; of several the highest. */
       readonly boosts: Readonly<Record<string, number>>;
     }
-  /** By how alike rows are to a text. */
+  /** Ranks by similarity to a text. */
   | { readonly by: 'meaning'; readonly text: string }
-  /** By the cosine to a vector. */
+  /** Ranks by the cosine to a vector. */
   | { readonly by: 'vector'; readonly vector: readonly number[] };
 
 export const filterOps = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'in', 'between'] as const;

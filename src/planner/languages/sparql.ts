@@ -63,7 +63,7 @@ function makeParser(): Parser {
   const options = {
     defaultContext: { astFactory: new AstFactory({ tracksSourceLocation: true }), prefixes: { ...knownPrefixes } },
     lexerConfig: { positionTracking: 'full' },
-    // It says where by offset; the message that is made without it counts lines in its own way.
+    // This handler keeps the offset; the default message counts lines differently.
     errorHandler: ([first]: readonly { readonly token: { readonly startOffset: number } }[]) => {
       throw new NotExpected(first!.token.startOffset);
     },

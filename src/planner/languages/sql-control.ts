@@ -12,7 +12,7 @@ function memoryRoute(verb: string): string {
   return verb === 'RESOLVE' ? 'GET /memory/resolve/:id' : `POST /memory/${verb.toLowerCase()}`;
 }
 
-/** Null where the statement begins with none of its words. */
+/** Parses a control statement; null where the first word is none of theirs. */
 export function readControl(cursor: TokenCursor, purpose: Slot | null): Statement | null {
   if (cursor.token.kind !== 'word') return null;
   const { place } = cursor;

@@ -233,7 +233,7 @@ function readIsBoolean(cursor: TokenCursor, operand: Expression, negated: boolea
   return { kind: 'case', operand: null, branches, otherwise: constant(negated), isTest: true, place };
 }
 
-/** As !=, but NULL is a value like any other: never NULL itself. */
+/** IS DISTINCT FROM: as !=, but with NULL as a value like any other, so never NULL itself. */
 function readIsDistinct(cursor: TokenCursor, left: Expression, negated: boolean, place: Place): Expression {
   const isNull = (operand: Expression): Expression => ({ kind: 'is-null', operand, negated: false, place });
   const isNullLiteral = cursor.token.kind === 'literal' && cursor.token.text === 'null';

@@ -70,7 +70,7 @@ export class LexedStatement {
     return (this.#tokens ??= lexStatement(this.text).tokens);
   }
 
-  /** The same text with other values for its `$1`, `$2` …, each of the type that it had. */
+  /** The same statement with other values for `$1`, `$2` …, of unchanged types. */
   withValues(values: readonly (Literal | TypedValue)[]): LexedStatement {
     const parameters = this.parameters.map((value, slot) => {
       const number = this.markers.get(slot) ?? 0;
@@ -330,7 +330,7 @@ export function* lexing(text: string, values: MarkerValues | null = null): Gener
     }
   }
 
-  /** Behind a string, after a line break, another one goes on with it. */
+  /** Joins a string that continues after a line break. */
   function continued(): string {
     let more = '';
     for (;;) {

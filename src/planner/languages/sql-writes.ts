@@ -22,7 +22,7 @@ import { TokenCursor } from './token-cursor.ts';
 
 const verbs: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE']);
 
-/** Null where the statement is no write. Throws REL_PARSE. */
+/** Parses a write; null where the statement is none. Throws REL_PARSE. */
 export function parseWrite(lexed: LexedStatement, dialect: Dialect): WriteStatement | null {
   const cursor = new TokenCursor(lexed, { readQuery, readOrder }, dialect);
   cursor.writes = true;

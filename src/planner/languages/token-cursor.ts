@@ -34,7 +34,7 @@ export class TokenCursor {
   #subqueries = 0;
   /** The one AS OF of the statement. */
   asOf: AsOf | null = null;
-  /** It reads a write, where RETURNING is no name. */
+  /** The statement is a write, in which RETURNING is no name. */
   writes = false;
   /** The meaning of SUM and MAX here: in RANK BY and COMPUTE they are functions of several values. */
   aggregates: 'allowed' | 'refused' | 'within' | 'functions' = 'refused';

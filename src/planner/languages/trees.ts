@@ -18,7 +18,7 @@ export function equal(left: Expression, right: Expression): Expression {
   return { kind: 'binary', op: '=', left, right, place: right.place };
 }
 
-/** null: nothing is asked. A balanced tree: many conditions don't nest deep. */
+/** Joins conditions by AND in a balanced tree, so that many don't nest deep; null without conditions. */
 export function allOf(conditions: readonly Expression[]): Expression | null {
   const [first] = conditions;
   if (first === undefined || conditions.length === 1) return first ?? null;

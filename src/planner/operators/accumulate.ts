@@ -76,7 +76,7 @@ export interface Fragment {
   readonly c: Float64Array;
 }
 
-/** Where a row's group stands: by place in the batch, or by the code of its only key. */
+/** The source of each row's group: its place in the batch, or the code of its only key. */
 export type GroupSource =
   | { readonly kind: 'single' }
   | { readonly kind: 'groups'; readonly groups: Int32Array }

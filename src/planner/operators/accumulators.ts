@@ -73,7 +73,7 @@ abstract class DoubleState {
     if (mayBeNull && this.b.length < groupsMax) this.b = larger(this.b, groupsMax, 0);
   }
 
-  /** For a function whose doubles kernels take further as they stand. */
+  /** For a function whose doubles kernels continue directly. */
   share(batch: Batch, groupsMax: number): KernelShare {
     const vector = this.vector(batch);
     this.reserve(groupsMax, vector !== null && (vector.kind === 'null' || vector.nulls !== null));
@@ -107,7 +107,7 @@ abstract class DoubleState {
   }
 }
 
-/** All that happens to a row without a value. */
+/** The statement for a row without a value. */
 const countsNulls = 'B++;';
 const none: readonly number[] = [];
 

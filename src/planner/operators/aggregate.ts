@@ -75,7 +75,7 @@ export class AggregateOperator implements Operator {
     this.#input.close();
   }
 
-  /** By generated code, which reads any layout. */
+  /** Takes a batch by generated code, which reads any layout. */
   *#take(batch: Batch): Generator<undefined, void, void> {
     const source = this.#source(batch);
     const size = this.#groups.size;

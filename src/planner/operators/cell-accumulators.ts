@@ -15,7 +15,7 @@ import type { AggregateCall } from '../logical-plan.ts';
 import { type Accumulator, RowByRow } from './accumulate.ts';
 import type { Batch } from './operator.ts';
 
-/** One function for all groups. `S` is the state of a group that has met a value. */
+/** One function for all groups. `S` is the state of a group with at least one value. */
 interface Folding<S> {
   readonly yields: ColumnType;
   readonly takesNull?: boolean;

@@ -35,7 +35,7 @@ export class CombinedIntegers implements RowIndex {
     this.#firsts = new Int32Array(slots);
   }
 
-  /** null where a key is no small integers, or where they lie too far apart. */
+  /** Null where a key does not hold small integers, or they lie too far apart. */
   static *build(keys: readonly Vector[], rows: number): Generator<undefined, CombinedIntegers | null, void> {
     const parts: Part[] = [];
     let weight = 1;

@@ -23,7 +23,7 @@ export class DenseIntegers implements RowIndex {
     this.following = new Int32Array(rows);
   }
 
-  /** null where the column is no integers, or where they lie too far apart. */
+  /** Null where the column does not hold integers, or they lie too far apart. */
   static *build(key: Vector, rows: number): Generator<undefined, DenseIntegers | null, void> {
     if (key.kind !== 'i32' && key.kind !== 'f64' && key.kind !== 'i64') return null;
     const range: Range = { least: Number.POSITIVE_INFINITY, most: Number.NEGATIVE_INFINITY };
@@ -110,7 +110,7 @@ function findInts(values: Int32Array, batch: Batch, least: number, firsts: Int32
   }
 }
 
-/** The same loop for each kind of array: one of them for all would be slow for each. */
+/** One function per kind of array: a shared one would be slow for each. */
 function placesOfInts(values: Int32Array, batch: Batch, least: number, nowhere: number, out: Int32Array): void {
   const { selection, first, count } = batch;
   for (let j = 0; j < count; j++) {

@@ -64,7 +64,7 @@ class Attribute {
   readonly #type: ColumnType;
   readonly #values: ValueNumbers;
   #numbers = new Int32Array(0);
-  /** By value number; 0 is NULL. */
+  /** Counts by value number; 0 is NULL. */
   #occurrences = new Float64Array(64);
   /** Sum of doubles, row by row. */
   #sum = 0;

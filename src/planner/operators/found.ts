@@ -1,8 +1,8 @@
 /** The results of a search over the rows of a stretch. */
 export interface Found {
-  /** By match: a bit a row; null: of the only match, those rows alone that are read. */
+  /** By match: a bit per row; null: only the rows of the single match are listed, in `scores`. */
   readonly matches: readonly Int32Array[] | null;
-  /** By row; or of those rows only that are read. */
+  /** Scores by row; or only of the listed rows. */
   scores: Float64Array | { readonly rows: Int32Array; readonly scores: Float64Array } | null;
 }
 

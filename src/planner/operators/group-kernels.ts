@@ -39,7 +39,7 @@ class Room {
   readonly rows: Uint32Array;
   readonly absent: Uint32Array;
   readonly doubles: Float64Array;
-  /** The same places as words. */
+  /** The same memory as words. */
   readonly words: Int32Array;
   /** Results that are added to while groups are found. */
   readonly sums: Float64Array;

@@ -5,7 +5,7 @@ import type { Vector } from '../../log/values/columns.ts';
 export class Instants {
   #values = new BigInt64Array(0);
 
-  /** By row number, for these rows; none of them NULL. Valid until the next call. */
+  /** Instants by row number, for these rows; none of them NULL. Valid until the next call. */
   of(vector: Vector, rows: Int32Array, count: number): BigInt64Array {
     if (vector.kind === 'i64') return vector.values;
     assert(vector.kind === 'i32' || vector.kind === 'f64', 'windows lie over instants');

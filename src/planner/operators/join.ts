@@ -96,7 +96,7 @@ export class JoinOperator extends PiecesOperator {
     yield* matches.unmet();
   }
 
-  /** All rows of a side. */
+  /** Collects all rows of a side. */
   *#collect(side: Operator, sink: RowSink, bytes: number): Pieces {
     for (const batch of batchesOf(side)) {
       if (batch.count > 0) sink.append(batch);

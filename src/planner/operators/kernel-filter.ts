@@ -90,7 +90,7 @@ export class KernelFilterOperator implements Operator {
   }
 }
 
-/** Where the memory has no room to work in. */
+/** Sifts rows in JavaScript, where the memory has no workspace. */
 function siftedHere({ columns, first, count }: ScanBatch, { live, closings, closing, visible }: Sift): Batch {
   const rows = new Int32Array(count);
   let kept = 0;

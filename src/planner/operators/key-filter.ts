@@ -12,7 +12,7 @@ const bitsPerKey = 64;
 const bitsMax = 1 << 28;
 /** Every whole number below it is a double. */
 const wholeMax = 2 ** 52;
-/** Where more of the values in between are keys, few rows would be spared. */
+/** Where more of the values in between are keys, the filter would drop few rows. */
 const densestShare = 0.9;
 /** So many keys at most are worth a look-up each, and so many rows are gone through to tell whether they are. */
 const lookedUpMax = 1_024;
@@ -23,7 +23,7 @@ type Numbers = Extract<Vector, { kind: 'i32' | 'f64' | 'i64' }>;
 export class KeyFilter {
   #least = 0;
   #most = 0;
-  /** By value less the least one; null: all values in between count as keys. */
+  /** A bit per value, less the least one; null: all values in between count as keys. */
   #bits: Int32Array | null = null;
   /** False until the keys are known, and where they are none that a filter tells. */
   isSet = false;
@@ -121,7 +121,7 @@ function fewTexts(key: Vector, count: number): string[] | null {
   return [...texts];
 }
 
-/** Where all values in between count as keys. */
+/** Set where all values in between count as keys. */
 const everyBit = new Int32Array([-1]);
 
 /** The layout that most keys have. */
@@ -156,7 +156,7 @@ function selectInts(
   return kept;
 }
 
-/** By value less the least one; null where so many are keys that few rows would be spared. */
+/** A bit per value, less the least one; null where so many are keys that few rows would be dropped. */
 function* bitsOf(key: Numbers, count: number, least: number, places: number): Generator<undefined, Int32Array | null, void> {
   const bits = new Int32Array(Math.ceil(places / 32));
   let set = 0;

@@ -31,7 +31,7 @@ export class LimitOperator implements Operator {
   /** False where the input counts its matches itself (a sort with a limit drops some of them), and inside a statement. */
   readonly #counting: boolean;
   readonly #limit: number;
-  /** One more than the page has, at least: then there is another. */
+  /** At least one more than the page holds, to know whether there is another page. */
   readonly #hitsMax: number;
   readonly #systemFrom: number;
   #input: Operator;

@@ -46,7 +46,7 @@ export class LongWork {
     return asked === undefined ? own : AbortSignal.any([asked, own]);
   }
 
-  /** So many edges were looked at by now. */
+  /** Reports the number of edges read so far. */
   tick(edges: number): void {
     if (this.#ended === null && this.#of.clock.monotonicMs() - this.#startedMs > momentMs) this.#begin();
     this.#progress?.(edges, null);

@@ -6,7 +6,7 @@ import type { Batch } from './operator.ts';
 import { PairNumbers } from './pair-numbers.ts';
 import { type ValueNumbers, valueNumbers } from './value-numbers.ts';
 
-/** One whose `prepare` always has a share of the common loop. */
+/** An accumulator whose `prepare` always has a share of the common loop. */
 interface SharesLoop extends Accumulator {
   prepare(batch: Batch, groupsMax: number): Fragment;
 }

@@ -36,7 +36,7 @@ export interface Watch {
 
 export const emptyBatch: Batch = { columns: [], selection: null, first: 0, count: 0 };
 
-/** So many rows at the end of a batch. */
+/** The last rows of a batch. */
 export function lastRows({ columns, selection, first, count }: Batch, rows: number): Batch {
   const skipped = count - rows;
   return selection === null

@@ -255,7 +255,7 @@ class Frames {
   readonly #call: OverCall;
   readonly #before: number;
   readonly #after: number;
-  /** Where the peers of the row asked for last begin and end. */
+  /** Begin and end of the peers of the row asked for last. */
   #peersFrom: number;
   #peersTo: number;
   /** The row whose peers are sought, and those found. */

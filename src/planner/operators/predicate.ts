@@ -28,7 +28,7 @@ export class Predicate {
     return this.goOn();
   }
 
-  /** The same of the rows of that batch that were left. */
+  /** Continues with the remaining rows of that batch. */
   goOn(): number {
     const rest = this.#rest;
     work.done = work.left = 0;
@@ -38,7 +38,7 @@ export class Predicate {
     return -1;
   }
 
-  /** The same, giving others turns in between. */
+  /** Selects rows in turns, with other work in between. */
   *inTurns(batch: Batch): Generator<Batch, number> {
     let count = this.select(batch);
     for (; count < 0; count = this.goOn()) yield emptyBatch;

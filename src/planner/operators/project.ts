@@ -19,7 +19,7 @@ export interface ProjectKernels {
   readonly kernels: readonly (KernelCache<CompiledProject> | null)[];
   /** Number of columns. */
   readonly computed: number;
-  /** Where all are plain: which columns of the input. */
+  /** The input columns, where all are plain. */
   readonly plain: readonly number[] | null;
 }
 

@@ -12,7 +12,7 @@ const digitBits = 11;
 const digits = 1 << digitBits;
 const digitsOfWord = 3;
 const stepsPerCall = 16_384;
-/** Beyond so many, the rows that the first key leaves together are compared. */
+/** With more passes than this, rows with equal first keys are compared instead. */
 const passesMax = 16;
 const signBit = -2_147_483_648;
 

@@ -18,7 +18,7 @@ const rowsPerLookUp = 4;
 /** Rows of a block; not all of them are visible where `sift` says which are. */
 export interface ScanBatch extends Batch {
   readonly sift?: Sift;
-  /** Where it was asked for. */
+  /** The rows' places, where the reader asked for them. */
   readonly placed?: PlacedRows;
 }
 

@@ -33,7 +33,7 @@ const leavesKept = 16;
  * collector busy. Zeros between turns.
  */
 const sums = new Float64Array(65_536);
-/** Likewise. */
+/** Matching rows of one stretch, shared likewise. */
 const matchingRows = new Int32Array(65_536);
 
 /** A stretch of rows as one search sees it. */
@@ -41,7 +41,7 @@ interface Stretch {
   /** Number of the first row of its indexes at its place. */
   readonly base: number;
   readonly rows: number;
-  /** By match. */
+  /** The search of each match. */
   readonly searches: readonly StretchSearch[];
   found: Found | null;
 }
@@ -49,7 +49,7 @@ interface Stretch {
 export class SearchOperator implements Operator {
   readonly #node: SearchNode;
   readonly #execution: Execution;
-  /** By match and column. */
+  /** The queries, by match and column. */
   readonly #queries: readonly (readonly TextQuery[])[];
   /** Columns that are searched, by number in the scan. */
   readonly #searched: readonly number[];
@@ -57,7 +57,7 @@ export class SearchOperator implements Operator {
   readonly #places = new Map<object, Stretch[]>();
   /** By match: the figures for scores. */
   readonly #scorings: Writable<Scoring>[];
-  /** By match and column. */
+  /** The boosts, by match and column. */
   readonly #boosts: readonly (readonly (number | null)[])[];
   /** The language whose stems are sought, where the indexes have those of another. */
   readonly #language: string | null;
@@ -134,7 +134,7 @@ export class SearchOperator implements Operator {
     const best = this.#best();
     const candidates = !isWhole || this.#node.required.length === 0 ? null : best ? yield* this.#among(best) : this.#asComeTo();
     const { input, unread, matches, required } = this.#node;
-    // Where every match is known to hold of all that is read, no text tells anything more.
+    // Where every row read is known to match, its texts need not be read.
     const isKnown = candidates !== null && this.#isTold && required.length === matches.length;
     const columns = isKnown ? input.columns.filter((_, i) => !unread.includes(i)) : input.columns;
     this.#scan = new ScanOperator({ ...input, columns }, this.#execution, 0, { placed: true, ...(candidates && { candidates }) });
@@ -369,7 +369,7 @@ export class SearchOperator implements Operator {
     return { rows, scores, matching };
   }
 
-  /** The same of few plain words, which are asked for most; null where it can't tell. */
+  /** The same for few plain words, the most common search; null where it is not applicable. */
   #requiredOfFew(stretch: Stretch, best: BestScores): Matching | null {
     const [search, ...others] = stretch.searches;
     if (others.length > 0 || this.#boosts[0]!.some((boost) => boost !== null)) return null;
@@ -411,7 +411,7 @@ export class SearchOperator implements Operator {
     for (const search of searches) if (search.query.leaves.length > leavesKept) search.release();
   }
 
-  /** All that is to be found out about a stretch, where that takes more than a turn. */
+  /** Does all work on a stretch, where it takes more than a turn. */
   *#findSlowly(stretch: Stretch): Generator<Batch, void> {
     const { searches } = stretch;
     if (stretch.found || !(searches.length > searchesInTurn || searches.some((search) => search.isSlow))) return;
@@ -427,7 +427,7 @@ export class SearchOperator implements Operator {
     stretch.found = { matches, scores };
   }
 
-  /** The same as `#score` of each, a word a turn. */
+  /** Scores like `#score`, one word a turn. */
   *#scoreSlowly({ searches }: Stretch, into: Float64Array, only: Int32Array | null): Generator<Batch, void> {
     for (const [i, search] of searches.entries()) {
       const own = searches.length > 1 ? new Float64Array(search.rows) : into;

@@ -45,7 +45,7 @@ export class Turns {
     return { columns, selection: selection.subarray(from, from + count), first, count };
   }
 
-  /** One row at least, however long its texts are. */
+  /** At least one row, however long its texts are. */
   #share(batch: Batch, from: number): number {
     let rows = Math.min(this.#rows, batch.count - from);
     for (const { column, cost } of this.#texts) {

@@ -224,7 +224,7 @@ class ScalarNumbers implements ValueNumbers {
     }
   }
 
-  // The same loop for each kind of array: one of them for all would be slow for each.
+  // One function per kind of array: a shared one would be slow for each.
 
   #ofInts(values: Int32Array, nulls: Uint8Array | null, { selection, first, count }: Batch, out: Int32Array, add: boolean): void {
     let small = this.#small;

@@ -366,7 +366,7 @@ function isNull(bound: Bound): boolean {
   return bound.kind === 'constant' && bound.cell === null;
 }
 
-/** For plans that must be whole: a column of a query around is an error by now. */
+/** Refuses a complete plan that still reads an outer column. */
 export function refuseOuter(plan: LogicalPlan): LogicalPlan {
   const check = (bound: Bound): Bound => {
     if (bound.kind === 'outer') {

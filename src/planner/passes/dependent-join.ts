@@ -315,7 +315,7 @@ class Pushing {
         ...range(groups, groups + count),
       ]);
     }
-    // Without keys there is a row for each set of cells, also where there is nothing to add up.
+    // Without keys each set of cells has a row, even if there is nothing to aggregate.
     const conditions = this.#cells.map(({ name, type }, i) =>
       sameCells({ kind: 'column', index: i, name, type }, { kind: 'column', index: count + i, name, type }),
     );

@@ -17,12 +17,12 @@ export function pruneColumns(plan: LogicalPlan): LogicalPlan {
   return mapRoots(plan, whole);
 }
 
-/** With all of its columns, at their places. */
+/** Keeps all columns, at their places. */
 function whole(node: PlanNode): PlanNode {
   return exactly(node, [...node.columns.keys()]);
 }
 
-/** With these columns and no others, in this order. */
+/** Keeps exactly these columns, in this order. */
 function exactly(node: PlanNode, wanted: readonly number[]): PlanNode {
   const { node: own, moved } = pruned(node, new Set(wanted));
   if (own.columns.length === wanted.length && wanted.every((index, i) => moved.get(index) === i)) return own;

@@ -67,7 +67,7 @@ class Cluster {
     this.#equalities = this.#found();
   }
 
-  /** null where the order written stays. */
+  /** Finds a better order; null where the written one stays. */
   better(): PlanNode | null {
     const count = this.#leaves.length;
     if (count < 3 || this.#conditions.some(mayRaise)) return null;

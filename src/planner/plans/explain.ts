@@ -135,7 +135,7 @@ function shownInputs(node: PlanNode, { snapshot }: Execution): readonly PlanNode
   return node.input === null ? shown : [node.input, ...shown];
 }
 
-/** With the values of this statement, unlike the plan, which serves others too. */
+/** With the values of this statement, while the plan serves others too. */
 function statisticsOf(execution: Execution, sketch: SketchOf): Statistics {
   const known = new Map<ScanNode, number>();
   return {

@@ -157,7 +157,7 @@ export class PlanNames {
     return known;
   }
 
-  /** All that it says, but for how many definitions came before it. */
+  /** The definition as a number, independent of its version. */
   #definitionOf(definition: TypeDefinition): number {
     return this.#objects.get(definition) ?? this.#remember(definition, JSON.stringify({ ...definition, ontologyVersion: 0 }));
   }

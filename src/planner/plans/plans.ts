@@ -76,7 +76,7 @@ export class Plans {
   readonly #options: PlansOptions;
   readonly #cache: PlanCache<SharedPlan>;
   readonly #names: PlanNames;
-  /** By question: a statement is looked through for names once. */
+  /** The names in a question: each statement is searched for names once. */
   readonly #read = new WeakMap<Question, ReadNames>();
   readonly #settling: readonly Pass[];
   readonly #arranging: readonly Pass[];

@@ -26,13 +26,13 @@ export class MarkedTexts {
     return lexed;
   }
 
-  /** They hold literals that are words of the text. */
+  /** Clears the cache, which holds literals. */
   clear(): void {
     this.#known.clear();
   }
 }
 
-/** null: one of the values is refused, in words that say where. */
+/** Null: one of the values is refused, with an error that locates it. */
 function keyOf(text: string, parameters: readonly (Literal | TypedValue)[]): string | null {
   let letters = '';
   let refused = false;

@@ -26,9 +26,9 @@ export interface Asked {
    * are.
    */
   readonly key: string;
-  /** As it is recorded. */
+  /** The template for the access record. */
   readonly template: string;
-  /** As it may be recorded before its names are known to name anything. */
+  /** The template that may be recorded before its names are known to exist. */
   readonly guardedTemplate: string;
   readonly parameters: readonly Literal[];
   readonly dialect: Dialect;
@@ -73,12 +73,12 @@ export class AskedText implements Asked {
     return parseLexed(this.#lexed, this.dialect).statement;
   }
 
-  /** Null where it is no INSERT, UPDATE or DELETE. */
+  /** The write; null where it is no INSERT, UPDATE or DELETE. */
   write(): WriteStatement | null {
     return parseWrite(this.#lexed, this.dialect);
   }
 
-  /** Null where it writes nothing of a graph. */
+  /** The graph write; null where it is none. */
   graphWrite(): GraphWrite | null {
     return parseGraphWrite(this.#lexed, this.dialect);
   }
@@ -150,7 +150,7 @@ export interface Question {
   readonly mode: 'run' | 'plan' | 'analyze' | 'policy';
   /** EXPLAIN's plan comes as one text of JSON. */
   readonly asJson?: true;
-  /** For the record. */
+  /** Facts for the access record. */
   readonly facts: InvocationFacts;
 }
 

@@ -9,7 +9,7 @@ import { ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation, InvocationFacts, StatementFacts } from '../../governance/gate-contract.ts';
 import type { Answer, PlannerSession, QuestionRequest, SessionVerb } from '../planner-contract.ts';
 
-/** As much of an invocation as a question asks for. */
+/** The part of an invocation that a query needs. */
 export interface Reading {
   readonly caller: Invocation['caller'];
   describe(facts: InvocationFacts): void;

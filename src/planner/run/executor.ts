@@ -157,7 +157,7 @@ function aheadOf(plan: LogicalPlan): Ahead {
   return ahead;
 }
 
-/** All rows in one turn, of a plan over given rows that are few. */
+/** Runs a plan over a few given rows within one turn. */
 export function runAtOnce(plan: LogicalPlan, execution: Execution): readonly OutputBatch[] {
   const output = new Output(Infinity, { plan, execution, taker: null });
   const root = buildOperator(plan.root, new Map(), execution);
@@ -304,7 +304,7 @@ class Driver {
     const columns = [...new Set(matches.flatMap((match) => match.columns))].map((column) => input.columns[column]!.name);
     const begun = execution.snapshot.rows.prepare?.(input.type, columns);
     if (!begun) return;
-    // Where a row may come without a match, none of them can be left out.
+    // Rows that may come without a match can't be left out.
     if (execution.consistency === 'eventual' && required.length > 0) {
       execution.unbuilt.add(input.type);
       return;
@@ -321,7 +321,7 @@ class Driver {
       checkSignal(this.#request.signal);
       if (isReady || clock.monotonicMs() - this.#request.startedMs <= this.#options.timeoutMs) continue;
       const { done, of } = begun.progress();
-      // In tens of a hundred: how many stretches there are would tell of rows that are hidden.
+      // In steps of ten percent: the number of stretches would reveal hidden rows.
       const texts = `${Math.floor((done * 10) / of) * 10} % of ${input.type} are indexed`;
       throw new ServiceError('REL_TIMEOUT', `the texts are being indexed for the first time: ${texts} so far; ask again later`);
     }
@@ -554,7 +554,7 @@ class Output {
   readonly #request: Pick<RunRequest, 'plan' | 'execution' | 'taker'>;
   readonly #execution: Execution;
   readonly #batches: OutputBatch[] = [];
-  /** null once it takes no more. */
+  /** Null once it takes no more rows. */
   #taker: RunRequest['taker'];
   #taken = 0;
   /** Takes the rows since the last batch; null before the first. */

@@ -96,7 +96,7 @@ interface Listed {
   shown: { readonly masked: ReadonlyMap<string, unknown>; readonly names: readonly string[] } | null;
 }
 
-/** By definition and list: what asks by keys asks for the same ones again and again. */
+/** By definition and list: lookups by key repeat the same ones. */
 const listed = new WeakMap<object, WeakMap<readonly string[], Listed>>();
 const all: readonly string[] = [];
 

@@ -73,7 +73,7 @@ export function runKeyed(plan: LogicalPlan, execution: Execution): KeyedRows | n
 const looked = new WeakMap<LogicalPlan, number | null>();
 const ofKeys: ReadonlySet<PlanNode['kind']> = new Set(['scan', 'filter', 'project', 'sort', 'limit', 'skip']);
 
-/** By how many keys the plan reads rows; null where it reads any in another way. */
+/** The number of keys by which the plan reads rows; null where it reads rows in another way. */
 export function keysLookedUp(plan: LogicalPlan): number | null {
   let count = looked.get(plan);
   if (count !== undefined) return count;

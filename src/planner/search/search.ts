@@ -27,7 +27,7 @@ export interface Fused {
   readonly rows: readonly FusedRow[];
 }
 
-/** One row with the columns of the first answer that it is in, and `_rrf_score`. */
+/** A row with the columns of the first answer that has it, and `_rrf_score`. */
 export interface FusedRow {
   readonly columns: readonly OutputColumn[];
   readonly batches: readonly [OutputBatch];
@@ -107,7 +107,7 @@ function withNumber(error: unknown, query: number): unknown {
   return new ServiceError(error.code, `queries[${query}]: ${error.message}`, error.facts);
 }
 
-/** By batch: `system_from` of each row, which no other version has. */
+/** By batch: `system_from` of each row, which identifies its version. */
 function versionsOf({ batches }: Answer): readonly BigInt64Array[] {
   return batches.map(({ columns, selection, first, count }) => {
     const vector = columns.at(-1)!;

@@ -317,7 +317,7 @@ export function believedRows(storage: RowReader, instant: bigint): RowReader {
       try {
         for (let step = blocks.next(); step.done !== true; step = blocks.next()) {
           const { count, columns } = step.value;
-          // It is there for others to have a turn, and its columns are of no kind.
+          // An empty block gives others a turn, and its columns have no types.
           if (count === 0) yield { ...step.value, columns: columns.slice(0, -1) };
           const kept = count === 0 ? null : withoutDeletes(step.value);
           if (kept !== null) yield { ...kept, columns: cellsOfThen(kept, request.columns) };

@@ -108,7 +108,7 @@ export class LookupTables {
     return nearest?.table;
   }
 
-  /** By name; of those of one name the nearer owner's first. */
+  /** Tables by name; of equal names the nearer owner's first. */
   list(path: string | null): readonly LookupStatus[] {
     const seen = [...this.#tables].filter(([owner]) => isVisible(owner, path));
     seen.sort(([a], [b]) => (b ?? '').length - (a ?? '').length);

@@ -40,7 +40,7 @@ export interface MaterializedViewsParts {
 export interface ServedView {
   readonly name: string;
   readonly columns: readonly OutputColumn[];
-  /** At the instant of the cached answer, with the view's rows among its rows. */
+  /** A snapshot at the instant of the cached answer, which serves the view's rows as a table. */
   readonly snapshot: GovernedSnapshot;
 }
 

@@ -35,7 +35,7 @@ export class MergedStream {
   readonly #client: WatchClient;
   readonly #over = new AbortController();
   readonly #told = new Map<string, bigint>();
-  /** One for each subscription that is followed. */
+  /** A controller for each followed subscription. */
   readonly #parts = new Map<string, AbortController>();
   #written: Promise<boolean> = Promise.resolve(true);
 

@@ -16,7 +16,7 @@ import type { Expression, Query, Select } from '../statement.ts';
 export type Maintenance =
   | { readonly by: 'rows' }
   | { readonly by: 'again' }
-  /** For each output column. */
+  /** The kind of each output column. */
   | { readonly by: 'groups'; readonly columns: readonly GroupColumn[] };
 
 export type GroupColumn = 'key' | 'add' | 'least' | 'greatest';

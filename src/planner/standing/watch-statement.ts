@@ -12,7 +12,7 @@ import type { Place, Query, Slot } from '../statement.ts';
 
 export interface WatchStatement {
   readonly type: string;
-  /** Where the query names the type. */
+  /** Location of the type's name in the query. */
   readonly typePlace: Place;
   /** As stated in the text; null where it states none. */
   readonly purpose: string | null;
@@ -20,7 +20,7 @@ export interface WatchStatement {
   readonly literals: readonly string[];
   /** The query as it was given; places in it are those of the text. */
   readonly asked: string;
-  /** The same with each version's system_from as its first column. */
+  /** The query with each version's system_from as its first column. */
   readonly sql: string;
 }
 

@@ -80,7 +80,7 @@ export class StandingQueries {
   /** Streams of all that their callers have registered. */
   readonly #wide = new Set<WideStream>();
   readonly #feeds = new Map<string, { readonly feed: Feed; readonly stop: () => void }>();
-  /** By the text of the query: rows that match among the changes. */
+  /** Matching rows of a change set, by the text of the query. */
   readonly #matching = new WeakMap<ChangeSet, Map<string, ReadonlyMap<bigint, string>>>();
   #sweeping = false;
   #closed = false;
@@ -526,7 +526,7 @@ function isOf({ caller: owner }: Subscription, caller: Caller): boolean {
 const feedKey = ({ caller, statement }: Subscription): string =>
   `${caller.branch}\u0000${statement.type}\u0000${caller.path ?? '\u0000'}`;
 
-/** As the problem record of an answer would have it. */
+/** The problem record of an error, as answers have it. */
 export function problemText(error: unknown): string {
   const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error');
   return JSON.stringify({ code: known.code, status: known.status, detail: known.message });

@@ -17,7 +17,7 @@ const rowsAtOnce = 8_192;
 
 /** One column and the directions that its vectors are compared with. */
 export class Slot {
-  /** In the batch. */
+  /** Its index in the batch. */
   readonly column: number;
   readonly directions: readonly ComparedDirection[];
 

@@ -65,7 +65,7 @@ function exact(why: string): Way {
   return { graphs: null, why };
 }
 
-/** By graphs, where less than everything may be looked at. */
+/** Whether graphs serve the search, where an approximate answer is allowed. */
 function graphsOf(scan: ScanNode, number: number, vector: Float32Array, { consistency, pinned, snapshot, time }: Execution): Way {
   if (consistency === 'exact') return exact('the answer has to be the same for ever');
   if (pinned !== null) return exact('it goes on with an earlier answer');

@@ -108,7 +108,7 @@ export class NearestOperator extends PiecesOperator {
 /** Rules out rows farther than the farthest of the nearest so far, without computing their distance. */
 class Bounds {
   readonly vector: Float32Array;
-  /** null: nothing can be ruled out by the cosine. */
+  /** Null: the cosine rules nothing out. */
   readonly #direction: Direction | null;
   readonly #isCosine: boolean;
   readonly #estimates: Estimates | null;

@@ -15,7 +15,7 @@ const orders: Readonly<Record<string, (order: number) => boolean>> = {
   '>=': (order) => order >= 0,
 };
 
-/** By its name, or its symbol; null: it is none of arrays like these. */
+/** Finds an operator by its name or symbol; null: there is none for such arrays. */
 export function operatorOf(name: string, given: readonly string[]): ArrayOperator | null {
   if (name === 'array') return listOf(given);
   const [a, b] = given;

@@ -13,7 +13,7 @@ import { type WireType, wireTypeOf } from './wire-types.ts';
 
 export interface TableColumn {
   readonly name: string;
-  /** From 1. */
+  /** Number of the column, from 1. */
   readonly number: number;
   readonly type: WireType;
   /** Length of its vectors; -1 elsewhere. */
@@ -28,7 +28,7 @@ export interface Table {
   readonly name: string;
   /** r: a type; m: a materialized view. */
   readonly kind: 'r' | 'm';
-  /** Null: it was not asked for the columns of views. */
+  /** Null: columns of views were not requested. */
   readonly columns: readonly TableColumn[] | null;
   /** How many columns it has. */
   readonly width: number | null;

@@ -85,7 +85,7 @@ const classOid = (context: FunctionContext, of: string | number): number => {
   return found;
 };
 
-/** With or without a role before the thing that is asked about. */
+/** With or without a role in front of the object. */
 const privilege = (
   name: string,
   judge: (context: FunctionContext, of: string | number) => boolean | null,
@@ -144,7 +144,7 @@ function argumentsOf(oid: number, withDefaults: boolean): Value {
     .join(', ');
 }
 
-/** As many as a function of Postgres may take. */
+/** As many arguments as a function of Postgres may take. */
 const anyNumber = Array.from({ length: 100 }, () => 'any?').join(', ');
 
 function jsonOf(value: Value, type: string, names: CatalogueNames): string {
@@ -435,7 +435,7 @@ function series(from: number, to: number, step: number): number[] {
 const byName = new Map<string, CatalogueFunction[]>();
 for (const each of functions) byName.set(each.name, [...(byName.get(each.name) ?? []), each]);
 
-/** By name and number of arguments; null: there is none. */
+/** Finds a function by name and number of arguments; null: there is none. */
 export function functionOf(name: string, given: number): CatalogueFunction | null {
   const found = byName.get(name)?.find(({ takes, optional }) => given <= takes.length && given >= takes.length - optional);
   return found ?? null;

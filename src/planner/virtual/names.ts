@@ -44,7 +44,7 @@ export const relationOids: ReadonlyMap<string, number> = new Map(
 );
 const relationsByOid: ReadonlyMap<number, string> = new Map([...relationOids].map(([name, oid]) => [oid, name]));
 
-/** As it has to be written: in quotes where it is no plain word. */
+/** The name as SQL writes it: in quotes where it is no plain word. */
 export function quotedName(name: string): string {
   return /^[a-z_][a-z0-9_$]*$/.test(name) && !keyWords.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

@@ -80,7 +80,7 @@ const tables = tableFunctions.map(({ name, arguments: given, summary }) => ({
 export interface ValueProcedures {
   readonly input: number;
   readonly output: number;
-  /** In binary; 0: nothing does. */
+  /** The binary input function; 0: there is none. */
   readonly receive: number;
   readonly send: number;
 }

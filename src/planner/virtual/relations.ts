@@ -445,7 +445,7 @@ export function indexDefinition(table: Table): string {
   return `CREATE UNIQUE INDEX ${quotedName(keyName(table))} ON public.${quotedName(table.name)} USING btree (${quotedName(table.key!.name)})`;
 }
 
-/** That of its values; 0: it has none. */
+/** The collation of a type; 0: it has none. */
 function collationOf(type: string): number {
   const plain = elementOf(type) ?? type;
   if (plain === 'name') return 950;
@@ -461,7 +461,7 @@ function rolesOf(user: string): (readonly [number, string])[] {
       ];
 }
 
-/** As `pg_class.relacl` writes it: who, what, and who said so. */
+/** Privileges in the form of `pg_class.relacl`: grantee, privileges, grantor. */
 function privilegesOf({ kind, isReadable }: Table, user: string): string[] {
   const grantee = /^\w+$/.test(user) ? user : `"${user.replaceAll('"', '""')}"`;
   return isReadable ? [`${grantee}=${kind === 'r' ? 'arwd' : 'r'}/${owner.name}`] : [];
@@ -539,7 +539,7 @@ function attributeOf(attrelid: number, { name, type, number, modifier, notNull }
   };
 }
 
-/** By schema and name. */
+/** Relations by schema and name. */
 export const relations: ReadonlyMap<string, Relation> = new Map(
   relationColumns.map((each) => {
     const path = `${each.schema}.${each.name}`;

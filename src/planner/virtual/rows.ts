@@ -56,7 +56,7 @@ export function seenCatalogue({ session, snapshot, branches, columnsOf, check }:
   return { isCatalogue: true, facts, names, rows };
 }
 
-/** By the first column that says which rows to make. */
+/** Finds rows by the first column whose values select them. */
 function found(relation: Relation, facts: Facts, among: VirtualRead['among']): Iterable<Cells> | null {
   for (const { column, cells } of among) {
     const values = [...new Set(cells)].map((cell) => (typeof cell === 'bigint' ? Number(cell) : (cell as Value)));

@@ -13,6 +13,6 @@ export interface Session {
 export interface SessionVariables {
   all(): readonly { readonly name: string; readonly value: string; readonly about: string }[];
   readonly instants: InstantStyle;
-  /** As SET does; null: as it was at the start. */
+  /** Sets a variable, as SET does; null: to its initial value. */
   set(name: string, value: string | null, local: boolean): void;
 }

@@ -26,7 +26,7 @@ export interface TypeDetails {
   readonly category: string;
   readonly align: string;
   readonly storage: string;
-  /** As `format_type` has it. */
+  /** The name that `format_type` gives. */
   readonly formatted: string;
 }
 
@@ -279,7 +279,7 @@ export function elementsOf(text: string, type: string): (string | null)[] {
   }
 }
 
-/** As the text format of the protocol has it. */
+/** The value in the protocol's text format. */
 export function textOf(value: Exclude<Value, null>, type: string, names: Names): string {
   if (typeof value === 'boolean') return value ? 't' : 'f';
   if (typeof value === 'string') return value;
@@ -297,7 +297,7 @@ export function textOf(value: Exclude<Value, null>, type: string, names: Names):
   return `{${texts.map((text) => (text === null ? 'NULL' : quotedElement(text))).join(',')}}`;
 }
 
-/** As it stands in the text of an array. */
+/** The element as it stands in the text of an array. */
 export function quotedElement(text: string): string {
   return text === '' || /[\s{},"\\]/.test(text) || text.toUpperCase() === 'NULL'
     ? `"${text.replaceAll(/["\\]/g, '\\$&')}"`

@@ -12,7 +12,7 @@ export function columnRefsIn(tree: unknown): ColumnRef[] {
   return found;
 }
 
-/** The same tree with other columns. */
+/** Copies a tree with other column references. */
 export function withColumns<T>(tree: T, other: (reference: ColumnRef) => ColumnRef): T {
   if (Array.isArray(tree)) return tree.map((each: unknown) => withColumns(each, other)) as T;
   if (typeof tree !== 'object' || tree === null) return tree;

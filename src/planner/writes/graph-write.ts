@@ -73,7 +73,7 @@ interface Step {
   readonly patches: boolean;
   readonly isEdges: boolean;
   readonly rows: Map<string, Cells>;
-  /** By key: how many cells the statement sent, ends and keys that it did not name aside. */
+  /** By key: the number of cells that the statement sent, besides ends and keys that it did not name. */
   readonly sent: Map<string, number>;
 }
 
@@ -209,7 +209,7 @@ class Making {
     const sources = [...new Set(made.map(({ from }) => from))];
     if (sources.length === 0) return noEdges;
     const column = (name: string): Expression => columnOf(name, place, type);
-    // Behind NULL and the path.
+    // The added literals stand behind NULL and the path.
     const items = sources.map((_, i): Expression => ({ kind: 'literal', slot: nullSlot + 2 + i, place }));
     const where: Expression = { kind: 'in-list', operand: column(ends.from), items, negated: false, place };
     const names = edge.cells.map(({ name }) => name).filter((name) => definition.properties[name] !== undefined);

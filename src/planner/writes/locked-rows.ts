@@ -6,7 +6,7 @@ import type { OutputBatch, OutputColumn, RowTaker } from '../planner-contract.ts
 import type { Place, ProjectionItem, Query, Select, Source } from '../statement.ts';
 
 interface LockedTable {
-  /** By which the statement knows it. */
+  /** Its name in the statement. */
   readonly name: string;
   readonly type: string;
 }
@@ -53,7 +53,7 @@ export class LockedRows implements RowTaker {
     this.#transaction = transaction;
   }
 
-  /** They are the transaction's. */
+  /** The locked keys belong to the transaction. */
   get bytes(): number {
     return 0;
   }

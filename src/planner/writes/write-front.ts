@@ -51,7 +51,7 @@ export class WriteFront {
     return this.#statements.has(key);
   }
 
-  /** Null where it is no INSERT, UPDATE or DELETE. */
+  /** Parses a write; null where it is no INSERT, UPDATE or DELETE. */
   statementOf(asked: Asked): WriteStatement | null {
     if (!(asked instanceof AskedText)) return null;
     let known = this.#statements.get(asked.key);

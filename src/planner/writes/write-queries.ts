@@ -19,7 +19,7 @@ import { columnRefsIn, withColumns } from './column-refs.ts';
 
 /** Columns of other tables that RETURNING names. */
 export const captured = (index: number): string => `\0captured ${index}`;
-/** In front of the columns that `table.*` stands for. */
+/** A mark in front of the columns of `table.*`. */
 export const starOf = (table: string): string => `\0star ${table}`;
 const keyColumn = '\0key';
 const rowColumn = '\0row';
@@ -138,7 +138,7 @@ export function conflictingRows(
   const known: Expression = {
     kind: 'in-list',
     operand: column(target.name, '_pk', place),
-    // Behind the path.
+    // The added literals stand behind the path.
     items: Array.from({ length: keys }, (_, i) => ({ kind: 'literal', slot: nullSlot + 2 + i, place })),
     negated: false,
     place,

@@ -277,7 +277,7 @@ class Write {
     return this.#executed(outcome, { updated: outcome.accepted });
   }
 
-  /** Null where a statement is about what holds now. */
+  /** Null where the statement writes rows as of now. */
   #portionOf(statement: UpdateStatement | DeleteStatement): PortionOf | null {
     const { portion } = statement;
     if (portion === null) return null;
@@ -395,7 +395,7 @@ class Write {
     return this.#put({ length: keys.length, columns }, { when, patch, listsRows });
   }
 
-  /** All of it or nothing: the first row that is refused refuses the statement. */
+  /** Submits all rows or none: the first refused row refuses the statement. */
   async #submit(
     command: PutRows | DeleteRows | Batch,
     take: (decided: Decided, written: () => readonly WrittenRows[]) => void,
@@ -455,7 +455,7 @@ class Write {
     const { columns, batches, rowCount } = this.#returned;
     const overtaken = this.#overtaken;
     return {
-      // All of them are there: these take their place.
+      // All returned rows are there: these replace the answer's.
       answer: { ...smallAnswer(columns, [], facts), batches, rowCount, estimatedTotalHits: rowCount, overtaken },
       written: {
         verb: statement.kind,
@@ -525,7 +525,7 @@ function pickedRows({ name, type, vector }: NamedColumn, rows: readonly number[]
   return { name, type, vector: vectorOf(cells, type) };
 }
 
-/** As an open type will stand once it has the columns that rows bring. */
+/** The definition of an open type with the new columns of these rows. */
 function withNewColumns(definition: TypeDefinition, cells: readonly NamedColumn[]): TypeDefinition {
   const plain = { required: false, masked: false, indexed: false, subject: false, dims: 0 };
   const fresh = cells.filter(({ name }) => !Object.hasOwn(definition.properties, name) && !Object.hasOwn(systemColumns, name));

@@ -23,7 +23,7 @@ export interface AnswerParts extends Pick<DoorParts, 'gate' | 'clock' | 'yieldTu
 
 /** The caller of an answer, and whether it may still be sent. */
 export interface AnswerTo extends Overtaken {
-  /** For the line that says that it was cut off. */
+  /** The correlation id, for the log line of a cut-off answer. */
   readonly id: string;
   readonly route: string;
   readonly caller: Caller;
@@ -154,7 +154,7 @@ export class AnswerBody {
     return watchStream(this.#parts, check, over, (error) => this.#cutOff(error));
   }
 
-  /** One watch for the whole body: a timer for every wait would cost as much as the waits. */
+  /** One timer for the whole body: a timer for every wait would cost as much as the waits. */
   async #cutOffStalled(over: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
     for (let rest = stalledMs; ; ) {

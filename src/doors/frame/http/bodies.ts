@@ -10,7 +10,7 @@ import { ServiceError } from '../../../errors.ts';
 
 /** The lag that a sender may have behind the pace; sending faster makes up for an earlier lag, not for a later one. */
 export const pace = { graceMs: 30_000, bytesPerSecond: 2_048 } as const;
-/** The same once its answer has been sent. */
+/** The lag allowed once the answer has been sent. */
 const discardGraceMs = 5_000;
 const sweepMs = 1_000;
 /** Longest stretch of work on chunks that are here already. */
@@ -25,7 +25,7 @@ interface Receipt {
   readonly graceMs: number;
   bytes: number;
   lagMs: number;
-  /** null while we, not the client, are the ones who are busy. */
+  /** Null while the server, not the client, is busy. */
   waitingSinceMs: number | null;
 }
 

@@ -21,7 +21,7 @@ export type HttpCallParts = HttpRoom &
 export interface InvokeOptions {
   readonly act?: Act;
   readonly gone?: AbortSignal;
-  /** That it is part of. */
+  /** The transaction that it is part of. */
   readonly transaction?: Transaction;
 }
 

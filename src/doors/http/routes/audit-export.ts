@@ -152,7 +152,7 @@ const columns = Object.keys({
 
 const headerLine = `${columns.map((name) => quoted(name)).join(',')}\r\n`;
 
-/** As /export writes CSV: texts stand in quotes, nothing else does, an empty field is NULL. */
+/** A line of CSV like those of /export: texts stand in quotes, nothing else does, an empty field is NULL. */
 function csvLine(shown: Shown): string {
   return `${columns.map((name) => field(shown[name])).join(',')}\r\n`;
 }

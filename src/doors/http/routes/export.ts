@@ -25,7 +25,7 @@ const exportQuery = z.object({
 
 const mediaTypes = outputFormats.map((name) => typeOf(outputForms[name]));
 
-/** Without its parameters. */
+/** The media type without its parameters. */
 function typeOf({ mediaType }: OutputForm): string {
   return mediaType.split(';')[0]!;
 }

@@ -102,7 +102,7 @@ async function patchOf(invocation: Invocation, { name, id, body, limitBytes }: P
   throw new ServiceError('REL_INVALID', 'the body is one JSON object with the cells to change');
 }
 
-/** Without the brackets a member called rows would make a list of rows of it. */
+/** Puts brackets around the body: without them a member named rows would make it a list of rows. */
 async function* asArray(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   yield Buffer.from('[');
   yield* body;

@@ -151,7 +151,7 @@ export const proofRoutes: readonly Route[] = [
   }),
 ];
 
-/** The same words from elsewhere than a URL: flags of a command. */
+/** The request from other sources than a URL, such as flags of a command. */
 export function proofRequestOf(fields: Readonly<Record<string, string>>): ProofRequest {
   const parsed = proofQuery.safeParse(fields);
   if (parsed.success) return toProofRequest(parsed.data);

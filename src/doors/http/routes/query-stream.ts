@@ -71,7 +71,7 @@ export const queryStreamRoutes: readonly Route[] = [
   }),
 ];
 
-/** As a problem record, or as the last event where events were sent already. */
+/** Reports an error: as a problem record, or as the last event where events were sent already. */
 async function fail(
   context: HttpContext,
   request: FastifyRequest,

@@ -64,7 +64,7 @@ export const ragRoutes: readonly Route[] = [
   }),
 ];
 
-/** As `ragIngest` takes it. */
+/** Terms and body in the form of `ragIngest`. */
 type Beside = { readonly branch?: string; readonly break_glass?: string; readonly access_scope_ref?: string };
 type Asked = { readonly purpose?: string; readonly source_id?: string; readonly chunks: readonly unknown[] };
 

@@ -133,7 +133,7 @@ export const adminTokenRoutes: readonly Route[] = [
 const reading = { access: 'token', action: 'inspect', bucket: 'read' } as const;
 const changing = { access: 'token', action: 'administer', bucket: 'write' } as const;
 
-/** The same for one's own. */
+/** Routes for the caller's own tokens. */
 export const ownTokenRoutes: readonly Route[] = [
   route({
     method: 'GET',

@@ -118,5 +118,5 @@ class QueryText {
   }
 }
 
-/** One route for each path of each verb. */
+/** A route for each path of each verb. */
 export const verbRoutes: readonly Route[] = verbs.flatMap((verb) => (verb.http ?? []).map((each) => routeOf(verb, each)));

@@ -12,7 +12,7 @@ const dayNs = 86_400_000_000_000n;
 const daysMax = 36_500;
 
 interface Forgotten {
-  /** It is removed for good by itself, later. */
+  /** Whether a schedule will remove it for good later. */
   readonly scheduled: boolean;
   readonly policy: string;
 }

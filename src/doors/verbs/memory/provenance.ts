@@ -123,7 +123,7 @@ export async function downstream(session: VerbSession, from: Link, readers: bool
   });
 }
 
-/** From links to the rows that a column of theirs names. */
+/** Follows a column of links to the rows that it names. */
 async function follow(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
   const found = await reader.byKey(
     type,
@@ -136,7 +136,7 @@ async function follow(reader: Reader, to: Link[], links: readonly Link[], type: 
   }
 }
 
-/** From links to the rows of a type that name them in a column. */
+/** Finds the rows of a type that name links in a column. */
 async function pointing(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
   const ids = links.map(({ id }) => id);
   for (const row of await reader.rows(type, column, ids)) {
@@ -144,7 +144,7 @@ async function pointing(reader: Reader, to: Link[], links: readonly Link[], type
   }
 }
 
-/** The same of a column that holds a list. */
+/** Finds the rows of a type that name links in a list column. */
 async function named(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
   for (const { id } of links) {
     for (const row of await reader.naming(type, column, id)) to.push({ kind: type, id: keyOf(row), row, relation, of: id });
@@ -186,7 +186,7 @@ const idsAtOnce = 200;
 /** Finds rows by the ids that they name, as the caller sees them: few queries for many ids. */
 class Reader {
   readonly #session: VerbSession;
-  /** By type and column: lists, by each id in them. */
+  /** Lists by type and column: the rows by each id in them. */
   readonly #lists = new Map<string, Promise<ReadonlyMap<string, readonly Row[]>>>();
 
   constructor(session: VerbSession) {
@@ -207,7 +207,7 @@ class Reader {
     return new Map((await this.#in(type, '_pk', keys)).map((row) => [keyOf(row), row]));
   }
 
-  /** None where the type has no such column. */
+  /** Rows by the values of a column; none where the type lacks it. */
   async rows(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
     return this.#has(type, column) ? this.#in(type, column, values) : [];
   }

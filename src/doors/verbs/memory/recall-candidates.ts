@@ -36,7 +36,7 @@ export interface CandidateRequest {
 
 export interface Candidate {
   readonly row: Row;
-  /** From 0 to 1; 1 without a query. */
+  /** The match, from 0 to 1; 1 without a query. */
   readonly rel: number;
 }
 

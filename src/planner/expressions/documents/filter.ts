@@ -41,12 +41,12 @@ export class FilterError extends ServiceError {
 const invalid = (detail: string, number?: FilterError['number']): FilterError => new FilterError(detail, number);
 const missing = (name: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', `${name} is not implemented`);
 
-/** By their characters: long ones are asked for row after row too, and two of them in turns. */
+/** Limited by characters: long filters run for row after row too, and two of them may alternate. */
 const compiled = new LRUCache<string, Filter>({ maxSize: 4 << 20, sizeCalculation: (_filter, text) => text.length + 64 });
 /** The last filter: most calls repeat its text, so no lookup is needed. */
 let last: { readonly text: string; readonly filter: Filter } | null = null;
 
-/** The same by the filter's text. */
+/** The compiled filter of a text, cached. */
 export function filterOf(text: string): Filter {
   if (last?.text === text) return last.filter;
   let known = compiled.get(text);
@@ -76,7 +76,7 @@ function checkSize(filter: Stored): void {
   }
 }
 
-/** For documents outside of expressions: each has the work of a row. */
+/** Compiles a filter for documents outside of expressions: each document may take the work of a row. */
 export function compileFilter(filter: Stored): Filter {
   const whole = compileWhole(filter);
   return (document) => {
@@ -298,11 +298,11 @@ class Compiler {
   }
 }
 
-/** As conditions take a flag. */
+/** A flag is true as conditions take it. */
 const isTrue = (value: Stored): boolean =>
   kindOf(value) !== 'null' && value !== false && !(isNumeric(value) && toWhole(value) === 0n);
 
-/** One of the values, or of the elements of one. */
+/** A test of one of the values, or of the elements of one. */
 const some =
   (test: Test): PathTest =>
   (values) =>
@@ -327,7 +327,7 @@ function equals(wanted: Stored): Test {
   return (value) => compare(value, wanted) === 0;
 }
 
-/** They are looked up: a list may be long, and there are many documents. */
+/** Tests by lookup: a list may be long, and there are many documents. */
 function oneOf(wanted: readonly Stored[]): Test {
   for (const each of wanted) checkComparable(each);
   const plain = new Set(wanted.filter((each) => typeof each === 'string' || typeof each === 'number'));
@@ -393,7 +393,7 @@ function remainder(value: Stored): Test {
   };
 }
 
-/** Without its fraction; null: it does not fit 64 bits. */
+/** The number without its fraction; null: it does not fit 64 bits. */
 function longOf(value: Numeric): bigint | null {
   const whole = toTruncated(value);
   return whole !== null && whole === BigInt.asIntN(64, whole) ? whole : null;
@@ -401,7 +401,7 @@ function longOf(value: Numeric): bigint | null {
 
 const regexMax = 1_000;
 
-/** In time linear in the text: back references and look-around are refused. */
+/** Matches in time linear in the text: back references and look-around are refused. */
 function regex(value: Stored, options?: Stored): Test {
   const given = asSpecial(value, '$regularExpression');
   const pattern = given?.pattern ?? value;
@@ -426,7 +426,7 @@ function regex(value: Stored, options?: Stored): Test {
       'the regular expression is malformed, too large, or uses what linear time excludes: back references, look-around',
       51_091,
     );
-  // All of one filter are made in one turn.
+  // All regular expressions of a filter are compiled in one turn.
   spend(0);
   const size = made.programSize();
   const holds = (text: string): boolean => {

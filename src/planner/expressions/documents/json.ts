@@ -221,7 +221,7 @@ const countOf = (inner: Stored | undefined): bigint | null => {
 const one = <N extends '$minKey' | '$maxKey'>(name: N, inner: Stored): Special | null =>
   inner === 1 ? new Special(name, 1) : null;
 
-/** null: it only looks like one. */
+/** Readers of wrappers, by name; null: the object only resembles one. */
 const readers: Readonly<Record<string, (inner: Stored) => Stored | null>> = {
   $numberInt: (inner) => {
     const value = within(wholeOf(inner), 32);

@@ -74,7 +74,7 @@ export type Numeric = number | bigint | Double | Decimal;
 const absolute = (value: bigint): bigint => (value < 0n ? -value : value);
 const digitsOf = (value: bigint): number => (value === 0n ? 1 : absolute(value).toString().length);
 
-/** Without its last digits, rounded half to even. */
+/** Drops the last digits, rounding half to even. */
 function cut(coefficient: bigint, exponent: number, digits: number): [bigint, number] {
   if (digits <= 0) return [coefficient, exponent];
   if (digits > digitsOf(coefficient) + 1) return [0n, exponent + digits];
@@ -130,7 +130,7 @@ export function toWhole(value: Numeric): bigint | null {
   return truncated !== null && compareNumbers(value, truncated) === 0 ? truncated : null;
 }
 
-/** Without its fraction; null: it is not finite, or a decimal of more than 400 digits. */
+/** The number without its fraction; null: it is not finite, or a decimal of more than 400 digits. */
 export function toTruncated(value: Numeric): bigint | null {
   if (typeof value === 'bigint') return value;
   if (value instanceof Decimal) {
@@ -214,7 +214,7 @@ export function numberIdentity(value: Numeric): string {
   return `${coefficient}E${exponent}`;
 }
 
-/** As a decimal of so many digits. */
+/** The number as a decimal of so many digits. */
 function toDecimal(value: Numeric, digits: 15 | 34): Decimal {
   if (value instanceof Decimal) return value;
   if (typeof value !== 'bigint') {
@@ -268,7 +268,7 @@ export const operations = {
   multiply: { whole: (a: bigint, b: bigint) => a * b, double: (a: number, b: number) => a * b, decimal: multiplyDecimals },
 } as const;
 
-/** null: the result is whole, and does not fit 64 bits. */
+/** Null: the result is whole, and does not fit 64 bits. */
 export function combined(operation: keyof typeof operations, a: Numeric, b: Numeric): Numeric | null {
   const { whole, double, decimal } = operations[operation];
   const types = [numberType(a), numberType(b)];
@@ -331,7 +331,7 @@ export class Sum {
     return this.#widest === 'long' || whole !== BigInt.asIntN(32, whole) ? whole : Number(whole);
   }
 
-  /** null: of nothing. */
+  /** Null without values. */
   mean(): Numeric | null {
     if (this.#count === 0) return null;
     if (this.#widest === 'decimal') return divideDecimal(this.#asDecimal(), this.#count);

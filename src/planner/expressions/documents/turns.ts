@@ -34,7 +34,7 @@ export async function eachInSteps<T>(items: Iterable<T>, yieldTurn: YieldTurn, r
   }
 }
 
-/** By merging: equal ones stay in their order. */
+/** A merge sort: stable. */
 export async function sortedInTurns<T>(items: readonly T[], order: (a: T, b: T) => number, yieldTurn: YieldTurn): Promise<T[]> {
   const { length } = items;
   let from = [...items];

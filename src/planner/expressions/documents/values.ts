@@ -27,7 +27,7 @@ export type Kind =
   | 'javascriptWithScope'
   | 'maxKey';
 
-/** In BSON order. */
+/** Kinds in BSON order. */
 const order: readonly Kind[] = [
   'minKey',
   'null',
@@ -48,7 +48,7 @@ const order: readonly Kind[] = [
 ];
 const rank = new Map(order.map((kind, i) => [kind, i]));
 
-/** By the name that it has in Extended JSON. */
+/** Values of other types, by their name in Extended JSON. */
 interface Inner {
   /** 24 hexadecimal digits. */
   readonly $oid: string;

@@ -10,7 +10,7 @@ export interface AggregateFunction {
   readonly summary: string;
   /** Type of the result, by type of the argument; null where it can't take it. */
   readonly yields: (type: ValueType) => ColumnType | null;
-  /** It has a second argument, a text. */
+  /** The function has a second argument, a text. */
   readonly takesText?: boolean;
   /** Nanoseconds of a row, and of a character where it is of texts; DISTINCT adds `distinctCost`. */
   readonly cost: Cost;
@@ -145,7 +145,7 @@ const byName: ReadonlyMap<string, AggregateName> = new Map(
   }),
 );
 
-/** By its name in upper case. */
+/** Finds an aggregate by its name in upper case. */
 export function aggregateNamed(name: string): AggregateName | undefined {
   return byName.get(name);
 }

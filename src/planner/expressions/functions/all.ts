@@ -27,7 +27,7 @@ const byName: ReadonlyMap<string, ScalarFunction> = new Map(
   ),
 );
 
-/** By its name in upper case, or the symbol of an operator. */
+/** Finds a function by its name in upper case, or the symbol of an operator. */
 export function scalarFunction(name: string): ScalarFunction | undefined {
   return byName.get(name);
 }

@@ -177,7 +177,7 @@ const toNumber: readonly Signature[] = [
   cast('json', 'number', ofJson(numberOf)),
 ];
 
-/** The same, of values for which `fits` holds. */
+/** Restricts casts to values for which `fits` holds. */
 function fitting(signatures: readonly Signature[], name: string, fits: (cell: bigint | number) => boolean): readonly Signature[] {
   return signatures.map((signature) => ({
     ...signature,

@@ -13,7 +13,7 @@ export interface CatalogueCall {
 }
 
 export interface CatalogueFunctions {
-  /** By name in lower case and types of arguments; null: there is none that takes these. */
+  /** Finds a function by name in lower case and types of arguments; null: none takes these. */
   call(name: string, given: readonly string[]): CatalogueCall | null;
   /** A call that yields several rows: all of them as an array, and what an element is. */
   set(

@@ -201,7 +201,7 @@ function truncated(unit: string, instant: bigint): bigint {
   }
 }
 
-/** So many months later, on the same day, or the last of a month that has no such day. */
+/** Adds months, keeping the day, or the last day of a shorter month. */
 export function monthsLater(instant: bigint, months: bigint): bigint {
   if (months > 12_000n || months < -12_000n) throw invalid('instant out of range', 'no-such-instant');
   const date = dateOf(instant);

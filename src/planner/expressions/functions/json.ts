@@ -119,7 +119,7 @@ export function element(json: string, place: bigint): string | null {
   // An element takes a character at least.
   if (Math.abs(wanted) > json.length) return null;
   let count = 0;
-  /** Where the last elements begin, as many as are counted from the end. */
+  /** Offsets of the last elements, as many as the index counts from the end. */
   const last: number[] = [];
   at = afterSpace(json, at + 1);
   while (at < json.length && json[at] !== ']') {

@@ -36,9 +36,9 @@ export interface Signature {
   readonly searching?: (rules: SearchRules) => Evaluator;
   /** The evaluator of a function that reads the caller's catalogue; replaces `evaluate`. */
   readonly inCatalogue?: (catalogue: Catalogue) => Evaluator;
-  /** It can fail on some cells. */
+  /** The function can fail on some cells. */
   readonly raises?: boolean;
-  /** It is asked where an argument is NULL too; without this the result is NULL there. */
+  /** The function is called with NULL arguments too; without this NULL yields NULL. */
   readonly takesNull?: boolean;
   /** An integer that it yields is exact in a double. */
   readonly small?: boolean;
@@ -87,7 +87,7 @@ export interface ScalarFunction {
   readonly group: FunctionGroup;
   /** How a call is written, for the manual. */
   readonly usage: string;
-  /** One sentence. */
+  /** A summary of one sentence. */
   readonly summary: string;
   /** Expressions and their results, as text: the manual shows them and a test runs them. */
   readonly examples: readonly (readonly [sql: string, result: string])[];

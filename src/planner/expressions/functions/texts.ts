@@ -45,7 +45,7 @@ function count(cell: Cell | undefined): number {
   return value > BigInt(2 * textMax) ? 2 * textMax : value < BigInt(-2 * textMax) ? -2 * textMax : Number(value);
 }
 
-/** Those of the places from .. from+length-1 that the text has. */
+/** The characters from .. from+length-1 that the text has. */
 export function substring(of: Cell, from: Cell, length?: Cell): string {
   const start = count(from) - 1;
   const end = length === undefined ? text(of).length : start + count(length);
@@ -136,7 +136,7 @@ function nthPart(of: string, by: string, place: number): string {
 /** Nanoseconds that each occurrence of a part takes. */
 const pieceCost = 40;
 
-/** Where `sought` begins, 0 where it is not there. */
+/** The position of `sought`, 0 where it does not occur. */
 function position(sought: Cell, of: Cell): bigint {
   const at = text(of).indexOf(text(sought));
   return at < 0 ? 0n : BigInt(lengthOf(text(of).slice(0, at)) + 1);

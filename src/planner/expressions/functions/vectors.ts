@@ -41,7 +41,7 @@ export const differentDimensions = (a: number, b: number): Error =>
   invalid(`different vector dimensions ${a} and ${b}`, 'vector-dimensions');
 
 function operator(name: string, what: string, distance: Distance, example: string): ScalarFunction {
-  // The same text stands beside every row: it is read once.
+  // The same text often stands beside every row: it is parsed once.
   let lastText = '';
   let lastVector: Float32Array = new Float32Array(0);
   const vectorOf = (cell: Cell | undefined): Float32Array => {
@@ -91,7 +91,7 @@ function parsed(text: string): Float32Array {
   return values;
 }
 
-/** The same numbers, as a vector holds them; `dims` as VECTOR(n) says. */
+/** The text of a vector in its canonical form; `dims` as VECTOR(n) states. */
 function canonical(given: string, dims: bigint | null): string {
   const vector = parsed(given);
   if (dims !== null && BigInt(vector.length) !== dims)

@@ -40,7 +40,7 @@ export interface DomainRow {
 }
 
 export interface DomainFunction {
-  /** In upper case. */
+  /** The name, in upper case. */
   readonly name: string;
   readonly summary: string;
   /** `name/version` of how the answer comes about: it rises with any change of scores. */
@@ -50,7 +50,7 @@ export interface DomainFunction {
   readonly roles: readonly RoleUse[];
   /** Any one of the roles is enough, and SOURCE may be a type of any of them. */
   readonly areAlternatives?: boolean;
-  /** It reads rows of every type there is, beside those of its roles. */
+  /** The function reads rows of every type, beside those of its roles. */
   readonly everyType?: boolean;
   /** Its own columns, between `type` and `score`. */
   readonly columns: readonly PlanColumn[];

@@ -27,7 +27,7 @@ export class RoleBatch {
   readonly count: number;
   readonly #batch: Batch;
   readonly #columns: readonly PlanColumn[];
-  /** By name in the role. */
+  /** Index of each column, by its name in the role. */
   readonly #places: ReadonlyMap<string, number>;
 
   constructor(type: string, batch: Batch, columns: readonly PlanColumn[], places: ReadonlyMap<string, number>) {

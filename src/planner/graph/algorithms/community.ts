@@ -36,7 +36,7 @@ export const community: GraphAlgorithm = {
   },
 };
 
-/** One level: neighbours with what joins them, both ways, and each node's loops beside them. */
+/** One level of the graph: neighbours with the weights of their edges, in both directions, and each node's loops. */
 interface Level {
   readonly nodes: number;
   readonly offsets: Uint32Array;

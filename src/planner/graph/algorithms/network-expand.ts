@@ -67,7 +67,7 @@ interface Found {
   next: number[];
 }
 
-/** Some nodes of a round, from one on: up to where, and how many edges were looked at. */
+/** Expands some nodes of a round, from one on; returns the next node, and the number of edges read. */
 function expand(
   along: readonly Adjacency[],
   round: Int32Array,

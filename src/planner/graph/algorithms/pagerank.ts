@@ -87,7 +87,7 @@ export function* pageRanks(
 interface Givers {
   readonly offsets: Uint32Array;
   readonly ranks: Int32Array;
-  /** By place; null: each weighs 1. */
+  /** Weights of the edges, by place; null: each weighs 1. */
   readonly weights: Float64Array | null;
 }
 

@@ -123,7 +123,7 @@ class Layers {
     }
   }
 
-  /** From some nodes of the last layer; how many edges were looked at. */
+  /** Continues from some nodes of the last layer; returns the number of edges read. */
   #goOn(last: number): number {
     const { left } = this;
     const met = this.#met;
