@@ -27,8 +27,8 @@ for (let i = 0; i < subscriptions; i++) {
   );
   const client: WatchClient = {
     renew: () => caller,
-    write: async (text) => {
-      told += text.split('event: ').length - 1;
+    write: async (events) => {
+      told += events.length;
       return true;
     },
     end: () => undefined,

@@ -18,7 +18,7 @@ test('random worlds: walks add up as the inverse of I − W has it, and halves c
   let at = 0;
   for (let round = 0; round < 40; round++) {
     const count = 3 + (bytes[at++]! % 4);
-    const matrix = Array.from({ length: count }, () => new Array<number>(count).fill(0));
+    const matrix = Array.from({ length: count }, () => Array.from({ length: count }, () => 0));
     for (let owned = 0; owned < count; owned++) {
       for (let owner = 0, left = 100; owner < count; owner++) {
         const pct = bytes[at++]! % 2 === 0 ? 0 : Math.min(left, bytes[at]! % 70);

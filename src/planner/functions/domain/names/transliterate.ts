@@ -81,7 +81,7 @@ function kana(): [string, string][] {
   for (const row of `${rows} ${voiced}`.split(' ')) {
     const [head = '', symbols = ''] = row.split(':');
     const consonant = head === 'aiueo' ? '' : head;
-    [...symbols].forEach((symbol, i) => {
+    Array.from(symbols).forEach((symbol, i) => {
       const plain = consonant + 'aiueo'[i]!;
       syllables.push([symbol, irregular[plain] ?? plain]);
     });
@@ -148,6 +148,6 @@ const han =
 const hanTable: ReadonlyMap<string, string> = new Map(
   han.split(' ').flatMap((entry) => {
     const syllable = /^[a-z]+/.exec(entry)![0];
-    return [...entry.slice(syllable.length)].map((symbol): [string, string] => [symbol, syllable]);
+    return Array.from(entry.slice(syllable.length), (symbol): [string, string] => [symbol, syllable]);
   }),
 );
