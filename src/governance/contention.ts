@@ -1,19 +1,16 @@
 /**
- * Work that reads and then writes, decided again when a row that it read was written meanwhile. After such a conflict an attempt
- * waits in a line for its subject, and so do newcomers while there is a line: the head then competes only with blind writes.
- * Invariants: a line moves on however its head ends; no attempt decides more often than `triesMax`, nor after its deadline.
+ * Work that reads and then writes, decided again when a row that it read was written meanwhile. After such a conflict an attempt stands
+ * in the line (`waiting-line.ts`) for its subject, and so do newcomers while somebody stands there: the head then competes only with
+ * blind writes. Invariant: no attempt decides more often than `triesMax`, nor after its deadline.
  */
 import { ServiceError } from '../errors.ts';
-import type { Clock } from '../clock.ts';
 import { SlotsTaken } from './admission/quota.ts';
+import { Place, type Waiter, type WaitingLine } from './waiting-line.ts';
 
-export interface Contender {
+export interface Contender extends Waiter {
+  readonly tenant: string | null;
   /** The subject that contenders of one line have in common. */
   readonly about: string;
-  /** Its caller is gone. */
-  readonly gone: AbortSignal | undefined;
-  /** On the monotonic clock. */
-  readonly untilMs: number;
   /** Gives back what others may need while it waits, and takes it again. */
   readonly pause: () => void;
   readonly resume: () => Promise<void>;
@@ -26,81 +23,81 @@ export function isStale(error: unknown): boolean {
   return error instanceof ServiceError && error.code === 'REL_CONFLICT' && error.facts.stale === true;
 }
 
-interface Line {
-  /** Attempts that are deciding, or wait to. */
-  inside: number;
-  /** When the last one of the line has left it; null: there is none. */
-  last: Promise<void> | null;
-}
-
 export class Contention {
-  readonly #clock: Pick<Clock, 'sleep' | 'monotonicMs'>;
+  readonly #line: WaitingLine;
   readonly #acknowledged: () => Promise<unknown>;
-  readonly #lines = new Map<string, Line>();
+  /** How many decide about the same, or wait to. */
+  readonly #inside = new Map<string, number>();
 
   /** `acknowledged` resolves once all that was written so far shows. */
-  constructor(clock: Pick<Clock, 'sleep' | 'monotonicMs'>, acknowledged: () => Promise<unknown>) {
-    this.#clock = clock;
+  constructor(line: WaitingLine, acknowledged: () => Promise<unknown>) {
+    this.#line = line;
     this.#acknowledged = acknowledged;
   }
 
   /** `attempt` reads, and throws what `isStale` where that was written since; nothing of it is done then. */
   async retryConflicts<T>(contender: Contender, attempt: () => Promise<T>): Promise<T> {
-    const { about } = contender;
-    let line = this.#lines.get(about);
-    if (line === undefined) this.#lines.set(about, (line = { inside: 0, last: null }));
-    line.inside++;
+    const { about, tenant } = contender;
+    const keys = new Set([about]);
+    const inside = this.#inside;
+    inside.set(about, (inside.get(about) ?? 0) + 1);
     try {
       let conflict: unknown = null;
-      if (line.last === null) {
+      if (!this.#line.hasPlaces(tenant, keys)) {
         try {
           return await attempt();
         } catch (error) {
           // Where others decide about the same, a slot comes free as the line goes on.
-          if (!isStale(error) && !(error instanceof SlotsTaken && line.inside > 1)) throw error;
+          if (!isStale(error) && !(error instanceof SlotsTaken && inside.get(about)! > 1)) throw error;
           conflict = error;
         }
       }
-      return await this.#inLine(line, contender, async () => {
-        if (conflict !== null && this.#isOver(contender)) throw conflict;
-        await contender.resume();
-        return attempt();
-      });
+      return await this.#inLine(contender, keys, conflict, attempt);
     } finally {
-      if (--line.inside === 0) this.#lines.delete(about);
+      const left = inside.get(about)! - 1;
+      if (left === 0) inside.delete(about);
+      else inside.set(about, left);
     }
   }
 
-  async #inLine<T>(line: Line, contender: Contender, attempt: () => Promise<T>): Promise<T> {
-    contender.pause();
-    const before = line.last;
-    let leave = (): void => undefined;
-    const left = new Promise<void>((resolve) => (leave = resolve));
-    line.last = left;
-    if (before !== null) await before;
+  /** `conflict`: what it met before it came; null: nothing yet. */
+  async #inLine<T>(contender: Contender, keys: ReadonlySet<string>, conflict: unknown, attempt: () => Promise<T>): Promise<T> {
+    const { clock } = this.#line;
+    let place = await this.#standIn(contender, keys);
     try {
-      for (let tries = 1, full = 0; ; ) {
+      for (let tries = 1, full = 0, last = conflict; ; ) {
+        if (last !== null && this.#isOver(contender)) throw last;
         try {
+          await contender.resume();
           return await attempt();
         } catch (error) {
           const isFull = error instanceof SlotsTaken;
           if (!isFull && !isStale(error)) throw error;
-          if (tries >= triesMax || this.#isOver(contender)) throw error;
-          if (isFull) await this.#clock.sleep(2 ** Math.min(full++, 6), contender.gone);
-          else {
-            tries++;
-            // A write becomes visible once it is acknowledged.
-            await this.#acknowledged();
-          }
+          last = error;
+          if ((!isFull && tries++ >= triesMax) || this.#isOver(contender)) throw error;
+          if (isFull) await clock.sleep(2 ** Math.min(full++, 6), contender.gone);
+          // A write becomes visible once it is acknowledged.
+          else await this.#acknowledged();
         }
+        if (!place.isLost) continue;
+        place.leave();
+        place = await this.#standIn(contender, keys);
       }
     } finally {
-      if (line.last === left) line.last = null;
-      leave();
+      place.leave();
     }
   }
 
+  /** At the end of the line, until nobody is before it. */
+  async #standIn(contender: Contender, keys: ReadonlySet<string>): Promise<Place> {
+    contender.pause();
+    const place = new Place(this.#line, contender.tenant, keys);
+    const waits = place.enter(contender);
+    if (waits !== null) await waits;
+    return place;
+  }
+
   #isOver({ gone, untilMs }: Contender): boolean {
-    return gone?.aborted === true || this.#clock.monotonicMs() >= untilMs;
+    return gone?.aborted === true || this.#line.clock.monotonicMs() >= untilMs;
   }
 }

@@ -21,6 +21,7 @@ import { RowBits } from './authorization/row-bits.ts';
 import type { Caller } from './caller.ts';
 import { Committer } from './committer.ts';
 import { Contention } from './contention.ts';
+import { WaitingLine } from './waiting-line.ts';
 import type { GateContract, Invocation, InvocationRequest, Transaction, WriteScope } from './gate-contract.ts';
 import type { Core, GateParts } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
@@ -47,11 +48,14 @@ export class Gate implements GateContract {
     const defer = parts.defer ?? ((task) => void setImmediate(task));
     this.#trail = new AuditTrail((drafts) => committer.commit(drafts), defer);
     const { policies, branches, catalog, tenants } = projections;
+    const line = new WaitingLine(parts.clock);
     this.#transactions = new Transactions({
       state: projections,
       basis: () => log.basis(),
       clock: parts.clock,
       ids: parts.ids,
+      line,
+      waitMsMax: settings.SERVICE_QUERY_TIMEOUT_SECS * 1000,
       bounds: { ...transactionBounds, ...parts.transactions },
     });
     const rules = settings.SERVICE_TENANCY_MODE === 'multi' ? multiTenancyRules(tenants) : [];
@@ -92,7 +96,7 @@ export class Gate implements GateContract {
         parts.clock,
       ),
       backlog: new IngestBacklog(settings.SERVICE_INGEST_QUEUE_MB * 2 ** 20),
-      contention: new Contention(parts.clock, () => parts.log.acknowledged),
+      contention: new Contention(line, () => parts.log.acknowledged),
     };
   }
 

@@ -118,6 +118,7 @@ export class GatedInvocation implements Invocation {
     const { gone } = this.#asked.request;
     return contention.retryConflicts(
       {
+        tenant: tenantOf(path),
         about: JSON.stringify([path, branch, about]),
         gone,
         untilMs,

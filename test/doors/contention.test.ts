@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Contention } from '../../src/governance/contention.ts';
 import { ServiceError } from '../../src/errors.ts';
+import { WaitingLine } from '../../src/governance/waiting-line.ts';
 import { documentsConnected } from './document/document-client.ts';
 import { StoreWorld } from './http/store-world.ts';
 import { kvConnected, kvSecret } from './kv/kv-client.ts';
+import { ManualClock, settle } from '../log/world.ts';
 import { connected } from './relational/relational-client.ts';
 
 let world: StoreWorld;
@@ -75,7 +77,8 @@ test('UPDATE of one row by sixteen clients without a transaction', async () => {
 test('who conflicts without end is told so, and the line goes on', async () => {
   let now = 0;
   let waits = 0;
-  const contention = new Contention({ monotonicMs: () => now, sleep: async () => undefined }, async () => {
+  const line = new WaitingLine({ monotonicMs: () => now, sleep: async () => undefined });
+  const contention = new Contention(line, async () => {
     waits++;
     now += 1;
   });
@@ -85,7 +88,14 @@ test('who conflicts without end is told so, and the line goes on', async () => {
     tries++;
     throw stale;
   };
-  const about = { about: 'x', gone: undefined, untilMs: Infinity, pause: () => undefined, resume: async () => undefined };
+  const about = {
+    tenant: 'acme',
+    about: 'x',
+    gone: undefined,
+    untilMs: Infinity,
+    pause: () => undefined,
+    resume: async () => undefined,
+  };
   const first = contention.retryConflicts(about, never);
   const second = contention.retryConflicts(about, () => (tries < 17 ? Promise.reject(stale) : Promise.resolve('decided')));
   await expect(first).rejects.toBe(stale);
@@ -97,4 +107,36 @@ test('who conflicts without end is told so, and the line goes on', async () => {
   expect(tries).toBe(18);
   const other = new ServiceError('REL_CONFLICT', 'it is there');
   await expect(contention.retryConflicts(about, () => Promise.reject(other))).rejects.toBe(other);
+});
+
+test('who decides for too long loses its place, and stands at the end of the line again', async () => {
+  const clock = new ManualClock();
+  const line = new WaitingLine(clock);
+  const contention = new Contention(line, async () => undefined);
+  const stale = new ServiceError('REL_CONFLICT', 'written since', { stale: true });
+  const about = {
+    tenant: 'acme',
+    about: 'x',
+    gone: undefined,
+    untilMs: 60_000,
+    pause: () => undefined,
+    resume: async () => undefined,
+  };
+  const order: string[] = [];
+  let tries = 0;
+  const slow = contention.retryConflicts(about, async () => {
+    if (++tries === 2) await clock.sleep(1_500);
+    if (tries < 3) throw stale;
+    order.push('slow');
+  });
+  await settle();
+  const quick = contention.retryConflicts(about, async () => void order.push('quick'));
+  const hasty = contention.retryConflicts({ ...about, untilMs: 500 }, async () => void order.push('hasty'));
+  await clock.advance(500);
+  await hasty;
+  await clock.advance(500);
+  await quick;
+  await clock.advance(500);
+  await slow;
+  expect(order).toEqual(['hasty', 'quick', 'slow']);
 });

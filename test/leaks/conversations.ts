@@ -107,16 +107,30 @@ function callerOf({ lab: { service } }: Stage, { authorization, 'x-organization-
 }
 
 /** In the first world alone the victim has a transaction open, with rows that nobody else may see, and ends it in one way or the other. */
-async function othersTransaction(stage: Stage, step: 'begin' | 'commit' | 'drop', open: Open): Promise<void> {
+async function othersTransaction(stage: Stage, step: 'begin' | 'meet' | 'commit' | 'drop', open: Open): Promise<void> {
   await stage.lab.slot(async () => {
     if (stage.side === 'second') return;
     const { gate, planner, ids } = stage.lab.service;
     const caller = callerOf(stage, stage.headers('acme', victimPath));
     const transaction = (open.transaction ??= gate.begin(caller));
-    const invoked = (answer: (invocation: Invocation) => Promise<unknown>) =>
-      gate.invoke(caller, { action: 'query', purpose: null, correlationId: ids.next(), transaction }, answer);
+    const invoked = (answer: (invocation: Invocation) => Promise<unknown>, within: Transaction | null = transaction) =>
+      gate.invoke(
+        caller,
+        { action: 'query', purpose: null, correlationId: ids.next(), ...(within && { transaction: within }) },
+        answer,
+      );
     if (step === 'drop') transaction.end();
-    else if (step === 'commit') await invoked((invocation) => invocation.commit());
+    else if (step === 'meet') {
+      const sql = "INSERT INTO Deal (id, amount) VALUES ('t1', 1)";
+      await invoked((invocation) => planner.execute(invocation, { sql }), null);
+      await invoked((invocation) => invocation.commit()).then(
+        () => assert(false, 'a row that was written since refuses a commit'),
+        () => undefined,
+      );
+      // The next one of the victim is at the head of its line.
+      open.transaction = gate.begin(caller, transaction);
+      await invoked((invocation) => planner.execute(invocation, { sql: 'SELECT id FROM Deal' }), open.transaction);
+    } else if (step === 'commit') await invoked((invocation) => invocation.commit());
     else {
       const who = stage.canaries.text('rows of the victim', 'a row of a transaction');
       for (const id of ['t1', 'd1', 'n3'])
@@ -292,6 +306,29 @@ export const conversations: readonly Conversation[] = [
       await read();
       await ask('DELETE', '/types/Deal/t2', undefined, within);
       await ask('POST', `/tx/${own}/commit`);
+    }),
+  },
+  {
+    name: 'a transaction after one of others, one that is not there, and one’s own',
+    hold: talk(async (ask, stage, adversary) => {
+      const theirs: Open = { transaction: null };
+      await othersTransaction(stage, 'begin', theirs);
+      const nobodys = '01890a5d-0000-7000-8000-000000000000';
+      const met = theirs.transaction?.id ?? nobodys;
+      await othersTransaction(stage, 'meet', theirs);
+      const own = text(await ask('POST', '/tx'), 'id') ?? nobodys;
+      await ask('POST', `/tx/${own}/rollback`);
+      const answers = new Set<string>();
+      for (const after of [met, theirs.transaction?.id ?? nobodys, nobodys, own]) {
+        const begun = await ask('POST', `/tx?after=${after}`);
+        await ask('POST', `/tx/${text(begun, 'id') ?? nobodys}/rollback`);
+        answers.add(`${begun.status} ${begun.body.toString().replaceAll(/"[-0-9a-f]{36}"|\d{19}/g, '?')}`);
+      }
+      assert(answers.size === 1, `whose a transaction is shows: ${[...answers].join(' ')}`);
+      await othersTransaction(stage, 'drop', theirs);
+      await stage.lab.slot(async () => {
+        if (stage.side === 'first') await stage.must('DELETE', '/types/Deal/t1?hard=true', stage.headers('acme', victimPath));
+      });
     }),
   },
   {

@@ -4,7 +4,7 @@
  *
  * - nothing of it is in the log, an index, a change set or another caller's answer before the commit;
  * - it holds no lock, no slot and no fsync: of two that write the same rows the first to commit wins, and the other is refused as
- *   stale; the next one of its client then waits for others that write the same (`turns.ts`);
+ *   stale; the next one of its client then waits for others that write the same (`../waiting-line.ts`);
  * - it is its opener's alone, and what governs rows now governs its own rows at every statement.
  */
 import { assert, ServiceError } from '../../errors.ts';
@@ -19,7 +19,7 @@ import { partsOf } from '../actions.ts';
 import { bytesOfRows } from '../admission/ingest-backlog.ts';
 import type { Caller } from '../caller.ts';
 import type { StatementFacts, Transaction } from '../gate-contract.ts';
-import type { Turn } from './turns.ts';
+import type { Place } from '../waiting-line.ts';
 
 /** A command that waits for the commit. */
 export type WaitingCommand = PutRows | DeleteRows | Batch;
@@ -66,8 +66,10 @@ interface Parts {
   readonly basis: () => Basis;
   readonly nowMs: () => number;
   readonly bounds: TransactionBounds;
-  /** Among those that write rows of which its client met a conflict. */
-  readonly turn: Turn | null;
+  /** In line with those that write rows of which its client met a conflict. */
+  readonly place: Place | null;
+  /** It waits there no longer than a statement may take. */
+  readonly waitMsMax: number;
   readonly onEnd: () => void;
 }
 
@@ -153,18 +155,20 @@ export class OpenTransaction implements Transaction {
 
   /** See `Transaction`. */
   waits(gone: AbortSignal | undefined): Promise<void> | null {
-    return !this.#isOver && this.#begun === null ? (this.#parts.turn?.begin(gone) ?? null) : null;
+    const { place, nowMs, waitMsMax } = this.#parts;
+    if (this.#isOver || this.#begun !== null || place === null) return null;
+    return place.enter({ gone, untilMs: nowMs() + waitMsMax });
   }
 
-  /** It met others, or may have by the time that its turn is over. */
+  /** It met others, or may have by the time that it leaves the line. */
   get met(): boolean {
-    return this.#met !== null || this.#parts.turn !== null;
+    return this.#met !== null || this.#parts.place !== null;
   }
 
-  /** Rows for which the client's next transaction should take a turn; null: none. */
+  /** Rows for which the client's next transaction should stand in line; null: none. */
   get contended(): ReadonlySet<string> | null {
-    const { turn } = this.#parts;
-    return this.#met ?? (turn?.isContended === true ? turn.rows : null);
+    const { place } = this.#parts;
+    return this.#met ?? (place?.isContended === true ? place.keys : null);
   }
 
   /** Ends it where it was left alone for too long. */
@@ -337,7 +341,7 @@ export class OpenTransaction implements Transaction {
     return true;
   }
 
-  /** Drops all of it. Transactions that wait for its rows go on when `shown` is settled: its commit is readable by then. */
+  /** Drops all of it. Others in line for its rows go on when `shown` is settled: its commit is readable by then. */
   end(shown: Promise<unknown> | null = null): void {
     if (!this.#isOver) this.#end(shown);
   }
@@ -393,8 +397,8 @@ export class OpenTransaction implements Transaction {
     this.#clear();
     this.#savepoints.length = 0;
     this.#locked.clear();
-    const { turn, onEnd } = this.#parts;
-    const leave = (): void => turn?.leave();
+    const { place, onEnd } = this.#parts;
+    const leave = (): void => place?.leave();
     if (shown === null) leave();
     else shown.then(leave, leave);
     onEnd();

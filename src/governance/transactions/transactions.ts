@@ -6,7 +6,7 @@ import type { Clock, Ids } from '../../clock.ts';
 import type { Basis } from '../../log/log-store.ts';
 import type { Caller } from '../caller.ts';
 import { isShownTo } from '../jobs/job-runner.ts';
-import { Turn, Turns } from './turns.ts';
+import { Place, type WaitingLine } from '../waiting-line.ts';
 import { type ForkedState, OpenTransaction, type TransactionBounds } from './transaction.ts';
 
 /** Each remembers a few keys. */
@@ -21,8 +21,11 @@ export const transactionBounds: TransactionsBounds = { rowsMax: 100_000, bytesMa
 interface Parts {
   readonly state: ForkedState;
   readonly basis: () => Basis;
-  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly ids: Pick<Ids, 'next'>;
+  readonly line: WaitingLine;
+  /** What a statement may take. */
+  readonly waitMsMax: number;
   readonly bounds: TransactionsBounds;
 }
 
@@ -31,11 +34,9 @@ export class Transactions {
   readonly #open = new Map<string | null, Set<OpenTransaction>>();
   /** By id, those that met others: their clients may name them when they begin again. */
   readonly #ended = new LRUCache<string, OpenTransaction>({ max: endedMax });
-  readonly #turns: Turns;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#turns = new Turns(parts.clock);
   }
 
   /**
@@ -43,7 +44,7 @@ export class Transactions {
    * be forgotten by now.
    */
   begin(caller: Caller, last?: OpenTransaction | string): OpenTransaction {
-    const { state, basis, clock, ids, bounds } = this.#parts;
+    const { state, basis, clock, ids, line, waitMsMax, bounds } = this.#parts;
     this.sweep();
     const tenant = tenantOf(caller.path);
     let open = this.#open.get(tenant);
@@ -58,7 +59,8 @@ export class Transactions {
       basis,
       nowMs: () => clock.monotonicMs(),
       bounds,
-      turn: contended && new Turn(this.#turns, tenant, contended),
+      place: contended && new Place(line, tenant, contended),
+      waitMsMax,
       onEnd: () => {
         own.delete(begun);
         if (begun.met) this.#ended.set(begun.id, begun);

@@ -1,6 +1,6 @@
 /** Transactions whose clients met a conflict: they wait for each other, and for nobody who does not end. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Turn, Turns } from '../../../src/governance/transactions/turns.ts';
+import { Place, WaitingLine } from '../../../src/governance/waiting-line.ts';
 import { TestStore } from '../../harness.ts';
 import { ManualClock } from '../../log/world.ts';
 import { ann, bob, refused, Teller } from './world.ts';
@@ -116,13 +116,14 @@ describe('a client that met a conflict', () => {
   });
 });
 
-describe('a turn', () => {
-  const rows = new Set(['a']);
+describe('a place in the line', () => {
+  const keys = new Set(['a']);
+  const patient = { gone: undefined, untilMs: 10_000 };
 
-  test('that does not end is waited for one second, and who waits waits ten', async () => {
+  test('whose holder does not come back is waited for one second, and who waits gives up after its time', async () => {
     const clock = new ManualClock();
-    const turns = new Turns(clock);
-    const take = (): Promise<void> | null => new Turn(turns, 'acme', rows).begin(undefined);
+    const line = new WaitingLine(clock);
+    const take = (waiter = patient): Promise<void> | null => new Place(line, 'acme', keys).enter(waiter);
     expect(take()).toBeNull();
     const second = take()!;
     const third = take()!;
@@ -133,7 +134,11 @@ describe('a turn', () => {
     expect(await isDone(third)).toBe(false);
     await clock.advance(1_000);
     await third;
-    const crowd = Array.from({ length: 12 }, () => take()!);
+    const [hasty, ...crowd] = [2_500, ...Array.from({ length: 12 }, () => 10_000)].map(
+      (untilMs) => take({ ...patient, untilMs })!,
+    );
+    await clock.advance(500);
+    await hasty;
     for (let i = 0; i < 10; i++) {
       await clock.advance(1_000);
       await someTurns();
@@ -142,11 +147,11 @@ describe('a turn', () => {
   });
 
   test('of one tenant is waited for by nobody else, nor is one whose caller is gone kept waiting', async () => {
-    const turns = new Turns(new ManualClock());
-    expect(new Turn(turns, 'acme', rows).begin(undefined)).toBeNull();
-    expect(new Turn(turns, 'other', rows).begin(undefined)).toBeNull();
+    const line = new WaitingLine(new ManualClock());
+    expect(new Place(line, 'acme', keys).enter(patient)).toBeNull();
+    expect(new Place(line, 'other', keys).enter(patient)).toBeNull();
     const gone = new AbortController();
-    const waiting = new Turn(turns, 'acme', rows).begin(gone.signal)!;
+    const waiting = new Place(line, 'acme', keys).enter({ ...patient, gone: gone.signal })!;
     expect(await isDone(waiting)).toBe(false);
     gone.abort();
     await waiting;
