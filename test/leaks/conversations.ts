@@ -310,7 +310,7 @@ export const conversations: readonly Conversation[] = [
   },
   {
     name: 'a transaction after one of others, one that is not there, and one’s own',
-    hold: talk(async (ask, stage, adversary) => {
+    hold: talk(async (ask, stage) => {
       const theirs: Open = { transaction: null };
       await othersTransaction(stage, 'begin', theirs);
       const nobodys = '01890a5d-0000-7000-8000-000000000000';
