@@ -1,7 +1,7 @@
 /**
  * The one line of those who met a conflict: each stands in it for the keys of which it met one, behind those who came before it for one
  * of them. Transactions wait in it before their first statement, and statements outside of transactions before they are decided again.
- * What must hold: who waits holds nothing, and gives up after its own deadline; who is at the head and does not come back within
+ * Invariants: a waiter holds nothing, and gives up after its own deadline; a head that does not come back within
  * `headMsMax` loses its place, so that nobody waits longer for it; nobody else waits at all.
  */
 import type { Clock } from '../clock.ts';

@@ -24,7 +24,7 @@ interface Parts {
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly ids: Pick<Ids, 'next'>;
   readonly line: WaitingLine;
-  /** What a statement may take. */
+  /** Time that a statement may take. */
   readonly waitMsMax: number;
   readonly bounds: TransactionsBounds;
 }
