@@ -23,6 +23,7 @@ import {
 } from '../../../src/log/files/log-file.ts';
 import { formatManifest, type Manifest, parseManifest } from '../../../src/log/files/manifest.ts';
 import { MemorySubjectKeys } from '../../log/memory-subject-keys.ts';
+import { partsDraft } from '../../log/parts.ts';
 import { subjectDraft } from '../../log/subjects.ts';
 import { accessDraft, context, rowsDraft, SeededRandom } from '../../log/world.ts';
 
@@ -51,6 +52,7 @@ const drafts: readonly EntryDraft[] = [
   subjectDraft(['ada', 'bob', null, 'gone', 'ada']),
   rowsDraft(['a']),
   rowsDraft(['a', 'b', 'c', 'é', longText]),
+  partsDraft(rowsDraft(['a']), subjectDraft(['ada', null, 'gone']), rowsDraft(['b', 'c'])),
   accessDraft('ada', 'bob'),
   vectorsDraft(),
   vectorsDraft(['ada', 'gone', 'ada']),
