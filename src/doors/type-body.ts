@@ -20,6 +20,7 @@ const property = z
       subject: z.boolean().optional(),
       dims: z.int().min(1).max(limits.vectorDims).optional(),
       references: z.string().optional().describe('the type whose rows the values name'),
+      identifier: z.string().optional().describe('the kind of identifier that the values are, such as phone'),
     }),
   ])
   .meta({ id: 'Property', description: 'a column type, or one with attributes' });
@@ -40,7 +41,13 @@ export const meaning = {
     .nullable()
     .optional()
     .describe('rows are edges: the properties that name the two ends'),
-  role: z.string().nullable().optional().describe('what rows are, such as payment or sighting'),
+  role: z
+    .union([z.string(), z.strictObject({ name: z.string(), columns: z.record(z.string(), z.string()).optional() })])
+    .nullable()
+    .optional()
+    .describe(
+      'what rows are, such as payment or sighting; columns: properties that stand for columns of the role by other names',
+    ),
   identifier: z
     .array(z.string())
     .max(limits.columnsPerType)
@@ -80,6 +87,7 @@ export const typeReply = z
         subject: z.boolean(),
         dims: z.int().optional(),
         references: z.string().optional(),
+        identifier: z.string().optional(),
       }),
     ),
     primary_key: z.string().nullable(),
@@ -88,7 +96,7 @@ export const typeReply = z
     protected: z.boolean(),
     access_scope: z.boolean(),
     edge: z.object({ from: z.string(), to: z.string() }).optional(),
-    role: z.string().optional(),
+    role: z.union([z.string(), z.object({ name: z.string(), columns: z.record(z.string(), z.string()) })]).optional(),
     identifier: z.array(z.string()).optional(),
     language: z.string().optional(),
     ontology_version: z.int(),
@@ -106,15 +114,24 @@ export function evolution(name: string, columns: z.infer<typeof properties>, ask
     ...(asked.protected !== undefined && { protected: asked.protected }),
     ...(asked.access_scope !== undefined && { accessScope: asked.access_scope }),
   };
-  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: stated(asked) };
+  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: stated(asked, columns) };
 }
 
-export const stated = ({ edge, role, identifier, language }: Meaning): GivenMeaning => ({
-  ...(edge !== undefined && { edge }),
-  ...(role !== undefined && { role }),
-  ...(identifier !== undefined && { identifier }),
-  ...(language !== undefined && { language }),
-});
+/** `columns` may say of properties which kind of identifier they hold. */
+export function stated({ edge, role, identifier, language }: Meaning, columns: z.infer<typeof properties> = {}): GivenMeaning {
+  const kinds = Object.entries(columns).flatMap(([name, given]) =>
+    typeof given === 'string' || given.identifier === undefined ? [] : [[name, given.identifier]],
+  );
+  return {
+    ...(edge !== undefined && { edge }),
+    ...(role !== undefined && typeof role !== 'object' && { role, roleColumns: null }),
+    ...(role === null && { role, roleColumns: null }),
+    ...(role && typeof role === 'object' && { role: role.name, roleColumns: role.columns ?? null }),
+    ...(identifier !== undefined && { identifier }),
+    ...(kinds.length > 0 && { identifierKinds: Object.fromEntries(kinds) }),
+    ...(language !== undefined && { language }),
+  };
+}
 
 function registration(body: TypeBody): RegisterType {
   return {
@@ -128,7 +145,7 @@ function registration(body: TypeBody): RegisterType {
       targetField: trigger.dst_field,
     })),
     guard: { protected: body.protected ?? false, accessScope: body.access_scope ?? false },
-    meaning: stated(body),
+    meaning: stated(body, body.open === true ? {} : body.properties),
   };
 }
 
@@ -172,10 +189,15 @@ export function shown(
   definition: TypeDefinition,
   effective: ReturnType<GovernedSnapshot['protection']>,
 ): z.infer<typeof typeReply> {
-  const { edge, role, identifier, language } = definition;
+  const { edge, role, roleColumns, identifier, identifierKinds, language } = definition;
   const shownProperties: z.infer<typeof typeReply>['properties'] = {};
   for (const [name, { dims, ...stated }] of Object.entries(definition.properties)) {
-    const attributes = { ...stated, masked: stated.masked || effective.masked.has(name) };
+    const kind = identifierKinds?.[name];
+    const attributes = {
+      ...stated,
+      masked: stated.masked || effective.masked.has(name),
+      ...(kind !== undefined && { identifier: kind }),
+    };
     shownProperties[name] = dims === 0 ? attributes : { ...attributes, dims };
   }
   return {
@@ -191,7 +213,7 @@ export function shown(
     protected: effective.protected,
     access_scope: effective.accessScope,
     ...(edge && { edge }),
-    ...(role !== undefined && { role }),
+    ...(role !== undefined && { role: roleColumns ? { name: role, columns: { ...roleColumns } } : role }),
     ...(identifier && { identifier: [...identifier] }),
     ...(language !== undefined && { language }),
     ontology_version: definition.ontologyVersion,

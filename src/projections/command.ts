@@ -157,7 +157,7 @@ export interface RemoveRows {
 
 /** Registering the same definition again is a no-op; a conflicting one is REL_CONFLICT. */
 /** The meaning of a type's rows. */
-export type TypeMeaning = Pick<TypeDefinition, 'edge' | 'role' | 'identifier' | 'language'>;
+export type TypeMeaning = Pick<TypeDefinition, 'edge' | 'role' | 'roleColumns' | 'identifier' | 'identifierKinds' | 'language'>;
 
 /** Left out: it stays as it is. null: it says so no longer. */
 export type GivenMeaning = { readonly [K in keyof TypeMeaning]?: TypeMeaning[K] | null };

@@ -480,6 +480,8 @@ const functions: readonly Shape[] = [
 /** Functions of the domain: hidden rows have the ids of visible ones, and the worlds differ in what these rows say. */
 const domain: readonly Shape[] = [
   deal('identifiers of a text', "SELECT * FROM DETECT_IDENTITIES('ann@example.org, +44 20 7946 0018')"),
+  deal('rows by an identifier', "LOOKUP_IDENTITY('ann@example.org')"),
+  deal('rows by an identifier that is masked', "LOOKUP_IDENTITY('+44 20 7946 0018')"),
   deal('tiers of accounts', 'SELECT * FROM INFLUENCE_TIER()'),
   deal('tier of a hidden account', "SELECT * FROM INFLUENCE_TIER('x1')"),
   deal('names that are listed', "SELECT * FROM SANCTIONS_SCREEN('Bob Tomb', THRESHOLD => 0)"),

@@ -285,9 +285,18 @@ const definition: fc.Arbitrary<TypeDefinition> = fc.record(
   { requiredKeys: ['name', 'properties', 'open', 'primaryKey', 'graphTriggers', 'ontologyVersion'] },
 );
 
+const pairs = fc.dictionary(text, text, { minKeys: 1, maxKeys: 4, noNullPrototype: true });
+
 /** Tagged fields of a type. */
 const saysMore = fc.record(
-  { edge: fc.record({ from: text, to: text }), role: text, identifier: someTexts, language: text },
+  {
+    edge: fc.record({ from: text, to: text }),
+    role: text,
+    identifier: someTexts,
+    language: text,
+    roleColumns: pairs,
+    identifierKinds: pairs,
+  },
   { requiredKeys: [] },
 );
 

@@ -1,7 +1,8 @@
 /**
  * Fields that a body may have besides the fixed ones, by tags (`../bytes/tagged-fields.ts`), and bodies of open kinds:
  *
- *   type     1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language
+ *   type     1 own, 2 guard, 3 references, 4 edge, 5 role, 6 identifier, 7 language, 8 role columns,
+ *            9 identifier kinds
  *   access   of each record: 1 stated, 2 statements, 3 recalled
  *   branch   1 own            view   1 dropped            removal  1 sources            every other kind: none yet
  *   open     u8 form (0 bytes, 1 JSON), u32 size, bytes; form 2: see `embedded.ts`
@@ -87,10 +88,20 @@ function readFlag(source: ByteReader): boolean {
   return flag;
 }
 
-const typeField = { own: 1, guard: 2, references: 3, edge: 4, role: 5, identifier: 6, language: 7 } as const;
+const typeField = {
+  own: 1,
+  guard: 2,
+  references: 3,
+  edge: 4,
+  role: 5,
+  identifier: 6,
+  language: 7,
+  roleColumns: 8,
+  identifierKinds: 9,
+} as const;
 
 function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): void {
-  const { properties, guard, edge, role, identifier, language } = definition;
+  const { properties, guard, edge, role, identifier, language, roleColumns, identifierKinds } = definition;
   const references = Object.values(properties).flatMap(({ references: to }, number) =>
     to === undefined ? [] : [{ number, to }],
   );
@@ -123,15 +134,19 @@ function writeTypeFields({ definition, own }: TypeBody, target: ByteWriter): voi
       [typeField.role, role === undefined ? null : (field) => field.text(role)],
       [typeField.identifier, identifier === undefined ? null : (field) => writeTexts(identifier, field)],
       [typeField.language, language === undefined ? null : (field) => field.text(language)],
+      [typeField.roleColumns, roleColumns === undefined ? null : (field) => writePairs(roleColumns, field)],
+      [typeField.identifierKinds, identifierKinds === undefined ? null : (field) => writePairs(identifierKinds, field)],
     ],
     target,
   );
 }
 
+type MoreOfType = 'guard' | 'edge' | 'role' | 'identifier' | 'language' | 'roleColumns' | 'identifierKinds';
+
 function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
   let properties = plain.properties;
   let own = false;
-  const more: { -readonly [K in 'guard' | 'edge' | 'role' | 'identifier' | 'language']?: TypeDefinition[K] } = {};
+  const more: { -readonly [K in MoreOfType]?: TypeDefinition[K] } = {};
   readFields(source, (tag, field) => {
     switch (tag) {
       case typeField.own:
@@ -158,12 +173,36 @@ function readTypeFields(plain: TypeDefinition, source: ByteReader): TypeBody {
       case typeField.language:
         more.language = field.text();
         return true;
+      case typeField.roleColumns:
+        more.roleColumns = readPairs(field);
+        return true;
+      case typeField.identifierKinds:
+        more.identifierKinds = readPairs(field);
+        return true;
       default:
         return false;
     }
   });
   const definition = { ...plain, properties, ...more } as TypeDefinition;
   return own ? { kind: 'type', definition, own } : { kind: 'type', definition };
+}
+
+/** Names and what each stands for, one after the other, in the order of the names. */
+function writePairs(pairs: Readonly<Record<string, string>>, target: ByteWriter): void {
+  const entries = Object.entries(pairs).sort(([a], [b]) => (a < b ? -1 : 1));
+  assert(entries.length > 0, 'pairs are some');
+  writeTexts(entries.flat(), target);
+}
+
+function readPairs(field: ByteReader): Readonly<Record<string, string>> {
+  const texts = someTexts(field);
+  if (texts.length % 2 !== 0) throw malformed('a name that stands for nothing');
+  const pairs: Record<string, string> = Object.create(null);
+  for (let i = 0; i < texts.length; i += 2) {
+    if (i > 0 && texts[i]! <= texts[i - 2]!) throw malformed('names out of order');
+    pairs[texts[i]!] = texts[i + 1]!;
+  }
+  return pairs;
 }
 
 function withReferences(properties: TypeDefinition['properties'], field: ByteReader): TypeDefinition['properties'] {

@@ -158,6 +158,10 @@ export interface TypeDefinition {
   readonly edge?: EdgeColumns;
   /** The role by which functions find the type, such as `payment` or `sighting`. */
   readonly role?: string;
+  /** Columns of the role that have another name in the type: by column of the role, the property. Never empty. */
+  readonly roleColumns?: Readonly<Record<string, string>>;
+  /** Properties whose cells are identifiers, such as phone numbers: by property, the kind. Never empty. */
+  readonly identifierKinds?: Readonly<Record<string, string>>;
   /** Properties whose cells name the thing that a row is about, beside its key. Never empty. */
   readonly identifier?: readonly string[];
   /** Language of its texts: a BCP 47 tag. */

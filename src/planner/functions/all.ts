@@ -57,7 +57,7 @@ const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'an exhibit': 'EXPLAIN_REPLAY',
     'the resolution of identities, which is not built':
-      'LOOKUP_IDENTITY RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
+      'RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
     'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
     'scorers of texts and accounts, which are not built':
       'SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE ' +

@@ -106,7 +106,16 @@ export function decideEvolve(
   checkSubjects([...properties]);
   checkMeaning(meaning, properties, existing.open);
   if (!changed) return decideOne('evolve-type', command.name, [], next);
-  const { guard: _, edge: _e, role: _r, identifier: _i, language: _l, ...plain } = evolved(existing, properties, catalog);
+  const {
+    guard: _,
+    edge: _e,
+    role: _r,
+    roleColumns: _rc,
+    identifier: _i,
+    identifierKinds: _ik,
+    language: _l,
+    ...plain
+  } = evolved(existing, properties, catalog);
   const definition: TypeDefinition = { ...plain, ...guard, ...meaning };
   return decideOne('evolve-type', command.name, [typeDraft(definition, context)], next);
 }

@@ -2,34 +2,46 @@
 import { didYouMean, ServiceError } from '../../errors.ts';
 import type { PropertyDefinition } from '../../log/entries/entry.ts';
 import { checkIdentifier, type ColumnType, systemColumns } from '../../log/values/value.ts';
+import { declaredKinds } from '../identity/identifiers.ts';
 import type { GivenMeaning, TypeMeaning } from '../command.ts';
 
 /** Properties that together name a thing, at most. */
 const identifierMax = 16;
+const roleColumnsMax = 64;
 
-export function meaningOf({ edge, role, identifier, language }: GivenMeaning): TypeMeaning {
+export function meaningOf({ edge, role, roleColumns, identifier, identifierKinds, language }: GivenMeaning): TypeMeaning {
   return {
     ...(edge && { edge }),
     ...(typeof role === 'string' && { role }),
+    ...(typeof role === 'string' && hasPairs(roleColumns) && { roleColumns }),
     ...(identifier && { identifier }),
+    ...(hasPairs(identifierKinds) && { identifierKinds }),
     ...(typeof language === 'string' && { language }),
   };
 }
 
 export function changedMeaning(type: TypeMeaning, given: GivenMeaning = {}): TypeMeaning {
   const stated = Object.entries(given).filter(([, value]) => value !== undefined);
-  return meaningOf({ ...meaningOf(type), ...(Object.fromEntries(stated) as GivenMeaning) });
+  const changed: GivenMeaning = { ...meaningOf(type), ...(Object.fromEntries(stated) as GivenMeaning) };
+  // Kinds are said of one property at a time: those of the others stay.
+  return meaningOf({ ...changed, identifierKinds: { ...type.identifierKinds, ...given.identifierKinds } });
+}
+
+function hasPairs(pairs: Readonly<Record<string, string>> | null | undefined): pairs is Readonly<Record<string, string>> {
+  return pairs !== null && pairs !== undefined && Object.keys(pairs).length > 0;
 }
 
 export function sameMeaning(a: TypeMeaning, b: TypeMeaning): boolean {
-  const said = ({ edge, role, identifier, language }: TypeMeaning): string =>
-    JSON.stringify([edge?.from, edge?.to, role, identifier, language]);
+  const pairs = (of: Readonly<Record<string, string>> = {}): readonly unknown[] =>
+    Object.entries(of).sort(([one], [other]) => (one < other ? -1 : 1));
+  const said = ({ edge, role, roleColumns, identifier, identifierKinds, language }: TypeMeaning): string =>
+    JSON.stringify([edge?.from, edge?.to, role, pairs(roleColumns), identifier, pairs(identifierKinds), language]);
   return said(a) === said(b);
 }
 
 /** `properties` are those that the type has; an open one gets others as they are written. */
 export function checkMeaning(
-  { edge, role, identifier, language }: TypeMeaning,
+  { edge, role, roleColumns = {}, identifier, identifierKinds = {}, language }: TypeMeaning,
   properties: ReadonlyMap<string, PropertyDefinition>,
   open: boolean,
 ): void {
@@ -49,6 +61,30 @@ export function checkMeaning(
     if (ends.includes('vector')) throw new ServiceError('REL_INVALID', 'a vector cannot be an end of an edge');
   }
   if (role !== undefined) checkIdentifier(role, 'the role of a type');
+  if (Object.keys(roleColumns).length > roleColumnsMax) {
+    throw new ServiceError('REL_INVALID', `a role has at most ${roleColumnsMax} columns`);
+  }
+  for (const [column, name] of Object.entries(roleColumns)) {
+    checkIdentifier(column, 'a column of a role');
+    if (named(name, `column ${column} of the role`) === 'vector') {
+      throw new ServiceError('REL_INVALID', `a vector is no column of a role: ${JSON.stringify(name)}`);
+    }
+  }
+  for (const [name, kind] of Object.entries(identifierKinds)) {
+    if (!(declaredKinds as readonly string[]).includes(kind)) {
+      throw new ServiceError(
+        'REL_INVALID',
+        `identifier of ${JSON.stringify(name)} is one of ${declaredKinds.join(', ')}${didYouMean(kind, declaredKinds)}`,
+      );
+    }
+    const type = named(name, 'a property that is an identifier');
+    if (type !== null && type !== 'string' && type !== 'integer') {
+      throw new ServiceError(
+        'REL_INVALID',
+        `property ${JSON.stringify(name)} is no identifier: its cells are no texts and no whole numbers`,
+      );
+    }
+  }
   if (identifier) {
     if (identifier.length === 0 || identifier.length > identifierMax || new Set(identifier).size < identifier.length) {
       throw new ServiceError('REL_INVALID', `an identifier has 1 to ${identifierMax} properties, each once`);

@@ -15,21 +15,24 @@ export function ownDefinition(
     guard,
     edge,
     role,
+    roleColumns,
     identifier,
+    identifierKinds,
     language,
   }: Omit<TypeDefinition, 'properties'>,
   properties: Iterable<readonly [string, PropertyDefinition]>,
 ): TypeDefinition {
   const own = { name, properties: ownProperties(properties), open, primaryKey, graphTriggers, ontologyVersion };
-  if (guard === undefined && edge === undefined && role === undefined && identifier === undefined && language === undefined) {
-    return own;
-  }
+  const isPlain = [guard, edge, role, roleColumns, identifier, identifierKinds, language].every((each) => each === undefined);
+  if (isPlain) return own;
   return {
     ...own,
     ...(guard && { guard }),
     ...(edge && { edge }),
     ...(role !== undefined && { role }),
+    ...(roleColumns && { roleColumns }),
     ...(identifier && { identifier }),
+    ...(identifierKinds && { identifierKinds }),
     ...(language !== undefined && { language }),
   };
 }

@@ -15,7 +15,7 @@ const constructs: Readonly<Record<string, readonly string[]>> = {
   'scorers of texts and accounts, which are not built': ["SENTIMENT_SCORE('x')"],
   'vectors of images, faces and voices, which nothing makes': ["SIMILAR_IMAGE('media-1')"],
   'the resolution of identities, which is not built': [
-    "LOOKUP_IDENTITY('+49 30 1234')",
+    "RESOLVE_IDENTITY('+49 30 1234')",
     "SELECT * FROM RESOLVE_IDENTITY('a', MODE => 'canonical')",
     "FUSE_IDENTITIES('a', 'b')",
   ],

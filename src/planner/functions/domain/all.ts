@@ -9,11 +9,13 @@ import { dispatchPriority } from './dispatch-priority.ts';
 import { geofence } from './geofence.ts';
 import { hawalaTrace } from './hawala-trace.ts';
 import { influenceTier } from './influence-tier.ts';
+import { lookupIdentity } from './lookup-identity.ts';
 import { sanctionsScreen } from './sanctions-screen.ts';
 import { wireReconstruction } from './wire-reconstruction.ts';
 
 export const domainFunctions: readonly TableFunction[] = [
   detectIdentities,
+  lookupIdentity,
   sanctionsScreen,
   beneficialOwnership,
   geofence,

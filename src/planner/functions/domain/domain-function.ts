@@ -6,6 +6,7 @@
 import { ServiceError } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
 import { canonicalJson, type Json } from '../../../log/values/canonical-json.ts';
+import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import { type Cell, compareText } from '../../../log/values/value.ts';
 import { VectorBuilder } from '../../../log/values/vector-builder.ts';
 import { looksOfScan } from '../../graph/limits.ts';
@@ -14,7 +15,7 @@ import type { PlanColumn } from '../../logical-plan.ts';
 import { type Batch, emptyBatch, type Execution, type Pieces, PiecesOperator } from '../../operators/operator.ts';
 import { at } from '../../places.ts';
 import type { ArgumentSpec } from '../../calls/argument-spec.ts';
-import type { FunctionScope, Opening, TableFunction } from '../../calls/table-function.ts';
+import type { BoundScope, FunctionScope, Opening, TableFunction } from '../../calls/table-function.ts';
 import { type RoleBatch, type RowsWanted, scanRoles } from './role-rows.ts';
 import { checkRoles, type RoleName, type RoleType, type RoleUse, roleTypes } from './roles.ts';
 
@@ -91,10 +92,12 @@ export function domainFunction(made: DomainFunction): TableFunction {
     types: (scope) => typesRead(made, scope),
     columns: (scope) => {
       if (uses.length > 0) checkRoles(scope, uses, areAlternatives);
+      else checkSource(scope);
       return [...commonBefore, ...made.columns, ...commonBehind];
     },
     bind: (scope): Binding => ({
       types: roleTypes(scope, uses, areAlternatives),
+      source: scope.words.word('SOURCE'),
       words: new Map(
         made.arguments.flatMap((each) =>
           scope.words.word(each.name) === undefined ? [] : [[each.name, scope.words.word(each.name)!]],
@@ -103,6 +106,12 @@ export function domainFunction(made: DomainFunction): TableFunction {
     }),
     open: (opening) => new DomainOperator(made, opening),
   };
+}
+
+function checkSource({ words, catalog }: BoundScope): void {
+  const source = words.word('SOURCE');
+  if (source === undefined || catalog.type(source) !== undefined) return;
+  throw at('REL_UNKNOWN_TYPE', `type ${JSON.stringify(source)} of SOURCE is not registered`, words.placeOf('SOURCE'));
 }
 
 function typesRead(
@@ -118,6 +127,8 @@ function typesRead(
 /** The parts of a call that don't depend on its values. */
 interface Binding {
   readonly types: readonly RoleType[];
+  /** What SOURCE says. */
+  readonly source: string | undefined;
   readonly words: ReadonlyMap<string, string>;
 }
 
@@ -158,6 +169,24 @@ export class DomainCall {
     const types = this.#bound.types.filter(({ role }) => roles.includes(role));
     const key = JSON.stringify([what, types.map(({ role, type, columns }) => [role, type, ...columns])]);
     return this.execution.services.kept.find(this.execution, [...new Set(types.map(({ type }) => type))], key, make);
+  }
+
+  /** Every type, or the one of SOURCE, of a function that reads rows of any. */
+  types(): readonly TypeDefinition[] {
+    const { source } = this.#bound;
+    return this.execution.snapshot.catalog.types().filter(({ name }) => source === undefined || name === source);
+  }
+
+  /** As `rows`, of one type, by the names of its own columns. */
+  rowsOf(type: string, columns: readonly string[], take: (batch: RoleBatch) => void, wanted?: RowsWanted): Steps<void> {
+    const isNamed = type === this.#bound.source;
+    return scanRoles(
+      this.execution,
+      [{ type, columns: new Map(columns.map((name) => [name, name])), isNamed }],
+      columns,
+      take,
+      wanted,
+    );
   }
 
   /** A word argument as it was chosen. */

@@ -12,6 +12,9 @@ import type { Batch, Execution } from '../../operators/operator.ts';
 import { ScanOperator } from '../../operators/scan.ts';
 import type { RoleType } from './roles.ts';
 
+/** A type, and its columns by the names that a reader has for them. */
+type ReadType = Pick<RoleType, 'type' | 'columns' | 'isNamed'>;
+
 /** Rows whose column is one of these texts: looked up by key, pruned by zones, and compared exactly. */
 export interface RowsWanted {
   readonly column: string;
@@ -101,7 +104,7 @@ function jsonOf(text: string): unknown {
 /** Hands rows of these types to `take`, a batch each step; those alone that are wanted. `columns` are names in the role. */
 export function* scanRoles(
   execution: Execution,
-  types: readonly RoleType[],
+  types: readonly ReadType[],
   columns: readonly string[],
   take: (batch: RoleBatch) => void,
   wanted: RowsWanted | null = null,
@@ -130,7 +133,7 @@ export function* scanRoles(
 }
 
 /** Columns of the type by their names in the role; columns that the type lacks are left out. */
-function storedColumns({ snapshot }: Execution, role: RoleType, names: readonly string[]): ReadonlyMap<string, PlanColumn> {
+function storedColumns({ snapshot }: Execution, role: ReadType, names: readonly string[]): ReadonlyMap<string, PlanColumn> {
   const definition = snapshot.catalog.type(role.type);
   const columns = new Map<string, PlanColumn>();
   for (const name of rowColumns) columns.set(name, { name, type: name === '_pk' ? 'string' : 'timestamp' });
@@ -142,7 +145,7 @@ function storedColumns({ snapshot }: Execution, role: RoleType, names: readonly 
   return columns;
 }
 
-function wantedOf({ columns }: RoleType, wanted: RowsWanted | null): RowsWanted | null {
+function wantedOf({ columns }: ReadType, wanted: RowsWanted | null): RowsWanted | null {
   if (wanted === null || wanted.column === '_pk') return wanted;
   const column = columns.get(wanted.column);
   return column === undefined ? null : { ...wanted, column };

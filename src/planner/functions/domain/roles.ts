@@ -133,23 +133,24 @@ function plays(definition: TypeDefinition, wanted: Role): boolean {
 
 function fits(definition: TypeDefinition, { name, columns }: Role): boolean {
   return (
-    definition.role === name || columns.every((each) => each.required === undefined || stored(definition, each) !== undefined)
+    definition.role === name || columns.every((each) => each.required === undefined || propertyOf(definition, each) !== undefined)
   );
 }
 
 function roleType(definition: TypeDefinition, name: RoleName, isNamed: boolean): RoleType {
   const columns = new Map<string, string>();
   for (const each of roles[name].columns) {
-    const column = stored(definition, each);
+    const column = propertyOf(definition, each);
     if (column !== undefined) columns.set(each.name, column);
   }
   return { role: name, type: definition.name, columns, isNamed };
 }
 
 /** The column of a type that serves as one of a role, where it has one of a fitting type. */
-function stored(definition: TypeDefinition, { name, kind }: RoleColumn): string | undefined {
-  const type = definition.properties[name]?.type ?? (systemColumns as Readonly<Record<string, ColumnType>>)[name];
-  return type !== undefined && readable[kind].has(type) ? name : undefined;
+function propertyOf({ properties, roleColumns }: TypeDefinition, { name, kind }: RoleColumn): string | undefined {
+  const column = roleColumns?.[name] ?? name;
+  const type = properties[column]?.type ?? (systemColumns as Readonly<Record<string, ColumnType>>)[column];
+  return type !== undefined && readable[kind].has(type) ? column : undefined;
 }
 
 const readable: Readonly<Record<RoleColumnKind, ReadonlySet<ColumnType>>> = {
