@@ -42,7 +42,7 @@ export const meaning = {
     .optional()
     .describe('rows are edges: the properties that name the two ends'),
   role: z
-    .union([z.string(), z.strictObject({ name: z.string(), columns: z.record(z.string(), z.string()).optional() })])
+    .union([z.string(), z.strictObject({ name: z.string(), columns: record(z.string(), limits.columnsPerType).optional() })])
     .nullable()
     .optional()
     .describe(

@@ -62,13 +62,19 @@ export function readCall(name: string, given: unknown) {
   return { verb, purpose, input };
 }
 
-/** Tools of the specification whose capability is not built. */
-export const notBuilt: readonly string[] = (
-  'suggest_extensions find_in_social_corpus lookup_identity get_domain_summary resolve_entity_identity ingest_media ' +
-  'get_entity_profile get_timeline find_connections get_case_summary add_case_note similar_multimodal schedule_job ' +
-  'list_workflows run_workflow workflow_status list_rules create_rule import_sigma trace_crypto beneficial_ownership ' +
-  'reconstruct_wire trace_hawala geofence screen_sanctions investigate_entity find_threats search_video_frames'
-).split(' ');
+/** Tools of the specification whose capability is not built, by what they wait for. */
+const needs: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'the resolution of identities': 'resolve_entity_identity investigate_entity',
+    'cases and their notes': 'get_case_summary add_case_note',
+    'the functions of its domain':
+      'find_in_social_corpus get_domain_summary trace_crypto beneficial_ownership reconstruct_wire trace_hawala geofence ' +
+      'screen_sanctions find_threats',
+    'images, sounds and videos, which nothing reads': 'ingest_media similar_multimodal search_video_frames',
+    'rules, schedules and workflows':
+      'schedule_job list_workflows run_workflow workflow_status list_rules create_rule import_sigma',
+  }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
+);
 
 /** Matching faces needs an explicit permit, which no policy can give here. Source: specification, "Tool protocol (MCP)". */
 const biometric = 'face_match';
@@ -76,8 +82,9 @@ const biometric = 'face_match';
 function unknownTool(name: string): ServiceError {
   if (name === biometric)
     return new ServiceError('REL_ACL', 'face_match needs an explicit permit to match biometrics, which no policy can give');
-  if (notBuilt.includes(name)) return new ServiceError('REL_NOT_IMPLEMENTED', `the tool ${name} is not implemented`);
-  const guess = didYouMean(name, [...byName.keys(), ...notBuilt, biometric]);
+  const need = needs.get(name);
+  if (need !== undefined) return new ServiceError('REL_NOT_IMPLEMENTED', `the tool ${name} is not implemented: it needs ${need}`);
+  const guess = didYouMean(name, [...byName.keys(), ...needs.keys(), biometric]);
   return new ServiceError('REL_NOT_FOUND', `no such tool: ${JSON.stringify(name.slice(0, 128))}${guess}`);
 }
 

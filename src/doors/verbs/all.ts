@@ -8,12 +8,14 @@ import { remember, rememberBatch } from './memory/remember.ts';
 import { episodesIn, summarise } from './memory/summarise.ts';
 import { ingestDocument, ragStoreAnswer, ragStoreElements } from './documents/documents.ts';
 import { detectCommunities, findScc, hubAuthority, pathsBetween, predictLinks, rankKeyNodes } from './graph.ts';
+import { findConnections, getEntityProfile, getTimeline, lookupIdentity } from './entity.ts';
 import { hybridSearch } from './hybrid.ts';
 import { nlQuery } from './nl-query.ts';
 import { eraseSubject, getAuditTrail, jobStatus, listJobs, metrics, serverHealth } from './operations.ts';
 import { aggregateStats, explainPolicy, getEntities, listEntityTypes, query, queryKnowledge } from './query.ts';
 import { getRelationships, listLinkTypes } from './relationships.ts';
 import { searchEntities, searchKnowledge } from './search.ts';
+import { suggestExtensions } from './suggest-extensions.ts';
 import type { Verb } from './verb.ts';
 
 export const verbs: readonly Verb[] = [
@@ -53,6 +55,11 @@ export const verbs: readonly Verb[] = [
   hubAuthority,
   findScc,
   predictLinks,
+  lookupIdentity,
+  getEntityProfile,
+  getTimeline,
+  findConnections,
+  suggestExtensions,
   getAuditTrail,
   listJobs,
   jobStatus,

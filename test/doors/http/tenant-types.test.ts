@@ -191,6 +191,34 @@ describe('what rows of a type are', () => {
     });
   });
 
+  test('a role may have its columns under other names, a property a kind of identifier', async () => {
+    const columns = { id: 'string', phone: { type: 'string', identifier: 'phone' }, payer: 'string', payee: 'string' };
+    const role = { name: 'transfer', columns: { from: 'payer', to: 'payee' } };
+    const body = { name: 'Wire', properties: columns, role };
+    expect(await world.ok(acme, 'POST', '/types', body, 201)).toMatchObject({
+      role,
+      properties: { phone: { identifier: 'phone' } },
+    });
+    expect(await world.ok(acme, 'POST', '/types', body)).toMatchObject({ changed: false });
+    const more = { properties: { mail: { type: 'string', identifier: 'email' } } };
+    expect(await world.ok(acme, 'POST', '/types/Wire/schema', more)).toMatchObject({
+      changed: true,
+      role,
+      properties: { phone: { identifier: 'phone' }, mail: { identifier: 'email' } },
+    });
+    expect(await world.ok(acme, 'POST', '/types/Wire/schema', { role: 'transfer' })).toMatchObject({
+      changed: true,
+      role: 'transfer',
+    });
+    const refused: readonly (readonly [object, string])[] = [
+      [{ role: { name: 'transfer', columns: { from: 'paier' } } }, 'REL_UNKNOWN_COLUMN'],
+      [{ properties: { fax: { type: 'string', identifier: 'telegraph' } } }, 'REL_INVALID'],
+      [{ properties: { at: { type: 'timestamp', identifier: 'phone' } } }, 'REL_INVALID'],
+    ];
+    for (const [given, code] of refused)
+      expect(await world.refusal(acme, 'POST', '/types/Wire/schema', given)).toEqual([400, code]);
+  });
+
   test.each<[string, object, number, string]>([
     ['an end that is no property', { edge: { from: 'payer', to: 'paye' } }, 400, 'REL_UNKNOWN_COLUMN'],
     ['one end', { edge: { from: 'payer', to: 'payer' } }, 400, 'REL_INVALID'],

@@ -60,8 +60,8 @@ const specified = (
 /** What this version has no function for yet: a tool that comes is taken out here. */
 const missing = new Set(
   (
-    'suggest_extensions find_in_social_corpus lookup_identity get_domain_summary resolve_entity_identity ' +
-    'ingest_media get_entity_profile get_timeline find_connections ' +
+    'find_in_social_corpus get_domain_summary resolve_entity_identity ' +
+    'ingest_media ' +
     'get_case_summary add_case_note similar_multimodal schedule_job list_workflows run_workflow workflow_status list_rules ' +
     'create_rule import_sigma trace_crypto beneficial_ownership reconstruct_wire trace_hawala geofence ' +
     'screen_sanctions investigate_entity find_threats search_video_frames face_match'
@@ -229,6 +229,24 @@ describe('flat routes', () => {
       relationships: [{ link_type: 'SENT_TO', from_id: 'ada', to_id: 'bob' }],
     });
     expect((await told('get_relationships', { entity_id: 'ada' }))['total']).toBe(2);
+    const ada = await told('get_entity_profile', { entity_id: 'ada' });
+    expect(ada).toMatchObject({
+      entities: [{ type: 'Party', row: { id: 'ada' } }],
+      connections: [{ link_type: 'SENT_TO', edges: 2 }],
+    });
+    const { events } = await told('get_timeline', { entity_id: 'ada' });
+    expect(events.map(({ type, kind }: Json) => `${type} ${kind}`).sort()).toEqual(['Party row', 'SENT_TO edge', 'SENT_TO edge']);
+    expect((await told('get_timeline', { entity_id: 'ada', limit: 1 }))['truncated']).toBe(true);
+    expect((await told('find_connections', { entity_id: 'ada', max_hops: 1 }))['rows']).toMatchObject([
+      { nodeId: 'bob' },
+      { nodeId: 'eve' },
+    ]);
+    expect(await told('lookup_identity', { raw: 'nobody@example.org' })).toMatchObject({ rows: [], row_count: 0 });
+    expect((await told('suggest_extensions'))['roles']).toContainEqual({
+      role: 'unit',
+      default_type: 'Unit',
+      columns: ['lat', 'lon', 'status'],
+    });
     expect(await told('explain_policy', { entity_type: 'Parcel' })).toMatchObject({ decision: 'allow' });
     expect((await told('get_audit_trail', { entity_type: 'Parcel' }))['entries'].length).toBeGreaterThan(0);
     expect(await told('server_health')).toEqual({ status: 'ready', version: '2.4.1', profile: 'free' });

@@ -127,7 +127,7 @@ function typesRead(
 /** The parts of a call that don't depend on its values. */
 interface Binding {
   readonly types: readonly RoleType[];
-  /** What SOURCE says. */
+  /** The type that SOURCE names. */
   readonly source: string | undefined;
   readonly words: ReadonlyMap<string, string>;
 }

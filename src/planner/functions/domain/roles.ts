@@ -126,6 +126,12 @@ export function checkRoles(scope: BoundScope, uses: readonly RoleUse[], areAlter
   throw at('REL_UNKNOWN_TYPE', `${what}: declare it of a type, or register ${defaultType}`, words.placeOf('SOURCE'));
 }
 
+/** Roles that one of these types plays. */
+export function playedRoles(types: readonly TypeDefinition[]): ReadonlySet<RoleName> {
+  const names = Object.keys(roles) as RoleName[];
+  return new Set(names.filter((name) => types.some((each) => plays(each, roles[name]))));
+}
+
 function plays(definition: TypeDefinition, wanted: Role): boolean {
   if (definition.role !== undefined) return definition.role === wanted.name;
   return definition.name === wanted.defaultType && fits(definition, wanted);
