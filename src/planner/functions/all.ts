@@ -57,10 +57,7 @@ const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'an exhibit': 'EXPLAIN_REPLAY',
     'the resolution of identities, which is not built':
-      'RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES CROSS_PLATFORM_ACCOUNT',
+      'RESOLVE_IDENTITY FUSE_IDENTITIES SPLIT_IDENTITIES',
     'vectors of images, faces and voices, which nothing makes': 'SIMILAR_IMAGE FACE_SEARCH VOICE_MATCH',
-    'scorers of texts and accounts, which are not built':
-      'SENTIMENT_SCORE STANCE_SCORE BIAS_SCORE AUTHENTICITY_SCORE POSTING_PATTERN STYLE_FINGERPRINT BOT_AMPLIFICATION_SCORE ' +
-      'NARRATIVE_TRACE PERSONA_CLUSTER_DETECT INAUTHENTIC_BEHAVIOUR_SCAN COORDINATED_AMPLIFICATION',
   }).flatMap(([need, names]) => names.split(' ').map((name): [string, string] => [name, need])),
 );

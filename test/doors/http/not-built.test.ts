@@ -12,7 +12,6 @@ const root = join(import.meta.dirname, '../../..');
 
 /** By what they need. */
 const constructs: Readonly<Record<string, readonly string[]>> = {
-  'scorers of texts and accounts, which are not built': ["SENTIMENT_SCORE('x')"],
   'vectors of images, faces and voices, which nothing makes': ["SIMILAR_IMAGE('media-1')"],
   'the resolution of identities, which is not built': [
     "RESOLVE_IDENTITY('+49 30 1234')",

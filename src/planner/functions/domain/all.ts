@@ -11,6 +11,12 @@ import { hawalaTrace } from './hawala-trace.ts';
 import { influenceTier } from './influence-tier.ts';
 import { lookupIdentity } from './lookup-identity.ts';
 import { sanctionsScreen } from './sanctions-screen.ts';
+import { authenticityScore, botAmplification, inauthenticBehaviour, postingPattern } from './scorers/account-scores.ts';
+import { coordinatedAmplification } from './scorers/coordinated-amplification.ts';
+import { narrativeTrace } from './scorers/narrative-trace.ts';
+import { crossPlatform, personaClusters } from './scorers/persona-clusters.ts';
+import { styleFingerprint } from './scorers/style-fingerprint.ts';
+import { biasScore, sentimentScore, stanceScore } from './scorers/text-scores.ts';
 import { wireReconstruction } from './wire-reconstruction.ts';
 
 export const domainFunctions: readonly TableFunction[] = [
@@ -26,4 +32,16 @@ export const domainFunctions: readonly TableFunction[] = [
   wireReconstruction,
   hawalaTrace,
   influenceTier,
+  sentimentScore,
+  stanceScore,
+  biasScore,
+  styleFingerprint,
+  authenticityScore,
+  postingPattern,
+  botAmplification,
+  inauthenticBehaviour,
+  narrativeTrace,
+  coordinatedAmplification,
+  personaClusters,
+  crossPlatform,
 ];

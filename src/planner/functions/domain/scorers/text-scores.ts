@@ -1,0 +1,117 @@
+/** SENTIMENT_SCORE, STANCE_SCORE, BIAS_SCORE: what texts say and how. Source: specification, "SQL dialect", the table of operators. */
+import type { Steps } from '../../../graph/steps.ts';
+import type { TableFunction } from '../../../calls/table-function.ts';
+import { type DomainCall, domainFunction, type DomainRow } from '../domain-function.ts';
+import { clausesOf, sentimentOf } from './sentiment.ts';
+import { textArgument, textRoles, type TextSubject, textSubject, wordsOf } from './subjects.ts';
+
+export const sentimentScore: TableFunction = domainFunction({
+  name: 'SENTIMENT_SCORE',
+  summary: 'How glad or angry a text, a post or the posts of an account are, from -1 to 1.',
+  method: 'vader-rules/1',
+  arguments: [textArgument],
+  roles: textRoles,
+  columns: [{ name: 'texts', type: 'integer' }],
+  run: (call) => scored(call, (texts) => meanOf(texts, (text) => [sentimentOf(text)])),
+});
+
+export const stanceScore: TableFunction = domainFunction({
+  name: 'STANCE_SCORE',
+  summary: 'How a text, a post or the posts of an account speak of a target, from -1 to 1.',
+  method: 'clauses/1',
+  arguments: [
+    textArgument,
+    { name: 'TARGET', kind: 'text', required: true, summary: 'what is spoken of: only clauses that name it count' },
+  ],
+  roles: textRoles,
+  columns: [{ name: 'texts', type: 'integer' }],
+  run: stance,
+});
+
+export const biasScore: TableFunction = domainFunction({
+  name: 'BIAS_SCORE',
+  summary: 'The share of loaded, hedging and factive words in a text, a post or the posts of an account.',
+  method: 'word-lists/1',
+  arguments: [textArgument],
+  roles: textRoles,
+  columns: [{ name: 'texts', type: 'integer' }],
+  run: (call) => scored(call, biasOf),
+});
+
+interface Scored {
+  readonly score: number | null;
+  readonly evidence: DomainRow['evidence'];
+}
+
+function* scored(call: DomainCall, scoreOf: (texts: readonly string[]) => Scored): Steps<readonly DomainRow[]> {
+  const subject: TextSubject = yield* textSubject(call, call.text('X')!);
+  call.look(subject.texts.reduce((sum, text) => sum + text.length, 0));
+  const { score, evidence } = scoreOf(subject.texts);
+  const { nodeId, type, texts, systemFrom } = subject;
+  return [{ nodeId, type, cells: [BigInt(texts.length)], score, evidence, systemFrom }];
+}
+
+function meanOf(texts: readonly string[], partsOf: (text: string) => readonly ReturnType<typeof sentimentOf>[]): Scored {
+  const known = texts.flatMap(partsOf).filter(({ compound }) => compound !== null);
+  if (known.length === 0) return { score: null, evidence: { why: 'no known word' } };
+  const words = [...new Set(known.flatMap((each) => each.words))].slice(0, wordsShown);
+  return {
+    score: known.reduce((sum, { compound }) => sum + compound!, 0) / known.length,
+    evidence: { parts: known.length, words },
+  };
+}
+
+const wordsShown = 20;
+
+function* stance(call: DomainCall): Steps<readonly DomainRow[]> {
+  const target = wordsOf(call.text('TARGET')!);
+  if (target.length === 0) throw call.refuse('TARGET', 'has no word');
+  return yield* scored(call, (texts) => {
+    const clauses = texts.flatMap(clausesOf).filter((clause) => names(wordsOf(clause), target));
+    if (clauses.length === 0) return { score: null, evidence: { why: 'no clause names the target' } };
+    const { score, evidence } = meanOf(clauses, (clause) => [sentimentOf(clause)]);
+    return { score, evidence: { clauses: clauses.length, ...(evidence as object) } };
+  });
+}
+
+function names(words: readonly string[], target: readonly string[]): boolean {
+  return words.some((_, first) => target.every((word, i) => words[first + i] === word || words[first + i] === `${word}'s`));
+}
+
+const biased: Readonly<Record<'loaded' | 'hedging' | 'factive', ReadonlySet<string>>> = {
+  loaded: new Set(
+    (
+      'regime thug thugs radical radicals extremist extremists fanatic fanatics elite elites puppet puppets corrupt outrageous shameful disgraceful ' +
+      'traitor traitors treason invasion invaders hordes swarm mob mobs brainwashed propaganda sheeple slaughter butcher butchers tyrant tyranny dictator ' +
+      'scandalous explosive bombshell shocking horrific disastrous catastrophic evil wicked vile sinister insidious blatant brazen rampant so-called ' +
+      'hysterical lunatic lunatics insane crazy madness heroic glorious patriots patriotic freedom-loving devastating destroyed slammed blasted obliterated ' +
+      'cronies henchmen witch-hunt hoax sham crooked woke leftist rightwing leftwing globalist mainstream agenda'
+    ).split(' '),
+  ),
+  hedging: new Set(
+    (
+      'maybe perhaps possibly probably apparently allegedly reportedly seemingly supposedly presumably likely unlikely might may could would seems seem ' +
+      'appears appear suggests suggest somewhat arguably roughly approximately generally usually often sometimes rumored rumoured purported purportedly ' +
+      'claims claimed claim assume assumes believed think thinks guess'
+    ).split(' '),
+  ),
+  factive: new Set(
+    (
+      'obviously clearly undeniably undoubtedly certainly surely everyone everybody nobody always never truth proven proves prove exposed exposes reveal ' +
+      'reveals revealed admit admits admitted realize realise realizes know knows known fact facts definitely indisputable unquestionably inevitably ' +
+      'naturally evidently confirms confirmed'
+    ).split(' '),
+  ),
+};
+const biasWordsMin = 5;
+
+function biasOf(texts: readonly string[]): Scored {
+  const words = texts.flatMap((text) => text.toLowerCase().match(/[\p{L}\p{N}]+(?:['’-][\p{L}]+)*/gu) ?? []);
+  if (words.length < biasWordsMin)
+    return { score: null, evidence: { why: `fewer than ${biasWordsMin} words`, words: words.length } };
+  const counts = Object.fromEntries(
+    Object.entries(biased).map(([kind, list]) => [kind, words.filter((word) => list.has(word)).length]),
+  );
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return { score: Math.min(1, all / words.length), evidence: { words: words.length, ...counts } };
+}
