@@ -5,14 +5,17 @@
  *   npm run quality -- cranfield [--data <folder>]        ANNALS_DATA_DIR, or ../shared/data, by default
  *   npm run quality -- memory [--seed 1]                  both halves; the second is the one that counts
  *   npm run quality -- fusion [--seed 1] [--data <folder>] what likeness by hashing is worth beside words, by its weight
+ *   npm run quality -- names [--seed 1]                   pairs of names, both halves, and a list of 20,000 names
  *
  * A line a way of searching, then one of JSON; exit code 1 where a figure is below what it has to reach.
  */
 import { parseArgs } from 'node:util';
+import { systemClock } from '../../src/clock.ts';
 import { collectionIn, dataFolder } from './collection.ts';
 import { measured } from './measure.ts';
 import { weights, worthOnCollection, worthOnConversations, type Worth } from './fusion.ts';
 import { recallMeasured } from './memory.ts';
+import { listFigures, pairFigures } from './names.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -20,6 +23,7 @@ const { values: options, positionals } = parseArgs({
 });
 const name = positionals[0] ?? 'cranfield';
 if (name === 'memory') process.exit(await memory(Number(options.seed)));
+if (name === 'names') process.exit(names(Number(options.seed)));
 if (name === 'fusion') process.exit(await fusion(Number(options.seed)));
 const collection = collectionIn(options.data ?? dataFolder, name);
 if (collection === null) {
@@ -47,6 +51,21 @@ async function memory(seed: number): Promise<number> {
   }
   console.log(JSON.stringify({ seed, heldOut }));
   return heldOut.recall - heldOut.bm25 >= atLeast ? 0 : 1;
+}
+
+/** The least F1 of the pairs that were held out, and the least share of a list's names that are found first. */
+function names(seed: number): number {
+  const [tuned, heldOut] = [pairFigures(0), pairFigures(1)];
+  for (const [half, { pairs, precision, recall, f1, plainF1 }] of Object.entries({ tuned, 'held out': heldOut })) {
+    const text = `precision ${precision.toFixed(3)}, recall ${recall.toFixed(3)}, F1 ${f1.toFixed(3)}`;
+    console.log(`${half}: ${pairs} pairs, ${text}; plain Jaccard ${plainF1.toFixed(3)}`);
+  }
+  const list = listFigures(seed, () => systemClock.monotonicMs());
+  console.log(
+    `${list.names} names: recall@1 ${list.recallAt1.toFixed(3)}, others ${list.others.toFixed(2)}, p50 ${list.p50Ms.toFixed(2)} ms, p95 ${list.p95Ms.toFixed(2)} ms`,
+  );
+  console.log(JSON.stringify({ heldOut, list }));
+  return heldOut.f1 >= 0.7 && list.recallAt1 >= 0.95 ? 0 : 1;
 }
 
 /** Likeness by hashing has no weight beside words as long as every weight is below words alone somewhere: else it should have one. */
