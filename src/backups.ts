@@ -83,7 +83,7 @@ export class Backups implements BackupDesk {
   readonly #directory: string;
   #busy: string | null = null;
   #digesting: Promise<unknown> = Promise.resolve();
-  /** Ends the digesting of what the last backup saved: the files go with what the next one saves. */
+  /** Ends the digesting of the last backup's saved state: the next saved state replaces its files. */
   #superseded = new AbortController();
 
   constructor(parts: BackupParts) {
@@ -175,7 +175,7 @@ export class Backups implements BackupDesk {
     return asked === undefined ? signal : AbortSignal.any([signal, asked]);
   }
 
-  /** Never rejects: the backup is what it was said to be, and a restore says what it was compared with. */
+  /** Never rejects: the backup stays valid, and a restore says what it was compared with. */
   async #digestLater(artefact: Artefact, saved: SavedState, { target = this.#directory }: CreateOptions): Promise<void> {
     const { disk, keyring, settings, digestBeside, signal: closing, say } = this.#parts;
     const { signal: superseded } = this.#superseded;

@@ -37,7 +37,7 @@ export async function askModel<T>(
   }
 }
 
-/** Never what the endpoint wrote: it may repeat what it was sent. */
+/** Never repeats the endpoint's own text: it may contain the request. */
 function reasonOf(error: unknown, patienceMs: number): string {
   if (!(error instanceof Error)) return 'no reason given';
   if (error.name === 'TimeoutError') return `no answer within ${patienceMs / 1000} s`;

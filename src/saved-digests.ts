@@ -1,6 +1,6 @@
 /**
- * Digests of all projections as a store has saved them, read from its derived files alone: they say what the store held, not what
- * a replay of its log comes to, so a restore that gives the same has rebuilt what was there.
+ * Digests of all projections as a store has saved them, read from its derived files alone: they describe the store's state, not a
+ * replay of its log, so a restore with the same digests has rebuilt that state.
  */
 import type { KeyObject } from 'node:crypto';
 import { ServiceError } from './errors.ts';

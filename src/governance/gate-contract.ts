@@ -219,8 +219,8 @@ export interface SubmitOptions {
   /** Rows wait while too much is on its way to the disk, in the order of their submission, instead of being refused. */
   readonly waits?: boolean;
   /**
-   * Looks at what a command that writes rows is about to store, in the turn that stores it: it does not wait for anything, and what
-   * it throws refuses the command.
+   * Checks the rows that a command is about to store, in the turn that stores them: it must not wait, and an error of it refuses
+   * the command.
    */
   readonly before?: (outcome: Omit<Outcome, 'durability' | 'replayed'>, written: () => readonly WrittenRows[]) => void;
 }
@@ -251,8 +251,8 @@ export interface Invocation {
    */
   commit(options?: Pick<SubmitOptions, 'sync'>): Promise<Outcome | null>;
   /**
-   * Reads and writes by `attempt`, again where what it read was written meanwhile (REL_CONFLICT, `stale`): at most sixteen times,
-   * and one after the other with all who met a conflict about the same key or type of the caller's path.
+   * Reads and writes by `attempt`, again where a row that it read was written meanwhile (REL_CONFLICT, `stale`): at most sixteen
+   * times, and one after the other with all attempts that met a conflict about the same key or type of the caller's path.
    */
   retryConflicts<T>(about: string, attempt: () => Promise<T>): Promise<T>;
   /**
@@ -288,8 +288,8 @@ export interface Invocation {
    */
   erasing(): RowCheck | undefined;
   /**
-   * The live decision about reading a type, and what determines it; or as policies and types stood below a position, or at
-   * an instant in nanoseconds, without what is shared. REL_INVALID for a position that lies ahead; refuses nothing else.
+   * The live decision about reading a type, and its reasons; or as policies and types stood below a position, or at an instant in
+   * nanoseconds, without shared rows. REL_INVALID for a position that lies ahead; refuses nothing else.
    */
   explainPolicy(objectType: string | null, at?: number | bigint): PolicyExplanation;
 }
@@ -349,7 +349,7 @@ export interface ProofReader {
   leafHash(leaf: number): Uint8Array;
   /** The newest signed head. */
   head(): Promise<SignedHead>;
-  /** Throws REL_NOT_FOUND for what does not exist and for what the caller may not see, alike. */
+  /** Throws the same REL_NOT_FOUND for entries that do not exist and for entries that the caller may not see. */
   entry(request: ProofRequest): Promise<EntryProof>;
   /** `width` node hashes of C2SP tile (level, index). */
   tile(level: number, index: number, width: number): Promise<Uint8Array>;
@@ -382,7 +382,7 @@ export interface LinkEntry extends Omit<ExhibitBody, 'resultHash' | 'recipe'> {
 }
 
 export interface ExhibitDesk {
-  /** REL_NOT_FOUND for what does not exist and for what the caller's path does not cover. */
+  /** REL_NOT_FOUND for exhibits that do not exist and for those that the caller's path does not cover. */
   exhibit(id: string): ExhibitView;
   /** True when the caller may be shown the link's recipe, and re-derive it. */
   mayReplay(link: ExhibitLink): boolean;
@@ -466,8 +466,8 @@ export interface GateContract {
   /** Transactions that are open: those that a caller began, and of whom it looks after; without one, all of them. */
   transactions(caller?: Caller): readonly Transaction[];
   /**
-   * Throws what the next request of this caller would be refused with for its tenant's sake: what streams, and asks for
-   * nothing more, ends by it.
+   * Throws the error with which the tenant's state would refuse the caller's next request: it ends a stream that makes no further
+   * requests.
    */
   checkStanding(caller: Caller): void;
   /**

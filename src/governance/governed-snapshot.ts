@@ -1,7 +1,7 @@
 /**
- * Access paths under a grant: what one invocation may see of a snapshot. The paths of the caller's scope travel into storage
- * with every scan, so that storage can skip what is not visible, and every block is checked again where rows leave.
- * Classified types don't exist for anybody.
+ * Access paths under a grant: one invocation's view of a snapshot. The paths of the caller's scope travel into storage with every
+ * scan, so that storage can skip invisible rows, and every block is checked again where rows leave. Classified types exist for no
+ * caller.
  */
 import type {
   AccessPaths,

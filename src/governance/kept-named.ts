@@ -13,7 +13,7 @@ export interface KeptScope {
   readonly fork: number | undefined;
 }
 
-/** Null for commands that name neither. REL_NOT_FOUND for what is not in force, and for what is not the caller's to end. */
+/** Null for commands that name neither. REL_NOT_FOUND for an id that is not in force, and for one that the caller may not end. */
 export function keptNamed(command: Command, retention: Pick<Retention, 'of'>, scope: KeptScope): Kept | null {
   if (command.kind !== 'release-retention' && command.kind !== 'expire-retention') return null;
   const kept = retention.of(command.id);

@@ -3,7 +3,7 @@
  * sees the cell may read the body. Invariants:
  *
  * - a reference is good in the row that it was made for and in no other, so no caller reads a body by a row of its own making;
- * - what is written belongs to the caller's tenant, and is let in as a row of the type is, the bytes that come meanwhile too;
+ * - a written body belongs to the caller's tenant, and is admitted as a row of the type is, with its later bytes;
  * - a body that no row names yet is held until the invocation that means to is over, and is removed then if none came to name it.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';

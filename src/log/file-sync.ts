@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { LogWriter } from './files/log-writer.ts';
 
-/** The event loop is not held for what takes longer: larger groups, and a disk whose last fsync in the turn was slow. */
+/** Longer fsyncs do not hold the event loop: those of larger groups, and of a disk whose last fsync in the turn was slow. */
 const IN_TURN_BYTES_MAX = 64 << 10;
 const IN_TURN_MS_MAX = 0.5;
 /** Fsyncs beside the loop before another one is tried in the turn; doubled each time that one is slow. */

@@ -137,10 +137,10 @@ export interface LogStore {
   /** Committed entries from a leaf on, up to what was written when the call was made. Verifies frames as it reads. */
   read(fromLeaf: number): AsyncIterable<CommittedEntry>;
   /**
-   * Drops what lies at these positions, ascending, from every file of the log: of rows their leaf hashes are left, of exhibits,
-   * views and removals all but their texts. No hash changes. Durable when it resolves. Rows that are sealed by subject stay:
-   * their keys are what is destroyed. `through`: these are all that entries up to that leaf removed, which a `redaction` says
-   * then. Rejects when the log fails meanwhile; doing it again goes on.
+   * Drops the versions and texts at these positions, ascending, from every file of the log: of rows their leaf hashes are left,
+   * of exhibits, views and removals all but their texts. No hash changes. Durable when it resolves. Rows that are sealed by
+   * subject stay: their keys are destroyed instead. `through`: these are all positions that entries up to that leaf removed,
+   * which a `redaction` then records. Rejects when the log fails meanwhile; a repetition continues.
    */
   redact(positions: Ascending, yieldTurn: () => Promise<void>, through?: number): Promise<Redacted>;
   /** Calls back, in order and in the turn in which it becomes true, whenever more positions are visible. */

@@ -1,9 +1,9 @@
 /**
- * Dropping bytes from a log that never changes what it commits to. A sealed file is written anew, one generation further, with
- * the same leaves: of rows only their leaf hashes are left, of texts that repeat them nothing (`blank-body.ts`). The list of
- * files then names the new one, and the old one is deleted: a crash at any point leaves one of the two, whole.
+ * Dropping bytes from a log without changing its commitments. A sealed file is written anew, one generation further, with the
+ * same leaves: of rows only their leaf hashes are left, of texts that repeat them nothing (`blank-body.ts`). The list of files
+ * then names the new one, and the old one is deleted: a crash at any point leaves one of the two, whole.
  *
- * Rows that are sealed by subject stay as they are: their keys are what is destroyed.
+ * Rows that are sealed by subject stay as they are: their keys are destroyed instead.
  */
 import type { Random } from '../clock.ts';
 import { assert } from '../errors.ts';

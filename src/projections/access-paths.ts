@@ -408,6 +408,6 @@ export interface AccessPaths extends TenantPaths {
   readonly searchAt: (instant: bigint) => SearchConfig;
   /** Views that can be named: of the caller's own path and of those above it. */
   readonly views: readonly ViewRecord[];
-  /** It holds what one caller alone has written: nothing that is worked out from it is kept for anybody. */
+  /** It holds one caller's uncommitted rows: no result of it is cached for other callers. */
   readonly isPrivate: boolean;
 }

@@ -1,7 +1,7 @@
 /**
  * The kinds of derived files. The beginning of a file's name gives its kind, and each kind has an owner who knows which of its
- * files are in use: that decides what a start removes, what is collected, and what keeps an erasure from its certificate. A file
- * of no kind is unknown, and so is one that its owner does not know.
+ * files are in use. A start removes the others, collection deletes them, and they keep an erasure from its certificate. A file of
+ * no kind is unknown, and so is one that its owner does not know.
  */
 import { assert } from '../errors.ts';
 

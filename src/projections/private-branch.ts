@@ -49,9 +49,9 @@ export class PrivateBranch {
   }
 
   /**
-   * Decides by what stands here, and takes what comes of it, unless nothing is asked of the branch after it (`isLast`). Throws what
-   * refuses the command, and is as it was then. `keys` are used for rows that bring none, before any that are made; those that were
-   * used are returned.
+   * Decides on the state of this branch, and applies the result, unless this is the last use of the branch (`isLast`). An error
+   * refuses the command and leaves the branch unchanged. `keys` are used for rows that bring none, before any that are made;
+   * those that were used are returned.
    */
   write(
     command: Command,

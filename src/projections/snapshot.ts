@@ -25,9 +25,9 @@ interface SnapshotSources {
 }
 
 /**
- * The catalog is that of now: a definition only ever widens, so what a snapshot stored earlier still reads under it, and
- * a column whose entry is not visible yet reads as NULL. Rows are those below the basis. Throws REL_NOT_FOUND for a name
- * that means no branch to the tenant, or one whose fork the basis does not cover.
+ * The catalog is that of now: a definition only ever widens, so earlier rows still read under it, and a column whose entry is not
+ * visible yet reads as NULL. Rows are those below the basis. Throws REL_NOT_FOUND for a name that means no branch to the tenant,
+ * or one whose fork the basis does not cover.
  */
 export function takeSnapshot(
   { branches, catalog, rows, erasures, removedKeys, recalls, embeddings, views, tenants }: SnapshotSources,

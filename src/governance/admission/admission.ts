@@ -124,7 +124,7 @@ export class Admission {
     this.#running = this.#placed = false;
   }
 
-  /** Its turn is over until `resume`: it waits for others, who need what it holds. */
+  /** Gives up its turn until `resume`: it waits for others, who need its slots. */
   pause(): void {
     this.#paused = { running: this.#running, placed: this.#placed };
     this.leave();

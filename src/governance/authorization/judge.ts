@@ -88,7 +88,7 @@ export class Judge implements Permits {
     return opensByPolicy(policies, cedarActionOf[action].action, type, this.#parts.clock.now());
   }
 
-  /** For what is written: by what guards the types of its branch now. */
+  /** Guards for writes: those of the branch's types now. */
   writeGuards(judged: Judged): Guards {
     const { catalog } = this.#parts;
     const branch = this.#branchOf(judged.caller);

@@ -9,7 +9,7 @@ export function vectorColumns({ properties }: TypeDefinition): readonly string[]
   return embeddings.length > 0 ? embeddings : all;
 }
 
-/** Columns whose words are searched where none is named: texts, and strings of JSON. Keys and ids say nothing of what a row is about. */
+/** Columns searched for words where none is named: texts, and strings of JSON. Keys and ids do not describe a row. */
 export function wordColumns(definition: TypeDefinition): readonly string[] {
   return columnsOf(definition, holdsTexts);
 }

@@ -71,7 +71,7 @@ export interface ErasedState extends BranchesRead {
     versionsOf(tenant: string | null, subject: string, from?: number): Generator<undefined, SubjectVersions>;
     /** Finds the versions derived from a subject's versions, as far as the search has come. */
     derivedFrom(tenant: string | null, subject: string): Pick<DerivedVersions, 'find' | 'versions' | 'subjects' | 'removedKeys'>;
-    /** Types of a tenant whose rows say what they were made from. */
+    /** Types of a tenant whose rows name their sources. */
     derivable(tenant: string | null): ReadonlySet<string>;
     /** Every text in cells of versions is said. */
     cellsOf(versions: readonly ErasedVersions[], say: (text: string, position: number) => void): Generator<undefined, void>;

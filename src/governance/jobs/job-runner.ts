@@ -55,7 +55,7 @@ export interface JobSpec<T> {
   readonly unit: JobUnit;
   /** Absent: it runs at once. */
   readonly lane?: JobLane;
-  /** A drain waits for what was promised and cancels what can be asked for again. */
+  /** A drain waits for promised jobs and cancels those that can be started again. */
   readonly onDrain: 'wait' | 'cancel';
   run(work: JobWork): Promise<T>;
 }
@@ -137,7 +137,7 @@ export class JobRunner {
     return [...this.#jobs.values()].flatMap((job) => (isShownTo(caller, job.caller) ? job.view : [])).reverse();
   }
 
-  /** REL_NOT_FOUND for what is not there and for what the caller may not see alike. */
+  /** The same REL_NOT_FOUND for a job that does not exist and for one that the caller may not see. */
   find(id: string, caller: Caller): JobView {
     return this.#found(id, caller).view;
   }

@@ -143,8 +143,8 @@ let chars = new Int32Array(charactersMost);
 let charsBefore = new Int32Array(charactersMost);
 
 /**
- * Terms of a sorted dictionary within so many edits: each shares the work on what it has in common with the one before, and
- * what begins in a way that is too far already is passed over as a whole.
+ * Terms of a sorted dictionary within so many edits: each shares the work on the beginning that it has in common with the one
+ * before, and terms with a beginning that is too far already are skipped as a whole.
  */
 function nearTerms(index: TextIndex, sought: string, edits: number): number[] {
   const found: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Texts of a block, searched by index. An index covers rows and cells that the reader may not see, so it stays in here: what
- * leaves are searches of what the block shows.
+ * Texts of a block, searched by index. An index covers rows and cells that the reader may not see, so it stays in here: only
+ * searches of the block's visible texts leave.
  */
 import type { Vector } from '../../log/values/columns.ts';
 import type { ColumnType } from '../../log/values/value.ts';

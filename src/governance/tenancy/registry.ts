@@ -1,6 +1,6 @@
 /**
- * Which part of the registry of tenants a command is about: whose, and whether that tenant's own administrator may do it.
- * Registering, suspending and ending tenants, their tiers and quotas are for who runs the store.
+ * The part of the tenant registry that a command is about: its tenant, and whether that tenant's own administrator may run it.
+ * Only the operator of the store registers, suspends and ends tenants, and sets their tiers and quotas.
  */
 import { tenantOf } from '../../log/values/value.ts';
 import type { AgreementSide, Command } from '../../projections/command.ts';

@@ -74,9 +74,9 @@ export async function readBackup(disk: Disk, source: string, publicKeys: readonl
 }
 
 /**
- * Restores, and has `judge` look at what came of it while the target still counts for nothing. Throws REL_NOT_FOUND for a backup
- * that is not there, REL_UNPROCESSABLE for one that is not whole, REL_CONFLICT for a target that is not empty; whatever is thrown,
- * by `judge` too, the target is empty then.
+ * Restores, and lets `judge` check the result while the target still counts for nothing. Throws REL_NOT_FOUND for a missing
+ * backup, REL_UNPROCESSABLE for one that is not whole, REL_CONFLICT for a target that is not empty. After any error, of `judge`
+ * too, the target is empty.
  */
 export async function restoreBackup<T>(options: RestoreOptions, judge: (restored: Restored) => Promise<T>): Promise<T> {
   const { disk, source, target, publicKeys } = options;

@@ -59,7 +59,7 @@ export class Blobs {
   /** By address: the last change of its file that is under way. It never rejects. */
   readonly #changing = new Map<string, Promise<void>>();
 
-  /** Drops what a process left that came to no end, and counts what is there. */
+  /** Drops the unfinished files of an earlier process, and counts the blobs. */
   static async open(options: BlobsOptions): Promise<Blobs> {
     const blobs = new Blobs(options);
     await blobs.#start();
@@ -165,7 +165,7 @@ export class Blobs {
     return { add, clear, count };
   }
 
-  /** Undefined when there is none. Throws REL_STORAGE when what is there is not what was put. */
+  /** Undefined when there is none. Throws REL_STORAGE when the stored bytes are not the ones that were put. */
   async open(name: BlobName): Promise<BlobReader | undefined> {
     const { disk } = this.#options;
     const path = this.#path(this.address(name));

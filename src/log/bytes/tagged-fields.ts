@@ -1,10 +1,10 @@
 /**
- * Fields that a body has besides those that all of its kind have:
+ * Fields of a body beside those that every body of its kind has:
  *
  *   count u8 | tag u8, size u32, bytes | …      tags rising
  *
  * A later release adds a field by a tag of its own, and needs no new version: a release that does not know a tag refuses the
- * body, since what the field says may change what the entry means.
+ * body, since the field may change the meaning of the entry.
  */
 import { ServiceError } from '../../errors.ts';
 import { ByteReader, ByteWriter, malformed } from './byte-stream.ts';

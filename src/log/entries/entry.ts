@@ -490,9 +490,9 @@ export interface RedactionBody {
 }
 
 /**
- * Kinds that had a number before they had a design: `batch` (what one append did together), `edge`, `embedding` (of versions, by a
- * model), `judgement` (whether two rows are of one thing), `identity` (what was fused or split), `model` (as trained), `rule`,
- * `job` (as scheduled), `run` (of a job), `quarantine` (what is hidden, and shown again), `search` (a configuration).
+ * Kinds that had a number before they had a design: `batch` (the parts of one append), `edge`, `embedding` (of versions, by a
+ * model), `judgement` (whether two rows are of one thing), `identity` (a merge or a split), `model` (as trained), `rule`, `job`
+ * (as scheduled), `run` (of a job), `quarantine` (rows hidden, and shown again), `search` (a configuration).
  */
 export const openKinds = [
   'batch',

@@ -1,6 +1,6 @@
 /**
- * Memory in which sections of rows are sealed and opened where they lie, by ChaCha20 (RFC 8439) of `kernels/chacha20.ts`: a
- * section may be of one row, and what `node:crypto` makes for a cipher costs twenty times what sealing 250 bytes takes.
+ * Memory in which sections of rows are sealed and opened in place, by ChaCha20 (RFC 8439) of `kernels/chacha20.ts`: a section may
+ * be of one row, and the objects of `node:crypto` for a cipher cost twenty times as much as sealing 250 bytes.
  */
 import { chacha20Code } from './chacha20-code.ts';
 

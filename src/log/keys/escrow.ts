@@ -145,8 +145,8 @@ export async function readEscrow({
 }
 
 /**
- * A key directory of what an escrow holds, below a data directory that has none, under a key-encryption key of its own. The
- * file that everything else hangs on comes last: what was cut off half-way opens nothing and says so.
+ * Writes the key directory of an escrow below a data directory that has none, under a key-encryption key of its own. The file
+ * that everything else depends on comes last: an interrupted directory opens nothing and says so.
  */
 export async function writeKeysFrom(
   { secrets, records, tombstones }: KeyContents,

@@ -1,7 +1,7 @@
 /**
  * All long work beside the event loop, in at most so many threads as the machine has cores to spare. Work goes in steps of some
- * milliseconds: between two of them it says how far it is, what is more urgent goes first, and what was given up ends. Without
- * a spare core, and in tests, the same steps run in turns of the event loop.
+ * milliseconds: between two of them it reports progress, more urgent work goes first, and cancelled work ends. Without a spare
+ * core, and in tests, the same steps run in turns of the event loop.
  */
 import { ServiceError } from '../../errors.ts';
 import { type Asked, type SteppedJob, type Stepped, steppingJob } from './stepping-job.ts';

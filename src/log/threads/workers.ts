@@ -1,14 +1,14 @@
 /**
- * Work beside the event loop: a job runs in a thread of its own, or in its twin, in the calling turn. Both give the same
- * bytes; the twin is what a machine with one core, the simulation and most tests run.
+ * Work beside the event loop: a job runs in a thread of its own, or in its twin, in the calling turn. Both give the same bytes; a
+ * machine with one core, the simulation and most tests run the twin.
  *
- * - A job is a function of what it was begun with and of what it was asked before; it never reads a clock, a disk or an
- *   entropy source. Replies come in the order of the requests.
+ * - A job is a function of its start data and of its earlier requests; it never reads a clock, a disk or an entropy source.
+ *   Replies come in the order of the requests.
  * - Requests and replies are small messages. Bulk lies in shared memory that both sides know from the beginning.
- * - A request that throws is refused alone; a thread that ends refuses all that waits and all that comes.
+ * - A request that throws is refused alone; a thread that ends refuses all waiting and later requests.
  * - A thread ends with its process, and keeps it alive only while a caller waits for a reply.
  *
- * This file is also what a thread starts with.
+ * A thread starts with this file too.
  */
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';

@@ -2,7 +2,7 @@
  * Where fixed-width columns of sealed segments rest: shared WebAssembly memories, so that kernels and workers read them in
  * place. A memory never shrinks, so bytes are given out as extents that are given back and used again.
  *
- * - An extent begins on 64 bytes and is as long as was asked for; what it holds at first is undefined.
+ * - An extent begins on 64 bytes and has the requested length; its first content is undefined.
  * - An extent is not read after it was released. Readers of blocks keep no view beyond a turn of the event loop
  *   (`RowBlock`), and `release` is called in a turn of its own.
  * - All of a memory is reserved at once and touched as it is used: its buffer never changes, and costs what it holds.
@@ -109,7 +109,7 @@ export class ColumnMemory {
     return new Uint8Array(arena.buffer, at, bytes);
   }
 
-  /** Gives back an extent: a view over the whole of what `allocate` returned, in whatever element type. */
+  /** Gives back an extent: a view over the whole result of `allocate`, in any element type. */
   release(view: ArrayBufferView): void {
     const arena = this.#arenas.find(({ buffer }) => buffer === view.buffer);
     assert(arena, 'what is released was allocated here');

@@ -1,10 +1,10 @@
 /**
- * Checks a log directory without trusting what wrote it. Shares only the codecs with the writer: reading, ordering,
- * the judgement of the tail and the tree's growth are done here a second time, from the drawings in `log-file.ts` and
- * `entry-codec.ts`. Never halts at a mistake: it lists them all, each with its place.
+ * Checks a log directory without trusting its writer. Shares only the codecs with it: reading, ordering, the judgement of the
+ * tail and the tree's growth are done here a second time, from the drawings in `log-file.ts` and `entry-codec.ts`. Never halts at
+ * a fault: it lists them all, each with its offset.
  *
- * Without keys everything holds but what is sealed: bodies stay shut, and the report says so. With them a worker, where there
- * is one, opens bodies beside the walk; what it does not vouch for is looked at here.
+ * Without keys everything is checked but the sealed bodies, and the report says so. With them a worker, where there is one, opens
+ * bodies beside the walk; the walk checks those that it does not vouch for.
  */
 import { checkBlob, listBlobs } from '../blobs/blobs.ts';
 import { openCheckpoint } from '../tree/checkpoint-note.ts';
@@ -88,7 +88,7 @@ export interface VerifyReport {
   /** How many of them were dropped from the files after an entry had removed them for good. */
   readonly rowsPruned: number;
   readonly seals: number;
-  /** Large bodies whose content is what their name says. */
+  /** Large bodies whose content matches their name. */
   readonly blobs: number;
   /** The stored signed head, if there is one. */
   readonly checkpoint: { readonly size: number; readonly signature: 'verified' | 'not checked' | 'bad' } | null;

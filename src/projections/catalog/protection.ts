@@ -24,8 +24,8 @@ export interface EdgeSource {
 }
 
 /**
- * By any of the definitions, and by those of the types whose rows have its edges: an edge says what its row says, so that a
- * guard or mask of that type holds for edges that were written before it, too. Pure.
+ * The protection by all of the definitions, and by those of the types whose rows have these edges: an edge repeats cells of its
+ * row, so a guard or mask of that type holds for earlier edges, too. Pure.
  */
 export function protectionOf(definitions: readonly TypeDefinition[], sources: readonly EdgeSource[] = []): Protection {
   const masked = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Which subjects were erased: what was intended and is not completed yet, for a start to go on with, and what each completed
- * erasure stated. Subjects go by commitments; nothing here names one.
+ * Erased subjects: intents that are not completed yet, for a start to continue, and the statements of completed erasures.
+ * Subjects go by commitments; nothing here names one.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

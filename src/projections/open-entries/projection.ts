@@ -1,6 +1,6 @@
 /**
- * Entries of kinds that have no design yet: where they are, and whose. Nothing else in this release knows of them; an erasure
- * has to find them all, since what they hold may repeat a subject. Vectors say nothing that could be looked for.
+ * Entries of open kinds: where they are, and of which tenant. Nothing else in this release knows of them; an erasure has to find
+ * them all, since their content may repeat a subject. Vectors hold no text that could be searched.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

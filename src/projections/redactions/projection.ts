@@ -1,6 +1,7 @@
 /**
- * Rows that were removed for good and whose bytes are still in the log, sealed: what a redaction has before it. Rows of subjects
- * are not among them: without their keys they are nothing. Vectors of removed rows go with them, out of the entries that hold them.
+ * Rows that were removed for good and whose bytes are still in the log, sealed: the work ahead of a redaction. Rows of subjects
+ * are not among them: without their keys they are unreadable. Vectors of removed rows go with them, out of the entries that hold
+ * them.
  */
 import { deserialize, serialize } from 'node:v8';
 import { assert } from '../../errors.ts';

@@ -178,7 +178,7 @@ export class Rows implements Projection {
     return new DerivedVersions({ tenant, subject, layers: () => this.#ordered(), scopes: this.#scopes, timeline: this.timeline });
   }
 
-  /** Types of a tenant whose rows say what they were made from. */
+  /** Types of a tenant whose rows name their sources. */
   derivable(tenant: string | null): ReadonlySet<string> {
     const types = new Set<string>();
     for (const layer of this.#ordered())

@@ -1,6 +1,6 @@
 /**
- * Decisions for one caller: what is known of the caller is folded into the policies once, and kept for as long as the
- * caller asks alike. Only what depends on the clock is folded again.
+ * Decisions for one caller: the facts about the caller are folded into the policies once, and kept for as long as the caller
+ * makes the same kind of request. Only conditions on the clock are folded again.
  */
 import type { TypeDefinition } from '../../../log/entries/entry.ts';
 import type { CellMask } from '../grant.ts';

@@ -1,6 +1,6 @@
 /**
- * Partial evaluation: what is known of an invocation is folded in, and what is left is about cells of the row. The result
- * is true or false, an error, or a residual that evaluates, for every row, to what the whole expression would.
+ * Partial evaluation: the facts of an invocation are folded in, and the rest is about cells of the row. The result is true or
+ * false, an error, or a residual with the value of the whole expression for every row.
  */
 import { systemColumns, type ColumnType } from '../../../log/values/value.ts';
 import type { Question, Resource } from './entities.ts';

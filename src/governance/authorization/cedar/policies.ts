@@ -1,6 +1,6 @@
 /**
- * Policy texts: what the engine parses, less what can't be compiled to exactly what it would decide. A construct that is
- * refused here would otherwise be ignored, never match, or mean something else for rows than for the engine.
+ * Policy texts: the engine's language, without the constructs that can't be compiled to exactly the engine's decision. A
+ * construct that is refused here would otherwise be ignored, never match, or mean something else for rows than for the engine.
  */
 import { ServiceError } from '../../../errors.ts';
 import { canonicalJson } from '../../../log/values/canonical-json.ts';

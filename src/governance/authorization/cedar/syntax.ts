@@ -1,6 +1,6 @@
 /**
- * Cedar expressions as a tree, and their text. The text is canonical: equal texts are equal expressions, so it keys what
- * is cached of them, and it is what EXPLAIN POLICY shows. Frozen by convention; every operator is a case of one union.
+ * Cedar expressions as a tree, and their text. The text is canonical: equal texts are equal expressions, so it is the key of
+ * caches, and EXPLAIN POLICY shows it. Frozen by convention; every operator is a case of one union.
  */
 import { unreachable } from '../../../errors.ts';
 import type { ColumnType } from '../../../log/values/value.ts';

@@ -1,7 +1,8 @@
 /**
- * With which six letters the texts of a column begin: who looks for what a short text repeats of them has columns left out that
- * hold nothing of it, unread. A bit for each hash of six letters, lower-case; of three where a text has no six that are plain
- * ASCII and look the same quoted and composed; all bits where it has no such three. Texts of less than three are left out.
+ * The six letters with which the texts of a column begin: a search for repetitions of its texts in a short text skips, unread,
+ * the columns whose texts cannot occur in it. A bit for each hash of six letters, lower-case; of three where a text has no six
+ * that are plain ASCII and look the same quoted and composed; all bits where it has no such three. Texts of less than three are
+ * left out.
  */
 import type { Vector } from '../../../log/values/columns.ts';
 

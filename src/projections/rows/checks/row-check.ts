@@ -27,8 +27,8 @@ export interface WritePlace {
 export type StoredRows = Pick<CheckedBatch, 'definition' | 'length' | 'cells' | 'keys' | 'validFrom' | 'validTo'>;
 
 /**
- * Rejects what must not be put. `known` is the type as it stood before the batch: what is stored reads under it. Rows of a patch are
- * asked about once they are whole (`permitted`).
+ * Rejects rows that must not be put. `known` is the type as it stood before the batch: stored rows read under it. Rows of a patch
+ * are checked once they are whole (`permitted`).
  */
 export function rejectUnwritable(
   check: RowCheck,

@@ -1,14 +1,13 @@
 /**
- * The versions that a batch of puts becomes, row by row in order: what each closes, and which stretches of what it closes
+ * The versions that a batch of puts becomes, row by row in order: the versions that each closes, and the ranges of these that
  * stay true beside it. The interval logic of an update, apart from cells and storage.
  *
  * - Without bounds a put closes every open version of its key.
- * - With bounds it closes the open versions that it overlaps, and what they leave uncovered is asserted again by
- *   remainders that follow it.
- * - A put that replaces what is to come asserts again only what lies before it.
- * - A patch writes one version for each open version that it overlaps, over the stretch that both cover, so that each keeps
- *   cells of its own, and asserts again what lies outside. Without bounds it is about all that holds from now on: the stretch that
- *   holds now is cut at now, as DELETE cuts it.
+ * - With bounds it closes the open versions that it overlaps, and remainders that follow it assert their uncovered time again.
+ * - A put that replaces the future asserts again only the time before it.
+ * - A patch writes one version for each open version that it overlaps, over the range that both cover, so that each keeps cells
+ *   of its own, and asserts the rest again. Without bounds it is about all time from now on: the range that holds now is cut at
+ *   now, as DELETE cuts it.
  */
 import { rowOp } from '../../../log/entries/entry.ts';
 import { FOREVER } from '../../../log/values/timestamp.ts';

@@ -1,12 +1,12 @@
 /**
- * Canonical dump of a table into a hash: versions in position order, whatever the layout. Column after column, because a
- * row at a time costs more than everything else that a rebuild does: each column is a stream of its own, over all segments,
- * and the hash is over the streams.
+ * Canonical dump of a table into a hash: versions in position order, in any layout. Column after column, because a row at a time
+ * costs more than everything else that a rebuild does: each column is a stream of its own, over all segments, and the hash is
+ * over the streams.
  *
  * - A stream says nothing of segments, widths, dictionaries or codes. Rows that were removed are in none, and rows are
  *   numbered without them.
- * - What is mostly the same from row to row is written as runs that are as long as they can be.
- * - A column that no row has a value in leaves nothing: it may not even exist in another layout.
+ * - Fields that are mostly the same from row to row are written as runs that are as long as they can be.
+ * - A column without a value in any row leaves nothing: it may not even exist in another layout.
  */
 import { assert, unreachable } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';

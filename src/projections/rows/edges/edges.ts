@@ -4,7 +4,7 @@
  *   _pk            digest of the type, the row's key, the link type and both ends
  *   from_id, to_id texts of the ends: an array is as many ends, and NULL or an empty text is none
  *   derived_from   system_from of the row's version, 16 hex digits
- *   subject        whose the row is
+ *   subject        the subject of the row
  *
  * Every version of a row has edges of its own bounds and its own kind (put, remainder, end), so a read at any instants of both
  * axes finds the edges of the rows that it finds there. Where a row names other ends from now on, the version that ends its old

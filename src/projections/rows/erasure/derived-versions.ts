@@ -1,6 +1,6 @@
 /**
- * Stored versions that were made from others, on whatever branch: by the columns in which rows name what they rest on, and by
- * a joint subject. Step by step: what was made from what was made is found, too.
+ * Stored versions that were made from others, on any branch: found by the columns in which rows name their sources, and by a
+ * joint subject. Step by step, so versions made from derived versions are found, too.
  */
 import type { ErasedVersions } from '../../../log/entries/entry.ts';
 import { ownSubject, subjectsIn } from '../../../log/keys/subjects.ts';

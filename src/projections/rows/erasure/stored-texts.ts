@@ -1,4 +1,4 @@
-/** Every text that is stored in rows, whatever branch wrote it: for who looks for one in all of them. */
+/** Every text stored in rows, on any branch: for searches over all of them. */
 import type { Vector } from '../../../log/values/columns.ts';
 import type { Timeline } from '../../../log/values/timeline.ts';
 import type { Cell } from '../../../log/values/value.ts';

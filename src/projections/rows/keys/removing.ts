@@ -1,6 +1,6 @@
 /**
- * Parts of removing versions of a table for good, which is one turn however many they are: what can be done before, and what keys
- * fall back to.
+ * Parts of removing versions of a table for good, which is one turn however many they are: the preparation, and the versions that
+ * keys fall back to.
  */
 import { hashBytes } from '../cells/byte-hash.ts';
 import type { PrimaryKeyIndex } from './primary-key-index.ts';

@@ -1,6 +1,6 @@
 /**
- * Rows under the column types of an earlier catalog. A column that was widened since rests as its wider type; what was
- * stored before reads back as what it was, value for value: JSON text as the scalar that it was made from.
+ * Rows under the column types of an earlier catalog. A column that was widened since is stored in its wider type; earlier cells
+ * read back as they were written, value for value: JSON text as the scalar that it was made from.
  */
 import { assert } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';
@@ -19,7 +19,7 @@ import type {
 } from '../../access-paths.ts';
 import { columnTypeOf } from '../../catalog/projection.ts';
 
-/** From what a column was to what it is at rest; null where the vectors are the same. */
+/** The former and the stored type of a column; null where the vectors are the same. */
 type Change = { readonly was: ColumnType; readonly is: ColumnType } | null;
 
 export class RowsOfThen implements RowReader {

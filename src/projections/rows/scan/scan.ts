@@ -281,7 +281,7 @@ export function estimateRows(source: ScanSource, request: ScanRequest): ScanEsti
   return { access, rows, segments };
 }
 
-/** Blocks whose reader tells visible versions itself. Returns what is left to be read in the common way. */
+/** Blocks for readers that select visible versions themselves. Returns the filter that is left to be read in the common way. */
 function* unsiftedBlocks(
   segment: Segment,
   filter: SegmentFilter,

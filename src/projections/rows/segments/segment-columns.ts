@@ -2,11 +2,11 @@
  * Keys and columns of one segment, in memory or on the file that it rests on. Invariants:
  *
  * - `keys` and `column` load a column within the turn if it is out of memory, and are the only ways to it;
- * - a column leaves memory only while the file says what it holds: a hard delete or a wider type that the file can't be read
- *   as makes it wrong until it is written again;
+ * - a column leaves memory only while the file holds its current cells: a hard delete, or a wider type that the file can't be
+ *   read as, makes the file wrong until it is written again;
  * - cells of removed rows are wiped on request, and before they could get into a file or a copy: readers of a column pass over
  *   removed rows, and removing the rows of a subject, which lie in all segments, is one turn;
- * - what a column was before it was widened is kept for as long as branches may read it as that.
+ * - the former type of a widened column is kept for as long as branches may read it so.
  */
 import { assert } from '../../../errors.ts';
 import type { Vector } from '../../../log/values/columns.ts';

@@ -3,9 +3,9 @@
  *
  * - positions rise with the row; a version is known below its bound, so "known at P" is a prefix of the rows;
  * - `closings[row]` is the position that superseded the version, `open` while nothing did, `REMOVED` once it was removed for
- *   good, or where it came without its cells: then all that is left of it is its position, and what it closed;
+ *   good, or where it came without its cells: then only its position and its closings are left;
  *   a version is visible at bound P when its position < P and its closing >= P;
- * - the live bitmap says what is open as of the last applied entry; like `closings` it exists only once something was closed;
+ * - the live bitmap shows open versions as of the last applied entry; like `closings` it exists only once a version was closed;
  * - once a segment is sealed (another one follows) no row is added; closings, chains, removals and wider types still change it;
  * - the columns of a sealed segment that rests on a file may leave memory (`segment-columns.ts`): a view of one is good until
  *   its reader next yields.

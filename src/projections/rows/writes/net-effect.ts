@@ -2,10 +2,11 @@
  * The net effect of several writes in one append: a version that one of them made and a later one closed is dropped, as if each
  * row had been written once, in its final state. Pure. Invariants:
  *
- * - what stood before is closed by what is left of its key;
- * - a version that alone leads from what is left to whose it is stays, and is closed by what took its place: an erasure finds its way by it;
- * - instants among the times of the writes themselves say when nothing of them held yet: where such a one bounds a version, the bound is
- *   the time of what takes its place.
+ * - stored versions are closed by the kept versions of their key;
+ * - a version that alone leads from a kept version to its subject stays, and its replacement closes it: an erasure finds its way
+ *   by it;
+ * - instants among the times of the writes themselves mean that none of them held yet: where such an instant bounds a version,
+ *   the bound is the time of its replacement.
  */
 import type { NamedColumn, Vector } from '../../../log/values/columns.ts';
 import { type EntryDraft, positionsOf, rowOp, type RowsBody } from '../../../log/entries/entry.ts';

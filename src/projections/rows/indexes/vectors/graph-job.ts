@@ -2,8 +2,8 @@
  * Graphs of vectors (HNSW), each of one path's rows of one segment, in a thread of their own: they live in native memory, which threads
  * don't share. A graph follows from its vectors and the order in which they come, since seed, effort and width are fixed.
  *
- * The library says what a graph is to a path, and learns it from one. Both go by a file in memory that has no name
- * (`log/memory-file.ts`): what reaches a disk are bytes that the other side has sealed.
+ * The library writes a graph to a path, and reads it from one. Both go by a file in memory that has no name
+ * (`log/memory-file.ts`): only bytes that the other side has sealed reach a disk.
  */
 import hnsw from 'hnswlib-node';
 import { assert } from '../../../../errors.ts';
