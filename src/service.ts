@@ -3,7 +3,7 @@
  * argument.
  */
 import { join } from 'node:path';
-import { Backups, type CopyBeside, type DigestBeside } from './backups.ts';
+import { Backups, type CopyBeside, type DigestBeside } from './upkeep/backups.ts';
 import { type Clock, Ids, type Random } from './clock.ts';
 import { isLoopback, type Settings } from './config.ts';
 import { INDEX_SHARE, rowBudget, rowSettings, UNBOUND_INDEX_BYTES } from './row-memory.ts';
@@ -23,7 +23,7 @@ import { JobRunner, type JobWork } from './governance/jobs/job-runner.ts';
 import { readLicence } from './governance/tenancy/licence-file.ts';
 import { type Licence, LicenceTerm } from './governance/tenancy/licence.ts';
 import { bootRefusals } from './governance/tenancy/profile.ts';
-import { onceAMinute } from './governance/once-a-minute.ts';
+import { onceAMinute } from './governance/jobs/once-a-minute.ts';
 import { TenantChores } from './governance/tenancy/tenant-chores.ts';
 import { Blobs } from './log/blobs/blobs.ts';
 import { noteSigner } from './log/tree/checkpoint-note.ts';
@@ -37,7 +37,7 @@ import { type WorkerKeeper, workerKeeper } from './log/threads/worker-keeper.ts'
 import { inlineWorker, spareCores, type StartWorker, threadWorker } from './log/threads/workers.ts';
 import { unfinishedRestore } from './log/backup/restore.ts';
 import { erasureSeed, type MasterKeys, masterKeys } from './master-keys.ts';
-import { modelsOf } from './http-models.ts';
+import { modelsOf } from './models/http-models.ts';
 import { Planner } from './planner/planner.ts';
 import { TurnQueue, type WorkKind } from './planner/run/turn-queue.ts';
 import { type LookupFiles, LookupTables } from './planner/standing/lookup-tables.ts';
@@ -51,7 +51,7 @@ import type { Projection } from './projections/projection.ts';
 import { Projections } from './projections/projections.ts';
 import { ColumnStore } from './projections/rows/store/column-store.ts';
 import { INDEX_PREFIX } from './projections/rows/store/index-files.ts';
-import type { RestoreBeside } from './restores.ts';
+import type { RestoreBeside } from './upkeep/restores.ts';
 import { plannerOptions } from './planner-options.ts';
 
 /** State kept beside the log so that a start does not read all of it, and columns need not all be in memory. */

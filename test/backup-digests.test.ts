@@ -3,13 +3,13 @@
  * digested after the backup was acknowledged.
  */
 import { describe, expect, it, test } from 'vitest';
-import type { DigestBeside } from '../src/backups.ts';
+import type { DigestBeside } from '../src/upkeep/backups.ts';
 import type { RestoreReport } from '../src/doors/http/system-desk.ts';
 import { type Artefact, formatArtefact } from '../src/log/backup/backup-artefact.ts';
 import type { Disk } from '../src/log/disk/disk.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
 import type { SavedState } from '../src/projections/checkpoint-keeper.ts';
-import { digestsOfSaved } from '../src/saved-digests.ts';
+import { digestsOfSaved } from '../src/upkeep/saved-digests.ts';
 import type { Service, ServiceParts } from '../src/service.ts';
 import { ErasureWorld } from './governance/erasure/erasure-world.ts';
 import { analyst, TestStore } from './harness.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { nodeDisk } from '../src/log/disk/node-disk.ts';
-import { copyInThread, digestInThread, restoreInThread } from '../src/upkeep-thread.ts';
+import { copyInThread, digestInThread, restoreInThread } from '../src/upkeep/upkeep-thread.ts';
 import { TestStore } from './harness.ts';
 
 let home: string;

@@ -25,7 +25,7 @@ import { MemoryDisk } from '../log/disk/memory-disk.ts';
 import { nodeDisk } from '../log/disk/node-disk.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import { checkBoot, Service } from '../service.ts';
-import { copyInThread, digestInThread, restoreInThread } from '../upkeep-thread.ts';
+import { copyInThread, digestInThread, restoreInThread } from '../upkeep/upkeep-thread.ts';
 import { exitCode } from './exit.ts';
 import { lookupFiles } from './lookup-files.ts';
 import { Progress } from './progress.ts';

@@ -19,8 +19,8 @@ import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
-import type { PolicyDesk, TenantDesk } from './desks.ts';
-import type { BodyDesk } from './large-bodies.ts';
+import type { PolicyDesk, TenantDesk } from './desks/desks.ts';
+import type { BodyDesk } from './writing/large-bodies.ts';
 import type { GovernedBlock } from './search/visible-texts.ts';
 
 /** An access path that has passed the gate: rows outside the caller's scope can't come out of it. */

@@ -20,19 +20,19 @@ import type { IngestBacklog } from './admission/ingest-backlog.ts';
 import type { QueryPlaces } from './admission/query-places.ts';
 import type { Quota } from './admission/quota.ts';
 import type { TenantStorage } from './admission/tenant-storage.ts';
-import type { LiteralDigest } from './audit-trail.ts';
+import type { LiteralDigest } from './recording/audit-trail.ts';
 import type { TokenRegistry } from './authentication/token-registry.ts';
 import type { Grants } from './authorization/grants.ts';
 import type { Judge } from './authorization/judge.ts';
 import type { PurposeRules } from './authorization/purpose.ts';
-import type { Committer } from './committer.ts';
+import type { Committer } from './writing/committer.ts';
 import type { Contention } from './contention.ts';
 import type { RecipeSeals } from './erasure/recipe-seals.ts';
-import type { Reading } from './governed-rows.ts';
-import type { LargeBodiesParts } from './large-bodies.ts';
+import type { Reading } from './reading/governed-rows.ts';
+import type { LargeBodiesParts } from './writing/large-bodies.ts';
 import type { Licence, LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import type { TransactionsBounds } from './transactions/transactions.ts';
-import type { VisibleWrites } from './visible-writes.ts';
+import type { VisibleWrites } from './writing/visible-writes.ts';
 
 /** The part of the projections that the gate uses. */
 export interface GovernedState {

@@ -7,32 +7,32 @@
  * serves a tool call one of the call beside it; when that fails, the answer is withheld.
  */
 import { ServiceError } from '../errors.ts';
-import type { Ending } from './access-record.ts';
+import type { Ending } from './recording/access-record.ts';
 import { IngestBacklog } from './admission/ingest-backlog.ts';
 import { QueryPlaces } from './admission/query-places.ts';
 import { Quota } from './admission/quota.ts';
 import { TenantStorage } from './admission/tenant-storage.ts';
-import { AuditTrail, LiteralDigest, mayBeWritten } from './audit-trail.ts';
+import { AuditTrail, LiteralDigest, mayBeWritten } from './recording/audit-trail.ts';
 import { TokenRegistry } from './authentication/token-registry.ts';
 import { Grants } from './authorization/grants.ts';
 import { Judge } from './authorization/judge.ts';
 import { MaskHash } from './authorization/renderings.ts';
 import { RowBits } from './authorization/row-bits.ts';
 import type { Caller } from './caller.ts';
-import { Committer } from './committer.ts';
+import { Committer } from './writing/committer.ts';
 import { Contention } from './contention.ts';
 import { WaitingLine } from './waiting-line.ts';
 import type { GateContract, Invocation, InvocationRequest, Transaction, WriteScope } from './gate-contract.ts';
 import type { Core, GateParts } from './gate-core.ts';
 import { GatedInvocation } from './gated-invocation.ts';
-import { ScopeCache } from './path-scopes.ts';
+import { ScopeCache } from './reading/path-scopes.ts';
 import { LicenceTerm, StorageCap } from './tenancy/licence.ts';
 import { multiTenancyRules } from './tenancy/multi-tenancy.ts';
 import { checkStanding } from './tenancy/standing.ts';
 import { branchesNow, held } from './tenancy/usage.ts';
 import { openOf } from './transactions/transaction.ts';
 import { transactionBounds, Transactions } from './transactions/transactions.ts';
-import { VisibleWrites } from './visible-writes.ts';
+import { VisibleWrites } from './writing/visible-writes.ts';
 
 export class Gate implements GateContract {
   readonly #trail: AuditTrail;

@@ -18,12 +18,12 @@ import type { AccessPaths, AuditReader } from '../projections/access-paths.ts';
 import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
-import { accessRecord, type Ending, type Happened } from './access-record.ts';
+import { accessRecord, type Ending, type Happened } from './recording/access-record.ts';
 import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
-import { Described, type RecordedAct } from './described.ts';
-import type { PolicyDesk, TenantDesk } from './desks.ts';
-import { explainPolicy } from './explain-policy.ts';
+import { Described, type RecordedAct } from './recording/description.ts';
+import type { PolicyDesk, TenantDesk } from './desks/desks.ts';
+import { explainPolicy } from './reading/explain-policy.ts';
 import type {
   BranchView,
   ExhibitDesk,
@@ -38,12 +38,12 @@ import type {
   Transaction,
 } from './gate-contract.ts';
 import type { Core } from './gate-core.ts';
-import { GovernedWrites } from './governed-writes.ts';
-import { grantedSnapshot } from './granted-snapshot.ts';
-import { InvocationDesks } from './invocation-desks.ts';
-import { type BodyDesk, LargeBodies } from './large-bodies.ts';
+import { GovernedWrites } from './writing/governed-writes.ts';
+import { grantedSnapshot } from './reading/granted-snapshot.ts';
+import { InvocationDesks } from './desks/invocation-desks.ts';
+import { type BodyDesk, LargeBodies } from './writing/large-bodies.ts';
 import { openOf } from './transactions/transaction.ts';
-import { rowCheck } from './write-checks.ts';
+import { rowCheck } from './writing/write-checks.ts';
 
 export class GatedInvocation implements Invocation {
   readonly caller: Caller;

@@ -7,7 +7,7 @@ import type { RestoreReport } from '../../src/doors/http/system-desk.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/backup/restore.ts';
 import { verifyDirectory } from '../../src/log/verify/verify.ts';
-import { restoreStore } from '../../src/restores.ts';
+import { restoreStore } from '../../src/upkeep/restores.ts';
 import type { ServiceParts } from '../../src/service.ts';
 import { TestRandom, TestStore } from '../harness.ts';
 import { crashImage, sameImage, type Survivors } from './crash-image.ts';

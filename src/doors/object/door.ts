@@ -1,5 +1,5 @@
 /** The object door: S3's protocol over HTTP/1.1. Source: specification, "Compatibility doors" and "Door details". */
-import { onceAMinute } from '../../governance/once-a-minute.ts';
+import { onceAMinute } from '../../governance/jobs/once-a-minute.ts';
 import type { Door } from '../door.ts';
 import { createHttpListener } from '../frame/http/listener.ts';
 import { BucketTraffic } from './bucket-traffic.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { GovernedSnapshot, Invocation } from '../../governance/gate-contract.ts';
-import type { StoredBody } from '../../governance/large-bodies.ts';
+import type { StoredBody } from '../../governance/writing/large-bodies.ts';
 import type { NamedColumn, RowBatch } from '../../log/values/columns.ts';
 import type { Provenance } from '../../log/entries/entry.ts';
 import { VectorBuilder } from '../../log/values/vector-builder.ts';

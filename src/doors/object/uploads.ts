@@ -4,7 +4,7 @@
  */
 import type { Clock, Random } from '../../clock.ts';
 import type { Caller } from '../../governance/caller.ts';
-import type { Part } from '../../governance/large-bodies.ts';
+import type { Part } from '../../governance/writing/large-bodies.ts';
 import type { ChecksumName } from './checksums.ts';
 import type { ObjectFacts } from './object-facts.ts';
 import { objectBytesMax, tooLarge } from './object-size.ts';

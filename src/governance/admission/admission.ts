@@ -7,7 +7,7 @@ import { assert, ServiceError } from '../../errors.ts';
 import { unknownBranch } from '../../projections/branches/commands.ts';
 import { readsOnly, unitsAtStart } from '../actions.ts';
 import { checkPurpose } from '../authorization/purpose.ts';
-import type { Described } from '../described.ts';
+import type { Described } from '../recording/description.ts';
 import type { Core } from '../gate-core.ts';
 import { checkStanding } from '../tenancy/standing.ts';
 import { priorityOf } from './query-places.ts';

@@ -24,7 +24,7 @@ import type { Tenants } from '../../projections/tenants/projection.ts';
 import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import type { JobRunner, JobWork } from '../jobs/job-runner.ts';
-import { onceAMinute } from '../once-a-minute.ts';
+import { onceAMinute } from '../jobs/once-a-minute.ts';
 import { textColumns, vectorColumns } from './embedded-columns.ts';
 import type { Embedder } from './embedder.ts';
 

@@ -2,7 +2,7 @@
  * Removes bodies that no row names any more from the disk: their rows were removed for good, were erased, or never came to be. In
  * slices, with turns for other work in between. Invariant: a body that an invocation is about to name stays.
  */
-import { referredTo } from '../large-bodies.ts';
+import { referredTo } from '../writing/large-bodies.ts';
 import type { Blobs } from '../../log/blobs/blobs.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { PathCodes } from '../../projections/access-paths.ts';

@@ -8,7 +8,7 @@ import type { Retention } from '../../projections/retention/projection.ts';
 import { untenanted } from '../caller.ts';
 import type { GateContract } from '../gate-contract.ts';
 import type { ErasureDesk } from './erasure-desk.ts';
-import { onceAMinute } from '../once-a-minute.ts';
+import { onceAMinute } from '../jobs/once-a-minute.ts';
 
 export interface ErasureChoresParts {
   readonly gate: Pick<GateContract, 'invoke'>;

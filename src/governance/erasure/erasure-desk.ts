@@ -40,7 +40,7 @@ import { LettersInARow } from '../../projections/rows/cells/text-beginnings.ts';
 import type { ToldTexts } from '../../projections/rows/erasure/subject-texts.ts';
 import type { SubjectVersions } from '../../projections/rows/erasure/subject-versions.ts';
 import type { Tenants } from '../../projections/tenants/projection.ts';
-import { tlogProof } from '../tlog-proof.ts';
+import { tlogProof } from './tlog-proof.ts';
 import { mayErase } from './may-erase.ts';
 import { ErasedWords } from './erased-words.ts';
 import { keysIn, type MentionParts, type Mentions, mentionsOf } from './mentions.ts';

@@ -7,7 +7,7 @@ import type { Disk } from '../../log/disk/disk.ts';
 import { type CommittedEntry, splitParts, type WholeEntry } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
 import type { Finding } from '../../log/verify/verify.ts';
-import { bodyNamed } from '../large-bodies.ts';
+import { bodyNamed } from '../writing/large-bodies.ts';
 import { named } from './blob-sweep.ts';
 
 export interface MissingBodiesParts {

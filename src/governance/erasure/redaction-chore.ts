@@ -5,7 +5,7 @@
 import type { Clock } from '../../clock.ts';
 import type { LogStore } from '../../log/log-store.ts';
 import type { Redactions } from '../../projections/redactions/projection.ts';
-import { onceAMinute } from '../once-a-minute.ts';
+import { onceAMinute } from '../jobs/once-a-minute.ts';
 
 export interface RedactionChoreParts {
   readonly log: Pick<LogStore, 'redact'>;

@@ -14,7 +14,7 @@ import type { StoredTexts } from '../../projections/rows/erasure/stored-texts.ts
 import { covers } from '../caller.ts';
 import { isEmbedded, withoutVectors } from '../../log/entries/embedded.ts';
 import type { Blobs } from '../../log/blobs/blobs.ts';
-import { referredTo } from '../large-bodies.ts';
+import { referredTo } from '../writing/large-bodies.ts';
 import { named, textAt } from './blob-sweep.ts';
 import type { ErasedWords, WordSearch } from './erased-words.ts';
 import { textsOf } from './open-texts.ts';

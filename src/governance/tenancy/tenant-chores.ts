@@ -10,7 +10,7 @@ import type { Tenants } from '../../projections/tenants/projection.ts';
 import { untenanted } from '../caller.ts';
 import type { GateContract, Invocation } from '../gate-contract.ts';
 import { purgeTenant } from './purge-steps.ts';
-import { onceAMinute } from '../once-a-minute.ts';
+import { onceAMinute } from '../jobs/once-a-minute.ts';
 
 export interface TenantChoresParts {
   readonly gate: Pick<GateContract, 'invoke'>;

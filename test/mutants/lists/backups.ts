@@ -37,14 +37,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'restore: projections that differ are let pass',
-    file: 'src/restores.ts',
+    file: 'src/upkeep/restores.ts',
     find: 'report.projections.filter(({ match }) => !match)',
     replace: 'report.projections.filter(({ match }) => match === undefined)',
     killedBy: [...store, ...digests],
   },
   {
     name: 'backup: digests hold though rows were dropped from the files since',
-    file: 'src/backups.ts',
+    file: 'src/upkeep/backups.ts',
     find: 'if (saved && !artefact.projections && !differ(before, capture))',
     replace: 'if (saved && !artefact.projections)',
     killedBy: digests,

@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'bodies that no row came to name, and that stay',
-    file: 'src/governance/large-bodies.ts',
+    file: 'src/governance/writing/large-bodies.ts',
     in: 'LargeBodies.end',
     find: 'if (wrote) for',
     replace: 'for',

@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'gate: what is shared is written into',
-    file: 'src/governance/governed-writes.ts',
+    file: 'src/governance/writing/governed-writes.ts',
     find: 'if (this.#asked.caller.sharedFrom !== null) throw foreign();\n',
     replace: '',
     killedBy: policies,
@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'guards: closed types are written into',
-    file: 'src/governance/governed-writes.ts',
+    file: 'src/governance/writing/governed-writes.ts',
     find: 'this.#checkGuards(part);',
     replace: '',
     killedBy: guards,
@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'proofs: rows are proven that are not shown',
-    file: 'src/governance/invocation-desks.ts',
+    file: 'src/governance/desks/invocation-desks.ts',
     find: 'return everything || this.#mayProve(paths, type, systemFrom);',
     replace: 'return true;',
     killedBy: policies,

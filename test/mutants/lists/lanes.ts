@@ -1,8 +1,8 @@
 /** Mistakes in what lets rows and cells through: each would show somebody what is not theirs, or hide what is. */
 import type { Mutant } from '../mutant.ts';
 
-const blocks = 'src/governance/lane-blocks.ts';
-const rows = 'src/governance/governed-rows.ts';
+const blocks = 'src/governance/reading/lane-blocks.ts';
+const rows = 'src/governance/reading/governed-rows.ts';
 const grants = 'src/governance/authorization/grants.ts';
 const lanes = ['test/governance/lanes.test.ts'];
 const generated = ['test/governance/lanes-generated.test.ts'];

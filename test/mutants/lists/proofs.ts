@@ -2,7 +2,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const verifier = 'verify/annals-verify.mjs';
-const reader = 'src/governance/proofs.ts';
+const reader = 'src/governance/desks/proofs.ts';
 const signedHeads = 'src/log/signed-heads.ts';
 const agreement = ['test/proofs/agreement.test.ts'];
 const liar = ['test/proofs/lying-server.test.ts'];

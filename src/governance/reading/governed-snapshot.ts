@@ -1,0 +1,191 @@
+/**
+ * Access paths under a grant: one invocation's view of a snapshot. The paths of the caller's scope travel into storage with every
+ * scan, so that storage can skip invisible rows, and every block is checked again where rows leave. Classified types exist for no
+ * caller.
+ */
+import type {
+  AccessPaths,
+  CatalogReader,
+  ErasureReader,
+  Removal,
+  RemovalReader,
+  TenantPaths,
+  ViewRecord,
+} from '../../projections/access-paths.ts';
+import { isClassified } from '../authorization/egress.ts';
+import type { Grant, Lane } from '../authorization/grant.ts';
+import type { Guards } from '../authorization/guards.ts';
+import { sees, type Caller } from '../caller.ts';
+import type { GovernedSnapshot, RecalledRow } from '../gate-contract.ts';
+import type { Reading } from './governed-rows.ts';
+import type { Beginning } from '../tenancy/earlier-tenant.ts';
+import { VisibleRows } from './visible-rows.ts';
+import { isClosed, VisibleTypes } from './visible-types.ts';
+
+/** Whom a snapshot is for. Everything that decides is in `grantKey`. */
+export interface Governing {
+  readonly caller: Caller;
+  readonly purpose: string | null;
+  readonly breakGlass: string | null;
+  readonly accessScopeRef: string | null;
+  guardsOf(paths: TenantPaths): Guards;
+  readonly grant: Grant;
+  /** When the caller’s tenant began. */
+  readonly beginning: Beginning;
+}
+
+export function governSnapshot(paths: AccessPaths, governing: Governing, reading: Reading): GovernedSnapshot {
+  const { caller, purpose, breakGlass, accessScopeRef, guardsOf, grant, beginning } = governing;
+  const scope = reading.scopes.scopeOf(caller.path, paths.rows.pathCodes());
+  const types = new VisibleTypes({ paths, grant, visiting: caller.sharedFrom !== null, guardsOf });
+  const rows = new VisibleRows({ types, scope, reading, instant: paths.instant });
+  const covers = (lane: Lane, path: string | null): boolean =>
+    lane.agreement === null ? sees(caller.path, path) : lane.covers(path);
+  const mayShow = (type: string, path: string | null): boolean => types.of(type).grant.lanes.some((lane) => covers(lane, path));
+  // A view of a path is visible to the paths below it.
+  const views = paths.views.filter(({ owner, position }) => sees(owner, caller.path) && position >= (beginning?.position ?? 0));
+  const epochs = `${paths.branchId}.${paths.protectionEpoch}`;
+  return {
+    governed: true,
+    caller,
+    purpose,
+    breakGlass,
+    accessScopeRef,
+    // A control character can't occur in a path, so no path reads as the null one.
+    // Two private snapshots may exist at one instant and hold different rows: results under this key are cached for neither.
+    isPrivate: paths.isPrivate,
+    grantKey: `${grant.key}\u0000${epochs}\u0000${types.sharedKey}\u0000${guardsOf(paths).key}\u0000${caller.path ?? '\u0000'}${began(beginning)}`,
+    tenant: paths.tenant,
+    branch: paths.branch,
+    branchId: paths.branchId,
+    position: paths.position,
+    instant: paths.instant,
+    catalog: new GovernedCatalog(paths.catalog, types, views),
+    protection: paths.protection,
+    protectionEpoch: paths.protectionEpoch,
+    masked: (type) => types.of(type).grant.masked,
+    hides: (type, column) => types.of(type).grant.lanes.every(({ masks }) => masks.get(column)?.when === null),
+    offers: (type) => types.offers(type),
+    notices: (type, columns) => types.notices(type, columns),
+    seenBy: (type) => (types.of(type).grant.lanes.every(isWhole) ? 'path' : 'row'),
+    shares: (type) => types.of(type).sources.some((source) => source.paths.tenant !== paths.tenant),
+    mayShow,
+    rows,
+    stored: rows,
+    embedded: (type, model, instant, texts) => {
+      const { sources, grant: granted } = types.of(type);
+      if (sources.some(({ paths: { tenant } }) => tenant !== paths.tenant)) return null;
+      return paths.embeddings(model, instant, new Set(texts.filter((name) => !granted.masked.has(name))));
+    },
+    recalled: (type, rows, instant) => {
+      const reader = paths.recalls(instant);
+      return rows.map((row) => reader.of(saltedId(reading, paths.branchId, type, row), (path) => sees(caller.path, path)));
+    },
+    recalledAs: (type, rows) => ({
+      salt: recallSalt,
+      ids: rows.map((row) => saltedId(reading, paths.branchId, type, row)),
+    }),
+    removals: governRemovals(paths.removals, types, covers),
+    erasing: (names) =>
+      erasing(
+        paths.erasures,
+        [...names].map((name) => types.of(name).definition.name),
+        mayShow,
+      ),
+    textLanguage: paths.textLanguage,
+    searchAt: paths.searchAt,
+    views,
+  };
+}
+
+function erasing(erasures: ErasureReader, types: Iterable<string>, mayShow: GovernedSnapshot['mayShow']): () => boolean {
+  const { count } = erasures;
+  return () => {
+    if (erasures.count === count) return false;
+    for (const type of types) {
+      for (const [path, last] of erasures.of(type)) if (last > count && mayShow(type, path)) return true;
+    }
+    return false;
+  };
+}
+
+/** Raised with what is hashed. */
+const recallSalt = 'recall/1';
+
+/** The id of a row in access records: without the store's key it leads to no row. */
+function saltedId({ hash }: Reading, branch: number, type: string, { key, path }: RecalledRow): string {
+  return hash.of(JSON.stringify([recallSalt, branch, path, type, key]), path);
+}
+
+/** Part of the plan-cache key: plans of an earlier tenant of the same path used its views. */
+const began = (beginning: Beginning): string => (beginning === null ? '' : `\u0000${beginning.position}`);
+
+/** All rows of one's own organisation. */
+function isWhole({ agreement, rows, history }: Lane): boolean {
+  return agreement === null && rows === null && history === 'full';
+}
+
+class GovernedCatalog implements CatalogReader {
+  readonly #catalog: CatalogReader;
+  readonly #types: VisibleTypes;
+  readonly #views: readonly ViewRecord[];
+
+  constructor(catalog: CatalogReader, types: VisibleTypes, views: readonly ViewRecord[]) {
+    this.#catalog = catalog;
+    this.#types = types;
+    this.#views = views;
+  }
+
+  type(name: string): ReturnType<CatalogReader['type']> {
+    return this.#isView(name) ? undefined : this.#types.find(name)?.definition;
+  }
+
+  /** A view of the tenant comes before an inherited or shared type of its name: no other tenant can replace it. */
+  #isView(name: string): boolean {
+    return this.#views.some((view) => view.name === name) && !this.#catalog.isOwn(name);
+  }
+
+  isOwn(name: string): boolean {
+    return !isClassified(name) && this.#catalog.isOwn(name);
+  }
+
+  types(): ReturnType<CatalogReader['types']> {
+    const all = this.#types.definitions();
+    return this.#views.length === 0 ? all : all.filter(({ name }) => !this.#isView(name));
+  }
+
+  get ontologyVersion(): number {
+    return this.#catalog.ontologyVersion;
+  }
+}
+
+/**
+ * Removed rows can't be tested against a row condition: where one decides about rows, or keys are hidden, callers learn that
+ * rows were removed, not which.
+ */
+function governRemovals(
+  removals: RemovalReader,
+  types: VisibleTypes,
+  covers: (lane: Lane, path: string | null) => boolean,
+): RemovalReader {
+  return {
+    removedAfter: (name, instant) => {
+      const { sources } = types.of(name);
+      return sources.flatMap(({ declared, guards, grant }, i) => {
+        if (i > 0 && isClosed(guards, declared.name, [])) return [];
+        guards.check(declared.name, []);
+        return removals.removedAfter(declared.name, instant).flatMap((removal): Removal[] => {
+          const lane = grant.lanes.find((each) => covers(each, removal.path));
+          if (lane === undefined) return [];
+          if (lane.rows === null && showsKeys(lane)) return [removal];
+          const { unnamed: _, ...told } = removal;
+          return [{ ...told, keys: [] }];
+        });
+      });
+    },
+  };
+}
+
+function showsKeys({ masks, columns, history }: Lane): boolean {
+  return !masks.has('_pk') && columns === null && history === 'full';
+}

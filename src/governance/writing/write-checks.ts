@@ -1,0 +1,73 @@
+/**
+ * Policy checks of written rows: the condition of the action, per type, which `decide` tests on each row as it would be stored
+ * and on the versions that it supersedes. None apply while no policy is installed, nor to the store's own upkeep.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { TypeDefinition } from '../../log/entries/entry.ts';
+import type { Command } from '../../projections/command.ts';
+import type { RowCheck, WriteChecks } from '../../projections/decision.ts';
+import { edgeColumns } from '../../projections/catalog/edge-columns.ts';
+import { actionOf } from '../actions.ts';
+import { decideEarly, type RowDecision } from '../authorization/cedar/compile.ts';
+import type { Judge, Judged } from '../authorization/judge.ts';
+import { cedarActionOf } from '../authorization/policy-set.ts';
+import type { Action } from '../gate-contract.ts';
+
+/** Empty where the command writes no rows of a caller's. */
+export function writeChecks(
+  judge: Judge,
+  judged: Judged,
+  command: Command,
+  now: bigint,
+  unknown?: ReadonlySet<string>,
+): WriteChecks {
+  if (command.kind === 'batch') return { ofStep: (step) => writeChecks(judge, judged, step, now) };
+  const isOfRows = writesRows(command);
+  const check =
+    isOfRows || keepsRows.has(command.kind) ? rowCheck(judge, judged, actionOf[command.kind], now, unknown) : undefined;
+  const action = actionOf[command.kind];
+  return { rowCheck: check, refusalOf: isOfRows ? (type) => refusalOf(judge, judged, action, type) : undefined };
+}
+
+/** The refusal to write edges of a type that the command does not name. */
+function refusalOf(judge: Judge, judged: Judged, action: Action, objectType: string): ServiceError | null {
+  try {
+    judge.authorise(judged, { action, objectType });
+    judge.writeGuards({ ...judged, action }).check(objectType, Object.values(edgeColumns));
+    return null;
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
+const keepsRows: ReadonlySet<Command['kind']> = new Set(['schedule-retention', 'hold-row', 'release-retention']);
+
+/** Undefined while no policy is installed. `unknown`: columns whose cells are not known yet. */
+export function rowCheck(
+  judge: Judge,
+  judged: Judged,
+  action: Action,
+  now: bigint,
+  unknown?: ReadonlySet<string>,
+): RowCheck | undefined {
+  const policies = judge.policies.of(judged.caller, judged);
+  if (policies === null) return undefined;
+  const decided = (type: TypeDefinition): RowDecision => {
+    const decision = policies.rows(cedarActionOf[action].action, type, now);
+    return unknown === undefined ? decision : decideEarly(decision, type, unknown);
+  };
+  return {
+    of: (type) => decided(type).rows,
+    refuse: (type) => {
+      const why = decided(type).because.map((id) => `the policy ${id} forbids it`);
+      throw new ServiceError('REL_ACL', `${action} is denied: ${why.join('; ') || 'no policy permits it'}`);
+    },
+  };
+}
+
+type RowCommand = Extract<Command, { kind: 'put-rows' | 'delete-rows' | 'remove-rows' }>;
+
+export function writesRows(command: Command): command is RowCommand {
+  return command.kind === 'put-rows' || command.kind === 'delete-rows' || command.kind === 'remove-rows';
+}

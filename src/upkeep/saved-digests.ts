@@ -1,0 +1,71 @@
+/**
+ * Digests of all projections as a store has saved them, read from its derived files alone: they describe the store's state, not a
+ * replay of its log, so a restore with the same digests has rebuilt that state.
+ */
+import type { KeyObject } from 'node:crypto';
+import { ServiceError } from '../errors.ts';
+import { DerivedFileError, type DerivedReader } from '../log/blobs/derived-file.ts';
+import type { Disk } from '../log/disk/disk.ts';
+import { AuditProjection } from '../projections/audit/projection.ts';
+import { Checkpoint, type CheckpointPlace } from '../projections/checkpoint.ts';
+import { Projections } from '../projections/projections.ts';
+import { ColumnStore } from '../projections/rows/store/column-store.ts';
+
+/** Nothing but values that can be handed to a thread. */
+export interface SavedStateRequest {
+  /** Where the derived files lie. */
+  readonly directory: string;
+  /** The checkpoint that must be there. */
+  readonly place: CheckpointPlace;
+  /** By number. */
+  readonly dataKeys: readonly (readonly [number, KeyObject])[];
+  readonly tokensMax: number;
+}
+
+/** Columns in memory at a time: a digest goes through them once. */
+const COLUMN_BYTES = 64 << 20;
+
+/** Rejects with a DerivedFileError for files that are not what they must be, and when another checkpoint has taken the place. */
+export async function digestsOfSaved(request: SavedStateRequest, disk: Disk): Promise<Readonly<Record<string, string>>> {
+  const { directory, place, dataKeys, tokensMax } = request;
+  const keys = new Map(dataKeys);
+  const open = (id: number): KeyObject => {
+    const key = keys.get(id);
+    if (!key) throw new ServiceError('REL_STORAGE', `data key ${id} is not there`);
+    return key;
+  };
+  const reader: DerivedReader = { disk, keyring: { open }, directory, logId: place.logId };
+  const columns = new ColumnStore({
+    budgetBytes: COLUMN_BYTES,
+    hydrateMax: 1,
+    compactMax: 1,
+    say: () => undefined,
+    defer: (task) => void setImmediate(task),
+  });
+  columns.readFrom(reader);
+  const newKey = (): string => {
+    throw new ServiceError('REL_INTERNAL', 'a saved state takes no rows');
+  };
+  const saved = new Projections({ newKey, tokensMax, more: [new AuditProjection()], rows: { store: columns } });
+  try {
+    await restoreSaved(reader, place, saved);
+    return saved.digests();
+  } finally {
+    await columns.close();
+  }
+}
+
+async function restoreSaved(reader: DerivedReader, wanted: CheckpointPlace, saved: Projections): Promise<void> {
+  const checkpoint = await Checkpoint.open(reader);
+  try {
+    const found = checkpoint?.place;
+    if (found?.leaves !== wanted.leaves || found.leafHash !== wanted.leafHash)
+      throw new ServiceError('REL_UNAVAILABLE', 'the saved state was replaced before it was read');
+    await checkpoint!.restore(saved.projector);
+    const { behind } = saved.projector;
+    if (behind.length > 0) throw new DerivedFileError('checkpoint', `it does not hold ${behind.join(', ')} as this version does`);
+  } finally {
+    await checkpoint?.closeState();
+    await checkpoint?.closeBlobs();
+  }
+}
