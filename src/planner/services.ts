@@ -1,4 +1,4 @@
-/** What runs of a planner may use beside the rows of their snapshot: the same for all of them. */
+/** Services that runs of a planner may use beside the rows of their snapshot: the same for all of them. */
 import type { Embedder, EmbeddingWishes } from '../governance/embedding/embedder.ts';
 import type { WorkerKeeper } from '../log/threads/worker-keeper.ts';
 import type { Reranker } from './embedding/reranker.ts';

@@ -1,4 +1,4 @@
-/** What one run of a plan reads, at which instants, and within which limits. */
+/** Executions: the rows that one run of a plan reads, at which instants, and within which limits. */
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { type TypoTolerance } from '../../governance/search/text-query.ts';
 import { caveatsOf } from '../expressions/caveats.ts';
