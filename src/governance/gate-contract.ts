@@ -19,7 +19,7 @@ import type { Command, Outcome, PutRows } from '../projections/command.ts';
 import type { RowCheck } from '../projections/decision.ts';
 import type { Kept } from '../projections/retention/projection.ts';
 import type { Caller } from './caller.ts';
-import type { PolicyDesk, TenantDesk } from './desks/desks.ts';
+import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
 import type { BodyDesk } from './writing/large-bodies.ts';
 import type { GovernedBlock } from './search/visible-texts.ts';
 

@@ -22,7 +22,7 @@ import { accessRecord, type Ending, type Happened } from './recording/access-rec
 import { Admission, foreign } from './admission/admission.ts';
 import type { Caller } from './caller.ts';
 import { Described, type RecordedAct } from './recording/description.ts';
-import type { PolicyDesk, TenantDesk } from './desks/desks.ts';
+import type { PolicyDesk, TenantDesk } from './desk-contract.ts';
 import { explainPolicy } from './reading/explain-policy.ts';
 import type {
   BranchView,

@@ -1,7 +1,7 @@
 /** The shapes of tenants and their usage in replies, for the three families of routes about them. Instants are ISO-8601. */
 import { record } from '../checked.ts';
 import { z } from 'zod';
-import type { TenantUsage, TenantView } from '../../governance/desks/desks.ts';
+import type { TenantUsage, TenantView } from '../../governance/desk-contract.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import { formatInstant } from '../../log/values/timestamp.ts';
 import { toInstant } from '../instants.ts';

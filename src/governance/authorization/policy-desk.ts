@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../errors.ts';
 import type { InstalledPolicy, Policies } from '../../projections/policies/projection.ts';
-import type { PolicyDesk } from '../desks/desks.ts';
+import type { PolicyDesk } from '../desk-contract.ts';
 import { readPolicies, type TypeLookup } from './cedar/policies.ts';
 import { warningsOf } from './cedar/policy-warnings.ts';
 

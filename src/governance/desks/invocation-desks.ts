@@ -11,7 +11,7 @@ import type { About, Judged } from '../authorization/judge.ts';
 import { GovernedPolicyDesk } from '../authorization/policy-desk.ts';
 import { sees } from '../caller.ts';
 import type { Described } from '../recording/description.ts';
-import type { PolicyDesk, TenantDesk } from './desks.ts';
+import type { PolicyDesk, TenantDesk } from '../desk-contract.ts';
 import { GovernedExhibits } from './exhibit-desk.ts';
 import type { BranchView, ExhibitDesk, ProofReader, TokenView } from '../gate-contract.ts';
 import type { Core } from '../gate-core.ts';

@@ -11,7 +11,7 @@ import { mayMove, stateAt } from '../../projections/tenants/agreements.ts';
 import type { KnownAgreement, RegisteredTenant, Tenants } from '../../projections/tenants/projection.ts';
 import type { RegistryPart } from '../authorization/policy.ts';
 import type { Caller } from '../caller.ts';
-import type { AgreementView, LicenceView, OwnTenant, TenantDesk, TenantUsage, TenantView } from '../desks/desks.ts';
+import type { AgreementView, LicenceView, OwnTenant, TenantDesk, TenantUsage, TenantView } from '../desk-contract.ts';
 import { checkAgreementTerms } from './agreement-terms.ts';
 import type { Licence } from './licence.ts';
 import { usageOf, type Period, type UsageParts } from './usage.ts';

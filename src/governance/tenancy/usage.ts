@@ -9,7 +9,7 @@ import { cellAt } from '../../log/values/vector-builder.ts';
 import type { AccessPaths, AuditReader, RowReader } from '../../projections/access-paths.ts';
 import { answers } from '../actions.ts';
 import { covers } from '../caller.ts';
-import type { TenantUsage } from '../desks/desks.ts';
+import type { TenantUsage } from '../desk-contract.ts';
 
 export interface Period {
   /** Nanoseconds, from and just before. */

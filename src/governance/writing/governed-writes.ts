@@ -26,7 +26,7 @@ import type { PolicyRequest } from '../authorization/policy.ts';
 import type { Described } from '../recording/description.ts';
 import type { ExhibitDesk, StatementFacts, SubmitOptions } from '../gate-contract.ts';
 import type { Core, GateSettings } from '../gate-core.ts';
-import type { PolicyDesk } from '../desks/desks.ts';
+import type { PolicyDesk } from '../desk-contract.ts';
 import { grantedTypes } from '../reading/granted-snapshot.ts';
 import { keptNamed } from './named-guards.ts';
 import { receiptedOutcome } from './receipted-outcome.ts';

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
-import type { PolicyDesk, PolicyView } from '../../../governance/desks/desks.ts';
+import type { PolicyDesk, PolicyView } from '../../../governance/desk-contract.ts';
 import { formatInstant } from '../../../log/values/timestamp.ts';
 import type { FastifyRequest } from '../context.ts';
 import { headerText } from '../headers.ts';

@@ -6,7 +6,7 @@
  *   any of them ──revoked (either side)──> revoked; expired, when its time is over
  */
 import { z } from 'zod';
-import type { AgreementView } from '../../../governance/desks/desks.ts';
+import type { AgreementView } from '../../../governance/desk-contract.ts';
 import type { AgreementTerms } from '../../../log/entries/entry.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
 import { record } from '../../checked.ts';

@@ -1,7 +1,7 @@
 /** The tenant registry and the installed policies as doors see them, inside an invocation. */
-import type { AgreementRecord, AgreementState, AgreementTerms, DeletionManner, TenantRecord } from '../../log/entries/entry.ts';
-import type { ChangeAgreement, MoveAgreement, ProposeAgreement } from '../../projections/command.ts';
-import type { Licence } from '../tenancy/licence.ts';
+import type { AgreementRecord, AgreementState, AgreementTerms, DeletionManner, TenantRecord } from '../log/entries/entry.ts';
+import type { ChangeAgreement, MoveAgreement, ProposeAgreement } from '../projections/command.ts';
+import type { Licence } from './tenancy/licence.ts';
 
 export interface TenantView extends TenantRecord {
   /** How it was deleted; null while it stands. */
