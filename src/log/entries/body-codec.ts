@@ -226,7 +226,7 @@ export function rowKeysOf(bytes: Uint8Array): RowKeys | null {
   return keys.length === 1 ? keys[0]! : RowKeys.join(keys);
 }
 
-/** Of a part of which no row is sealed by subject. */
+/** Counts the rows of a part without rows sealed by subject. */
 function rowsIn(part: Uint8Array): number {
   const source = new ByteReader(part.subarray(2));
   source.text();

@@ -59,12 +59,12 @@ export class RowKeys {
     return new RowKeys(ids, sections);
   }
 
-  /** Of rows that are not sealed by subject. */
+  /** Keys of rows without a subject. */
   static none(rows: number): RowKeys {
     return new RowKeys(new Uint8Array(0), new Uint32Array(rows));
   }
 
-  /** Of the rows of several parts, numbered on. */
+  /** Joins the keys of several parts, their sections numbered on. */
   static join(parts: readonly RowKeys[]): RowKeys {
     const sections: number[] = [];
     let before = 0;
