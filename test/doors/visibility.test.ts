@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 import { Table, tableFromIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
+import type { Session } from 'neo4j-driver';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { doors } from '../../src/doors/doors.ts';
 import { covers } from '../../src/governance/caller.ts';
@@ -18,11 +19,11 @@ import { graphRequest } from './graph/graph-http-client.ts';
 import { FlightClient, rowsOf as flightRows, typeDescriptor } from './rpc/flight-client.ts';
 import { GrpcClient, rowsOf } from './rpc/grpc-client.ts';
 import { asNative, type NativeOptions } from './columnar/native-client.ts';
-import { asDocuments } from './document/document-client.ts';
-import { keysByBolt, asBolt } from './graph/bolt-client.ts';
-import { asKv } from './kv/kv-client.ts';
+import { documentsConnected } from './document/document-client.ts';
+import { boltDriver } from './graph/bolt-client.ts';
+import { asKv, kvConnected } from './kv/kv-client.ts';
 import { forPath } from './object/object-client.ts';
-import { as, relationalSecret } from './relational/relational-client.ts';
+import { connected, relationalSecret } from './relational/relational-client.ts';
 
 interface Driver {
   /** Where it always writes; absent: to the type that it is given, and to its column `note`. */
@@ -159,16 +160,18 @@ const drivers: Readonly<Record<string, Driver>> = {
   grpc: {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
-      await asGrpc(world, path, async (client) => {
+      await kept.grpc.of(path).then(async (client) => {
         const rows = JSON.stringify({ id: key, note: `of ${path}` });
         expect(await client.ingest({ type }, [rows.slice(0, 9), rows.slice(9)])).toMatchObject({ accepted: '1', rejected: '0' });
       });
     },
     reads: {
-      rows: (world, type, _key, path) =>
-        asGrpc(world, path, async (client) => (await client.rows(`SELECT _pk FROM ${type}`)).map((row) => row['_pk'] as string)),
-      'a look-up, and no delete': (world, type, key, path) =>
-        asGrpc(world, path, async (client) => {
+      rows: (_world, type, _key, path) =>
+        kept.grpc
+          .of(path)
+          .then(async (client) => (await client.rows(`SELECT _pk FROM ${type}`)).map((row) => row['_pk'] as string)),
+      'a look-up, and no delete': (_world, type, key, path) =>
+        kept.grpc.of(path).then(async (client) => {
           const found = rowsOf(await client.all('Lookup', { type, keys: [key], columns: ['_pk'] })).map(
             (row) => row['_pk'] as string,
           );
@@ -184,15 +187,15 @@ const drivers: Readonly<Record<string, Driver>> = {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
       const table = new Table({ id: vectorFromArray([key], new Utf8()), note: vectorFromArray([`of ${path}`], new Utf8()) });
-      await asFlight(world, path, (client) => client.put(typeDescriptor(type), table));
+      await kept.flight.of(path).then((client) => client.put(typeDescriptor(type), table));
     },
     reads: {
-      'a command': (world, type, _key, path) =>
-        asFlight(world, path, async (client) =>
-          (await client.rows(`SELECT _pk FROM ${type}`)).map((row) => row['_pk'] as string),
-        ),
-      'a path': (world, type, _key, path) =>
-        asFlight(world, path, async (client) => {
+      'a command': (_world, type, _key, path) =>
+        kept.flight
+          .of(path)
+          .then(async (client) => (await client.rows(`SELECT _pk FROM ${type}`)).map((row) => row['_pk'] as string)),
+      'a path': (_world, type, _key, path) =>
+        kept.flight.of(path).then(async (client) => {
           const { ticket } = await client.info(typeDescriptor(type));
           return flightRows(await client.get(ticket)).map((row) => row['_pk'] as string);
         }),
@@ -203,15 +206,14 @@ const drivers: Readonly<Record<string, Driver>> = {
     async write(world, _type, _key, path) {
       // Metadata of a name that the type has a column for is in that column.
       await world.call('POST', '/types/ObjectStoreObject/schema', { properties: { note: { type: 'string' } } });
-      const client = forPath(world, path);
+      const client = await kept.object.of(path);
       await client.send(new CreateBucketCommand({ Bucket: 'visible' }));
       const Metadata = { note: `of ${path}` };
       await client.send(new PutObjectCommand({ Bucket: 'visible', Key: 'k1', Body: 'v', Metadata }));
-      client.destroy();
     },
     reads: {
-      'get of a row': async (world, type, key, path) => {
-        const client = forPath(world, path);
+      'get of a row': async (_world, type, key, path) => {
+        const client = await kept.object.of(path);
         try {
           const at = { Bucket: 'types', Key: `${type}/${encodeURIComponent(key)}.json` };
           const { Body } = await client.send(new GetObjectCommand(at));
@@ -219,20 +221,17 @@ const drivers: Readonly<Record<string, Driver>> = {
         } catch (error) {
           if ((error as Error).name === 'NoSuchKey') return [];
           throw error;
-        } finally {
-          client.destroy();
         }
       },
-      'list of rows': async (world, type, _key, path) => {
-        const client = forPath(world, path);
+      'list of rows': async (_world, type, _key, path) => {
+        const client = await kept.object.of(path);
         const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: 'types', Prefix: `${type}/` }));
-        client.destroy();
         return Contents.map(({ Key }) => decodeURIComponent(Key!.slice(type.length + 1, -'.json'.length)));
       },
       'get and list of an object': async (world, type, key, path) => {
         // Other types have no objects: there is nothing to tell apart.
         if (type !== 'ObjectStoreObject') return keysOf(world, `SELECT _pk FROM ${type}`, path);
-        const client = forPath(world, path);
+        const client = await kept.object.of(path);
         const [Bucket, Key] = key.split('/') as [string, string];
         const got = client.send(new GetObjectCommand({ Bucket, Key })).then(() => [key]);
         const listed = client
@@ -241,7 +240,6 @@ const drivers: Readonly<Record<string, Driver>> = {
         const [keys, ...others] = await Promise.all(
           [got, listed].map((asked) => asked.catch((error: Error) => (error.name === 'NoSuchBucket' ? [] : [error.name]))),
         );
-        client.destroy();
         expect(others).toEqual([keys]);
         return keys!;
       },
@@ -250,16 +248,16 @@ const drivers: Readonly<Record<string, Driver>> = {
   relational: {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
-      const { rowCount } = await as(world, path, (client) =>
-        client.query(`INSERT INTO ${type} (id, note) VALUES ($1, $2)`, [key, `of ${path}`]),
-      );
+      const { rowCount } = await kept.relational
+        .of(path)
+        .then((client) => client.query(`INSERT INTO ${type} (id, note) VALUES ($1, $2)`, [key, `of ${path}`]));
       expect(rowCount).toBe(1);
     },
     reads: {
-      'simple query': (world, type, _key, path) => keysBy(world, path, `SELECT _pk FROM ${type}`),
-      'prepared look-up': (world, type, key, path) => keysBy(world, path, `SELECT _pk FROM ${type} WHERE _pk = $1`, [key]),
-      'filter, and no delete': (world, type, key, path, note) =>
-        as(world, path, async (client) => {
+      'simple query': (_world, type, _key, path) => keysBy(path, `SELECT _pk FROM ${type}`),
+      'prepared look-up': (_world, type, key, path) => keysBy(path, `SELECT _pk FROM ${type} WHERE _pk = $1`, [key]),
+      'filter, and no delete': (_world, type, key, path, note) =>
+        kept.relational.of(path).then(async (client) => {
           const sql = `SELECT _pk FROM ${type} WHERE ${note} LIKE $1 LIMIT 1`;
           const { rows } = await client.query<{ _pk: string }>(sql, ['%o%']);
           // Another organisation's row is not there to be written, either: what lies below is read, and never changed.
@@ -314,15 +312,12 @@ const drivers: Readonly<Record<string, Driver>> = {
   'graph-binary': {
     async write(world, type, key, path) {
       await world.call('POST', '/types', { name: type, properties: { id: 'string', note: 'string' }, primary_key: 'id' });
-      await asBolt(world, path, relationalSecret, (session) =>
-        session.run(`CREATE (t:${type} {id: $key, note: $note})`, { key, note: `of ${path}` }),
-      );
+      await asBolt(path, (session) => session.run(`CREATE (t:${type} {id: $key, note: $note})`, { key, note: `of ${path}` }));
     },
     reads: {
-      'a pattern': (world, type, _key, path) =>
-        keysByBolt(world, path, relationalSecret, `MATCH (t:${type}) RETURN t._pk AS _pk`),
-      'a pattern with a condition, in a transaction': (world, type, key, path) =>
-        asBolt(world, path, relationalSecret, async (session) => {
+      'a pattern': (_world, type, _key, path) => keysByBolt(path, `MATCH (t:${type}) RETURN t._pk AS _pk`),
+      'a pattern with a condition, in a transaction': (_world, type, key, path) =>
+        asBolt(path, async (session) => {
           const asked = `MATCH (t:${type}) WHERE t._pk = $key RETURN t._pk AS _pk`;
           const { records } = await session.executeRead((transaction) => transaction.run(asked, { key }));
           return records.map((record) => record.get('_pk') as string);
@@ -331,17 +326,17 @@ const drivers: Readonly<Record<string, Driver>> = {
   },
   kv: {
     stores: { type: 'KvEntry', key: 'k1', note: 'value' },
-    async write(world, _type, key, path) {
-      await asKv(world, path, (client) => client.set(key, `of ${path}`));
+    async write(_world, _type, key, path) {
+      await kept.kv.of(path).then((client) => client.set(key, `of ${path}`));
     },
     reads: {
-      'row of any type': (world, type, key, path) =>
-        asKv(world, path, async (client) => {
+      'row of any type': (_world, type, key, path) =>
+        kept.kv.of(path).then(async (client) => {
           const row = (await client.call('ANNALS.ROW', type, key)) as string | null;
           return row === null ? [] : [(JSON.parse(row) as { _pk: string })._pk];
         }),
-      'its own commands, and no delete': (world, type, key, path) =>
-        asKv(world, path, async (client) => {
+      'its own commands, and no delete': (_world, type, key, path) =>
+        kept.kv.of(path).then(async (client) => {
           if (type !== 'KvEntry') return path === null || !covers(path, 'acme/eu') ? [] : [key];
           const [listed, [, scanned], size, found, history, value] = await Promise.all([
             client.keys('*'),
@@ -379,8 +374,8 @@ const drivers: Readonly<Record<string, Driver>> = {
   },
   document: {
     stores: { type: 'DocumentEntry', key: 'shop.seen/k1', note: '"database"' },
-    async write(world, _type, _key, path) {
-      await asDocuments(world, path, (client) =>
+    async write(_world, _type, _key, path) {
+      await kept.document.of(path).then((client) =>
         client
           .db('shop')
           .collection<{ _id: string; note: string }>('seen')
@@ -388,16 +383,16 @@ const drivers: Readonly<Record<string, Driver>> = {
       );
     },
     reads: {
-      'row of any type': (world, type, key, path) =>
-        asDocuments(world, path, async (client) => {
+      'row of any type': (_world, type, key, path) =>
+        kept.document.of(path).then(async (client) => {
           const rows = client.db('types').collection<{ _id: string }>(type);
           const [one, all] = [await rows.findOne({ _id: key }), await rows.find({}).toArray()];
           const keys = all.map(({ _id }) => _id);
           expect(keys).toEqual(one === null ? [] : [key]);
           return keys;
         }),
-      'its own commands, and no change': (world, type, key, path) =>
-        asDocuments(world, path, async (client) => {
+      'its own commands, and no change': (_world, type, key, path) =>
+        kept.document.of(path).then(async (client) => {
           if (type !== 'DocumentEntry') return path === null || !covers(path, 'acme/eu') ? [] : [key];
           const seen = client.db('shop').collection<{ _id: string; note: string }>('seen');
           const found = await seen.find({ note: /^of/ }).toArray();
@@ -415,23 +410,69 @@ const drivers: Readonly<Record<string, Driver>> = {
   },
 };
 
-async function asFlight<T>(world: StoreWorld, path: string | null, run: (client: FlightClient) => Promise<T>): Promise<T> {
-  const client = new FlightClient(world, scoped(path), relationalSecret);
-  try {
-    return await run(client);
-  } finally {
-    client.close();
+/** Clients are kept, one for each door and path: to connect and to prove a password takes longer than to ask. */
+class Kept<C> {
+  static readonly #all: Kept<unknown>[] = [];
+  readonly #open: (path: string | null) => C | Promise<C>;
+  readonly #close: (client: C) => unknown;
+  readonly #clients = new Map<string | null, C | Promise<C>>();
+
+  constructor(open: (path: string | null) => C | Promise<C>, close: (client: C) => unknown) {
+    this.#open = open;
+    this.#close = close;
+    Kept.#all.push(this as Kept<unknown>);
+  }
+
+  async of(path: string | null): Promise<C> {
+    let client = this.#clients.get(path);
+    if (client === undefined) this.#clients.set(path, (client = this.#open(path)));
+    return client;
+  }
+
+  static async closeAll(): Promise<void> {
+    for (const kept of Kept.#all) for (const client of kept.#clients.values()) await kept.#close(await client);
   }
 }
 
-async function asGrpc<T>(world: StoreWorld, path: string | null, run: (client: GrpcClient) => Promise<T>): Promise<T> {
-  const client = new GrpcClient(world, scoped(path), relationalSecret);
-  try {
-    return await run(client);
-  } finally {
-    client.close();
-  }
+const userOf = (path: string | null): string => (path === null ? 'tester' : `tester@${path}`);
+const kept = {
+  flight: new Kept(
+    (path) => new FlightClient(world, scoped(path), relationalSecret),
+    (client) => client.close(),
+  ),
+  grpc: new Kept(
+    (path) => new GrpcClient(world, scoped(path), relationalSecret),
+    (client) => client.close(),
+  ),
+  object: new Kept(
+    (path) => forPath(world, path),
+    (client) => client.destroy(),
+  ),
+  relational: new Kept(
+    (path) => connected(world, { user: userOf(path) }),
+    (client) => client.end(),
+  ),
+  bolt: new Kept(
+    (path) => boltDriver(world, relationalSecret, { user: userOf(path) }),
+    (driver) => driver.close(),
+  ),
+  kv: new Kept(
+    (path) => kvConnected(world, { username: userOf(path) }),
+    (client) => client.disconnect(),
+  ),
+  document: new Kept(
+    (path) => documentsConnected(world, { user: userOf(path) }),
+    (client) => client.close(),
+  ),
+} as const;
+
+async function asBolt<T>(path: string | null, run: (session: Session) => Promise<T>): Promise<T> {
+  const session = (await kept.bolt.of(path)).session();
+  return run(session).finally(() => session.close());
 }
+
+const keysByBolt = (path: string | null, text: string): Promise<string[]> =>
+  asBolt(path, async (session) => (await session.run(text)).records.map((record) => record.get('_pk') as string));
 
 async function graphRows(world: StoreWorld, path: string | null, statement: string, parameters = {}): Promise<string[]> {
   const headers = { key: relationalSecret, ...scoped(path) };
@@ -453,8 +494,8 @@ const nativeKeys = (world: StoreWorld, path: string | null, sql: string, options
   });
 
 /** Keys that a statement shows a user of this path, by the simple protocol or, with values, the extended one. */
-const keysBy = (world: StoreWorld, path: string | null, sql: string, values?: unknown[]): Promise<string[]> =>
-  as(world, path, async (client) => (await client.query<{ _pk: string }>(sql, values)).rows.map((row) => row._pk));
+const keysBy = (path: string | null, sql: string, values?: unknown[]): Promise<string[]> =>
+  kept.relational.of(path).then(async (client) => (await client.query<{ _pk: string }>(sql, values)).rows.map((row) => row._pk));
 
 /** Who reads what `acme/eu` wrote, and whether it is theirs to see. */
 const readers: readonly (readonly [name: string, path: string | null, sees: boolean])[] = [
@@ -474,7 +515,10 @@ let world: StoreWorld;
 beforeAll(async () => {
   world = await StoreWorld.open({ SERVICE_BEARER_TOKEN: relationalSecret, SERVICE_FLIGHT_ENABLE: 'true' });
 });
-afterAll(() => world.close());
+afterAll(async () => {
+  await Kept.closeAll();
+  await world.close();
+});
 
 test('every built door is in the matrix', () => {
   expect(Object.keys(drivers)).toEqual(built);

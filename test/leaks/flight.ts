@@ -75,7 +75,7 @@ export const flightConversations: readonly Conversation[] = [
       const answers = async (method: string, call: Call): Promise<readonly unknown[]> => {
         await stage.lab.tick();
         methods[method]!(call, call.reply);
-        await Promise.race([call.done, settled(40)]);
+        await call.answered();
         call.emit('cancelled');
         await settled(8);
         return call.told;

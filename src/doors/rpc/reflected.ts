@@ -12,16 +12,23 @@ const fieldType = 6;
 const mapEntry = 7;
 
 export function reflectable(loaded: PackageDefinition): PackageDefinition {
+  // All definitions of a file hold the same bytes of it.
+  const known = new Map<Buffer, Buffer>();
+  const shown = (file: Buffer): Buffer => {
+    let made = known.get(file);
+    if (made === undefined) known.set(file, (made = fileOf(file)));
+    return made;
+  };
   return Object.fromEntries(
     Object.entries(loaded).map(([name, definition]) => {
       if (!isDescribed(definition)) return [name, definition];
-      const files = definition.fileDescriptorProtos.map((file) =>
-        rewritten(file, (number, value) => bytesField(number, number === fileMessages ? typeOf(value) : value)),
-      );
-      return [name, { ...definition, fileDescriptorProtos: files }];
+      return [name, { ...definition, fileDescriptorProtos: definition.fileDescriptorProtos.map(shown) }];
     }),
   );
 }
+
+const fileOf = (file: Uint8Array): Buffer =>
+  rewritten(file, (number, value) => bytesField(number, number === fileMessages ? typeOf(value) : value));
 
 const isDescribed = (definition: object): definition is { readonly fileDescriptorProtos: Buffer[] } & PackageDefinition[string] =>
   'fileDescriptorProtos' in definition;
