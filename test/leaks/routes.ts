@@ -169,6 +169,8 @@ const more: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]
   rank_key_nodes: ['pagerank', 'betweenness', 'closeness', 'eigenvector'].map((metric) => ({ entity_type: 'Party', metric })),
   hub_authority: [{ entity_type: 'Party' }, { entity_type: 'Reports' }],
   find_scc: [{ entity_type: 'Party' }],
+  screen_sanctions: [{ name: 'Bob Tomb', threshold: 0 }],
+  geofence: [{ lat: 51.5, lon: -0.1, radius_m: 50_000 }],
   predict_links: [{ entity_type: 'Party', method: 'adamic_adar' }],
   get_entities: [{ entity_type: 'Deal', filters: { who: 'p1' } }, { entity_type: 'Dossier' }],
   aggregate_stats: [{ entity_type: 'Deal', group_by: 'note' }, { entity_type: 'Dossier' }],

@@ -67,9 +67,7 @@ const needs: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'the resolution of identities': 'resolve_entity_identity investigate_entity',
     'cases and their notes': 'get_case_summary add_case_note',
-    'the functions of its domain':
-      'find_in_social_corpus get_domain_summary trace_crypto beneficial_ownership reconstruct_wire trace_hawala geofence ' +
-      'screen_sanctions find_threats',
+    'the functions of its domain': 'find_in_social_corpus get_domain_summary find_threats',
     'images, sounds and videos, which nothing reads': 'ingest_media similar_multimodal search_video_frames',
     'rules, schedules and workflows':
       'schedule_job list_workflows run_workflow workflow_status list_rules create_rule import_sigma',

@@ -8,6 +8,14 @@ type Reply = { readonly content: readonly { readonly text: string }[] };
 
 const textOf = ({ content }: Reply): Record<string, string> => JSON.parse(content[0]!.text) as Record<string, string>;
 
+/** Types that functions of the domain read by their role. */
+const roles: Readonly<Record<string, object>> = {
+  Listing: { name: 'string', list: 'string' },
+  Ownership: { owner: 'string', owned: 'string', pct: 'number' },
+  Sighting: { subject: 'string', lat: 'number', lon: 'number' },
+  Transfer: { from: 'string', to: 'string', amount: 'number', at: 'timestamp' },
+};
+
 /** Memories of their own for who asks: one call may end what the next is about. */
 export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<string, string> = {}): Promise<Known> {
   const post = async (path: string, body: object): Promise<Record<string, string>> =>
@@ -19,6 +27,9 @@ export async function known(world: Pick<StoreWorld, 'call'>, headers: Record<str
     { name: 'Somebody', properties: { id: 'string', who: { type: 'string', subject: true } }, primary_key: 'id' },
     headers,
   );
+  for (const [name, properties] of Object.entries(roles)) {
+    await world.call('POST', '/types', { name, properties: { id: 'string', ...properties }, primary_key: 'id' }, headers);
+  }
   await world.call('POST', '/ingest?object_type=Somebody', [{ id: '1', who: 'nobody' }], headers);
   const task = await world.call('POST', '/ingest?object_type=Somebody&async=true', [{ id: '2', who: 'no one' }], headers);
   const [{ id }, { id: other }] = [
