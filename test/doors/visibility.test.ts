@@ -468,7 +468,11 @@ const kept = {
 
 async function asBolt<T>(path: string | null, run: (session: Session) => Promise<T>): Promise<T> {
   const session = (await kept.bolt.of(path)).session();
-  return run(session).finally(() => session.close());
+  try {
+    return await run(session);
+  } finally {
+    await session.close();
+  }
 }
 
 const keysByBolt = (path: string | null, text: string): Promise<string[]> =>
