@@ -79,7 +79,8 @@ export class Contention {
           // A write becomes visible once it is acknowledged.
           else await this.#acknowledged();
         }
-        if (!place.isLost) continue;
+        // After a refusal of its slot it holds none that it could give back.
+        if (last instanceof SlotsTaken || !place.isLost) continue;
         place.leave();
         place = await this.#standIn(contender, keys);
       }
