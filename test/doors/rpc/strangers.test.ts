@@ -53,7 +53,7 @@ test('a connection that takes back call after call before it begins ends, and ot
   socket.on('error', () => undefined).resume();
   const reset = Buffer.from([0, 0, 0, 8]);
   const calls = Array.from({ length: 150 }, (_, i) =>
-    Buffer.concat([callBegun(2 * i + 1, 'ListTypes', grpcSecret), frame('reset', 0, 2 * i + 1, reset)]),
+    Buffer.concat([callBegun(2 * i + 1, 'annals.v1.Annals/ListTypes', grpcSecret), frame('reset', 0, 2 * i + 1, reset)]),
   );
   socket.write(Buffer.concat([preface, ...calls]));
   await closed;
