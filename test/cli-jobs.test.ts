@@ -62,5 +62,5 @@ test('a job is listed, followed as a bar, and cancelled', async () => {
   expect(JSON.parse(said())).toMatchObject({ id: second.view.id });
   expect(await jobsCommand(second.view.id, server)).toBe(1);
   expect(said()).toMatch(/cancelled: REL_CANCELLED/);
-  await expect(jobsCommand(undefined, { ...server, cancel: true })).rejects.toThrow('which one');
+  await expect(jobsCommand(undefined, { ...server, cancel: true })).rejects.toThrow('name the job to cancel');
 });

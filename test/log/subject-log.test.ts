@@ -18,7 +18,7 @@ import { rowsOfSubjects, subjectDraft } from './subjects.ts';
 import { accessDraft, directory, keyringOf, openLog, rowsDraft, worldOn } from './world.ts';
 
 const verifier = (await import(verifierPath)) as {
-  rootFromPath(leaf: Buffer, index: number, size: number, path: Buffer[]): Buffer | null;
+  rootFromPath(leaf: Buffer, index: number, size: number, path: Buffer[]): Uint8Array | null;
 };
 
 /** Whose the rows of each entry are: a few, many, one in thousands, none. */

@@ -175,7 +175,7 @@ test('what stands for the shared secret is the same each time, and tells nothing
   vi.unstubAllEnvs();
   expect(said).toMatch(new RegExp(`^AWS_ACCESS_KEY_ID=ann_${id}\nAWS_SECRET_ACCESS_KEY=[\\w-]{43}\n$`));
   expect(said).not.toContain('A'.repeat(43));
-  await expect(objectKeyCommand({ token: `ann_${id}` })).rejects.toThrow('no registry token');
+  await expect(objectKeyCommand({ token: `ann_${id}` })).rejects.toThrow('this is not a registry token');
   said = shared;
   expect(said).toBe(`${keyIdOf('change-me')}\n`);
   expect(said).toMatch(/^ANNL[A-Z2-7]{16}\n$/);

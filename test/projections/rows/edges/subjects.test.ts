@@ -56,7 +56,7 @@ describe('the property that says whose rows are', () => {
     const evolve = (branch: string) => () =>
       store.run({ kind: 'evolve-type', name: 'T', properties: { who: subject() } }, null, branch);
     for (const branch of [mainBranch, 'dev']) expect(evolve(branch)).toThrow(refused('REL_CONFLICT'));
-    expect(evolve('dev')).toThrow('not sealed for anybody');
+    expect(evolve('dev')).toThrow('stored rows are not sealed for one');
     expect(evolve('types')().changed).toBe(true);
   });
 
